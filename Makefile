@@ -1,0 +1,46 @@
+# Two commands are the whole set-up: `make demo` and `make test`. Each makes its own .venv first.
+
+BIN := .venv/bin
+READY := .venv/ready
+SCRATCH_HOME = UNDERSTUDY_HOME="$$(mktemp -d)"
+# Models in tests are small: one thread each and two tests at a time beat two threads on two cores.
+PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check format bench clean
+
+help: ## list these targets
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt scripts/set-up.sh
+	@scripts/set-up.sh
+
+demo: $(READY) ## synthetic households with a certificate, in understudy-demo/
+	@$(BIN)/understudy demo --out understudy-demo
+
+test: check ## `check`, then every test that takes seconds
+	@scripts/ensure-chromium.sh
+	$(PYTEST) -m "not slow" -n 2
+
+test-slow: check ## `check`, then every test, also those that take minutes
+	@scripts/ensure-chromium.sh
+	$(PYTEST) -n 2
+
+check: $(READY) ## lint, format, types, import layers, doctests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(SCRATCH_HOME) $(PYTEST) --doctest-modules src/understudy
+
+format: $(READY) ## let ruff rewrite what `check` would refuse
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## list the benchmarks; run one with .venv/bin/understudy bench run NAME
+	@$(BIN)/understudy bench list
+
+clean: ## remove everything that these targets made
+	rm -rf .venv build dist understudy-demo src/*.egg-info
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

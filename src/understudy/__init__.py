@@ -1,0 +1,69 @@
+"""Understudy: synthetic time series that can stand in for sensitive ones, under a guarantee that is true.
+
+The names below are the whole public surface. They load on first use, so `import understudy` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from understudy.data import Panel, PrivacyUnit, Schema, read_panel, simulate_households, write_panel
+    from understudy.errors import UnderstudyError
+    from understudy.privacy.budget import Guarantee
+    from understudy.privacy.certificate import Certificate, verify
+    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.noise import NoiseSource
+    from understudy.synthesizers import METHODS, Release
+    from understudy.synthesizers.spectral import Spectral
+
+__all__ = [
+    "METHODS",
+    "Certificate",
+    "Guarantee",
+    "Ledger",
+    "NoiseSource",
+    "Panel",
+    "PrivacyUnit",
+    "Release",
+    "Schema",
+    "Spectral",
+    "UnderstudyError",
+    "read_panel",
+    "simulate_households",
+    "verify",
+    "write_panel",
+]
+
+_ROOMS = {
+    "METHODS": "understudy.synthesizers",
+    "Certificate": "understudy.privacy.certificate",
+    "Guarantee": "understudy.privacy.budget",
+    "Ledger": "understudy.privacy.ledger",
+    "NoiseSource": "understudy.privacy.noise",
+    "Panel": "understudy.data",
+    "PrivacyUnit": "understudy.data",
+    "Release": "understudy.synthesizers",
+    "Schema": "understudy.data",
+    "Spectral": "understudy.synthesizers.spectral",
+    "UnderstudyError": "understudy.errors",
+    "read_panel": "understudy.data",
+    "simulate_households": "understudy.data",
+    "verify": "understudy.privacy.certificate",
+    "write_panel": "understudy.data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("understudy")
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'understudy' has no attribute '{name}'")
+    value = getattr(import_module(_ROOMS[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])

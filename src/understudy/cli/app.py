@@ -1,0 +1,59 @@
+"""All commands, put together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from understudy.cli import bench, certificate, data, demo, init, keys, ledger, plan, sample, synth, verify
+from understudy.cli.console import Json, Output
+from understudy.errors import InputError
+
+app = typer.Typer(
+    name="understudy",
+    help="Synthetic time series that can stand in for sensitive ones, under a privacy guarantee that is true.",
+    epilog="Exit codes: 0 done, 2 bad input, 3 missing data, 4 budget refused, 1 our fault.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("init")(init.init)
+app.command("plan")(plan.plan)
+app.command("synth")(synth.synth)
+app.command("sample")(sample.sample)
+app.command("verify")(verify.verify)
+app.command("certificate")(certificate.certificate)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(keys.app, name="keys")
+app.add_typer(data.app, name="data")
+app.command("demo")(demo.demo)
+app.add_typer(bench.app, name="bench")
+
+
+@app.command("version")
+def version(json: Json = False) -> None:
+    """Print the version."""
+    import understudy
+
+    Output(json=json).result({"version": understudy.__version__}, understudy.__version__)
+
+
+# Typer brings its own copy of click in some versions and imports it in others; this finds the class in both.
+_UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Runs one command; a command line that makes no sense is an `InputError`."""
+    try:
+        code = app(args=list(arguments), prog_name="understudy", standalone_mode=False)
+    except _UsageProblem as problem:
+        if type(problem).__name__ == "NoArgsIsHelpError":
+            problem.show()
+            return 2
+        where = getattr(problem, "ctx", None)
+        hint = f" Try `{where.command_path} --help`." if where is not None else ""
+        raise InputError(problem.format_message().rstrip(".") + "." + hint) from None
+    except typer.Abort:
+        raise InputError("Stopped at a question.") from None
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,79 @@
+"""What commands print and where: results on stdout, progress on stderr if a person is watching."""
+
+import json as json_format
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How one command talks: to a person, to a program, or not at all."""
+
+    json: bool = False
+    quiet: bool = False
+
+    def say(self, *parts: RenderableType) -> None:
+        """Prints text and tables for a person; a program or `--quiet` gets nothing."""
+        if not self.json and not self.quiet:
+            for part in parts:
+                Console(highlight=False, soft_wrap=isinstance(part, str)).print(part)
+
+    def result(self, facts: Mapping[str, Any], *parts: RenderableType) -> None:
+        """Prints what the command found: `facts` to a program, `parts` to a person."""
+        if self.json:
+            print(json_format.dumps(_plain(facts), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+        self.say(*parts)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Yields a callback (what is being done, share done); shows a bar with the time left on a terminal."""
+        if self.quiet or not sys.stderr.isatty():
+            yield _silent
+            return
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        with Bar(*columns, console=error_console(), transient=True) as bar:
+            task = bar.add_task("starting", total=1.0)
+            yield lambda stage, share: bar.update(task, description=stage, completed=share)
+
+
+def error_console() -> Console:
+    """Standard error; without colours where NO_COLOR is set or nobody is watching."""
+    return Console(stderr=True, highlight=False)
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """An empty table in the house style; numbers are right-aligned by a leading '>' in a column's name."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has: infinities become text, everything unknown its own text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _silent(stage: str, share: float) -> None:
+    """Shows nothing."""

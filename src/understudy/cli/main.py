@@ -1,0 +1,123 @@
+"""The way in and the one place where errors become messages and exit codes.
+
+Exit codes: 0 done, 2 bad input, 3 missing data, 4 budget refused, 1 our fault.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from understudy.errors import UnderstudyError
+
+BAD_INPUT, OUR_FAULT = 2, 1
+_PATIENCE_SECONDS = 2.0  # a second Ctrl-C this soon must not cut the clean-up short
+_DEBUG_VARIABLE = "UNDERSTUDY_DEBUG"
+
+
+class Stopped(BaseException):
+    """Somebody pressed Ctrl-C or sent a polite signal. No `except Exception` on the way up may swallow it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with _signals_raise_stopped():
+            return _run(given)
+    except Stopped as stop:
+        return _report(given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT)
+
+
+def _run(given: list[str]) -> int:
+    try:
+        _make_streams_forgiving()
+        from understudy.cli.app import call
+
+        return call(given)
+    except UnderstudyError as problem:
+        return _report(given, _with_notes(str(problem), problem), problem.exit_code)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as problem:
+        return _report(given, _with_notes(_operating_system(problem), problem), BAD_INPUT)
+    except MemoryError as problem:
+        text = "This machine has too little memory for the run. `understudy plan` says how much it needs."
+        return _report(given, _with_notes(text, problem), BAD_INPUT)
+    except Exception as problem:  # the last line of defence: whatever it says may quote private data
+        return _report(given, _with_notes(_our_fault(problem), problem), OUR_FAULT)
+
+
+def _report(given: list[str], message: str, exit_code: int) -> int:
+    from understudy.cli.console import error_console
+
+    with suppress(BrokenPipeError):
+        error_console().print("error:", style="bold red", end=" ")
+        error_console().print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+        if "--json" in given:
+            print(json.dumps({"error": message, "exit_code": exit_code}, ensure_ascii=False), flush=True)
+    return exit_code
+
+
+def _with_notes(message: str, problem: BaseException) -> str:
+    """Adds what commands noted on the way up, such as that a charge stays."""
+    return " ".join([message, *getattr(problem, "__notes__", [])])
+
+
+def _operating_system(problem: OSError) -> str:
+    where = f"'{problem.filename}': " if problem.filename else ""
+    return f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
+
+
+def _our_fault(problem: Exception) -> str:
+    """Names the error's type and place in the program, and not its text, which may quote private data."""
+    if os.environ.get(_DEBUG_VARIABLE) == "1":
+        import traceback
+
+        traceback.print_exception(problem)
+    place = problem.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = "" if place is None else f" in {place.tb_frame.f_globals.get('__name__')}, line {place.tb_lineno}"
+    return (
+        f"This is our fault, not yours: {type(problem).__name__}{where}. Nothing half-written was left. Please "
+        f"report it. {_DEBUG_VARIABLE}=1 shows the details, which may quote private data: read before you send."
+    )
+
+
+def _make_streams_forgiving() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+
+
+@contextmanager
+def _signals_raise_stopped() -> Iterator[None]:
+    """Turns Ctrl-C and `kill` into `Stopped`; a repetition while cleaning up is let pass."""
+    last = -_PATIENCE_SECONDS
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal last
+        before, last = last, time.monotonic()
+        if last - before >= _PATIENCE_SECONDS:
+            raise Stopped
+
+    try:
+        old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: whoever called us minds the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

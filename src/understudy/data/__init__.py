@@ -1,0 +1,40 @@
+"""The data room: the public contract, the panel of series it describes, and the ways in and out.
+
+Holds private data and releases nothing. Nothing here imports torch.
+"""
+
+from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer
+from understudy.data.constraint_kinds import Monotone, NonNegative, Sum, ZeroWhen
+from understudy.data.households import simulate_households, write_households
+from understudy.data.io import MIN_UNITS, draft_schema, panel_to_arrow, read_context, read_panel, write_panel
+from understudy.data.panel import Panel, concatenate
+from understudy.data.schema import BudgetDeclaration, Population, Schema
+from understudy.data.timegrid import Time
+from understudy.data.units import PrivacyUnit
+
+__all__ = [
+    "MIN_UNITS",
+    "Binary",
+    "BudgetDeclaration",
+    "Categorical",
+    "Channel",
+    "Continuous",
+    "Integer",
+    "Monotone",
+    "NonNegative",
+    "Panel",
+    "Population",
+    "PrivacyUnit",
+    "Schema",
+    "Sum",
+    "Time",
+    "ZeroWhen",
+    "concatenate",
+    "draft_schema",
+    "panel_to_arrow",
+    "read_context",
+    "read_panel",
+    "simulate_households",
+    "write_households",
+    "write_panel",
+]

@@ -1,0 +1,247 @@
+"""A simulator of hourly household load: the example data that comes with the package.
+
+Everything is invented, so the data is public. It is awkward on purpose, because real meters are: appliance
+spikes with a heavy tail, homes with and without electric heating, working days unlike weekends, gaps that
+come more often when the load is high, homes that leave early, and a tariff that shows in the pattern.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Bool, Float32, Int32
+
+from understudy.data.io.write import write_panel
+from understudy.data.panel import Panel, broadcast_context
+from understudy.data.schema import (
+    BudgetDeclaration,
+    Categorical,
+    Continuous,
+    NonNegative,
+    Population,
+    PrivacyUnit,
+    Schema,
+    Time,
+    ZeroWhen,
+)
+from understudy.data.timegrid import step_ticks
+
+STEPS = 168
+MIN_STEPS = 120
+TARIFFS = ("flat", "night", "dynamic")
+NIGHT_HOURS = (0, 1, 2, 3, 4, 5, 6, 18, 19, 20, 21, 22, 23)
+_CHUNK_HOMES = 1000  # each chunk has its own generator, so the first homes stay the same when more are made
+
+_HOUR = np.arange(STEPS) % 24
+_WEEKEND = np.arange(STEPS) // 24 >= 5  # the declared start is a Monday
+
+
+def households_schema(num_homes: int) -> Schema:
+    """Returns the public contract of the simulated homes."""
+    return Schema(
+        name="households",
+        population=Population(num_homes),
+        unit=PrivacyUnit(column="household", dtype="int64"),
+        time=Time(
+            column="timestamp",
+            frequency="1h",
+            start="2024-03-04T00:00:00",
+            steps=STEPS,
+            min_steps=MIN_STEPS,
+            dtype="timestamp[ms]",  # Parquet has no coarser one
+        ),
+        channels=(Continuous("load_kw", 0.0, 20.0, missing=True), Continuous("solar_kw", 0.0, 8.0)),
+        static=(Categorical("tariff", TARIFFS),),
+        context=(Continuous("temperature_c", -20.0, 35.0), Continuous("price_eur_mwh", -100.0, 500.0)),
+        label="tariff",
+        constraints=(NonNegative("load_kw"), ZeroWhen("solar_kw", hours=NIGHT_HOURS)),
+        budget=BudgetDeclaration(epsilon=3.0, max_runs=5),
+    )
+
+
+def simulate_households(num_homes: int, seed: int = 7) -> Panel:
+    """Returns a week of hourly load, solar output and tariff of `num_homes` invented homes.
+
+    The same seed gives the same homes, and the first homes stay the same when more are asked for.
+
+    >>> simulate_households(3)
+    Panel(3 series; schema 'households', 168 steps of 1h: load_kw (continuous), solar_kw (continuous))
+    """
+    if num_homes < 1:
+        raise ValueError("Expected at least one home.")
+    context = simulate_context(seed)
+    values = np.empty((num_homes, STEPS, 2), dtype=np.float32)
+    lengths = np.empty(num_homes, dtype=np.int32)
+    static = np.empty((num_homes, 1), dtype=np.float32)
+    for chunk, begin in enumerate(range(0, num_homes, _CHUNK_HOMES)):
+        size = min(_CHUNK_HOMES, num_homes - begin)
+        rng = np.random.default_rng([seed, 1, chunk])
+        chunk_values, chunk_lengths, chunk_tariff = _simulate_chunk(context, rng)
+        values[begin : begin + size] = chunk_values[:size]
+        lengths[begin : begin + size] = chunk_lengths[:size]
+        static[begin : begin + size, 0] = chunk_tariff[:size]
+    return Panel(
+        schema=households_schema(num_homes),
+        values=values,
+        lengths=lengths,
+        unit=np.arange(num_homes, dtype=np.int64),
+        static=static,
+        context=broadcast_context(context, num_homes),
+        private=False,
+    )
+
+
+def write_households(num_homes: int, directory: str | Path, seed: int = 7) -> tuple[Path, Path, Path]:
+    """Writes households.parquet, context.parquet and schema.toml into `directory` and returns their paths."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    panel = simulate_households(num_homes, seed)
+    table, context, schema = (
+        folder / name for name in ("households.parquet", "context.parquet", "schema.toml")
+    )
+    write_panel(panel, table)
+    pq.write_table(_context_table(simulate_context(seed), panel.schema), context)
+    panel.schema.save(schema)
+    return table, context, schema
+
+
+def simulate_context(seed: int = 7) -> Float32[np.ndarray, "step context"]:
+    """Returns the week's public outdoor temperature and electricity price."""
+    rng = np.random.default_rng([seed, 0])
+    front = np.cumsum(rng.normal(0.0, 0.35, STEPS))  # slow weather
+    temperature = 5.0 + 4.0 * np.sin((_HOUR - 9) * np.pi / 12) + front - front.mean()
+    peaks = 45.0 * _bump(8, 1.8) + 60.0 * _bump(19, 2.0) - 30.0 * _bump(13, 2.5) * (1 + _WEEKEND)
+    price = 70.0 + peaks - 20.0 * _WEEKEND + rng.normal(0.0, 6.0, STEPS)
+    context = np.stack([np.clip(temperature, -20, 35), np.clip(price, -100, 500)], axis=1)
+    return np.round(context, 2).astype(np.float32)
+
+
+def _context_table(context: Float32[np.ndarray, "step context"], schema: Schema) -> pa.Table:
+    ticks = pa.array(step_ticks(schema.time, STEPS)).cast(pa.timestamp("us")).cast(pa.timestamp("ms"))
+    columns = {
+        channel.name: np.round(context[:, i].astype(np.float64), 2)
+        for i, channel in enumerate(schema.context)
+    }
+    return pa.table({"timestamp": ticks, **columns})
+
+
+def _bump(hour: float, width: float) -> np.ndarray:
+    """A smooth daily bump around an hour, periodic over midnight."""
+    distance = np.abs((_HOUR - hour + 12) % 24 - 12)
+    bump: np.ndarray = np.exp(-0.5 * (distance / width) ** 2)
+    return bump
+
+
+def _simulate_chunk(
+    context: Float32[np.ndarray, "step context"], rng: np.random.Generator
+) -> tuple[
+    Float32[np.ndarray, "home step channel"], Int32[np.ndarray, " home"], Float32[np.ndarray, " home"]
+]:
+    homes = _CHUNK_HOMES
+    heated = rng.random(homes) < 0.35
+    panels = rng.random(homes) < 0.3
+    tariff = _draw_tariff(heated, panels, rng)
+    load = _everyday_load(rng) + _heating(context[:, 0], heated, rng)
+    load = _respond_to_tariff(load, tariff, context[:, 1], rng) + _spikes(rng)
+    load = np.round(np.clip(load, 0.02, 20.0), 3)
+    solar = np.round(_solar(panels, rng), 3)
+    flaky = rng.random(homes) < 0.12
+    lengths = _draw_lengths(flaky, rng)
+    load = np.where(_gaps(load, flaky, rng), np.nan, load)
+    values = np.stack([load, solar], axis=2).astype(np.float32)
+    values[np.arange(STEPS) >= lengths[:, None]] = np.nan
+    return values, lengths, tariff
+
+
+def _draw_tariff(
+    heated: Bool[np.ndarray, " home"], panels: Bool[np.ndarray, " home"], rng: np.random.Generator
+) -> Float32[np.ndarray, " home"]:
+    """Heated homes choose the night tariff more often, homes with panels the dynamic one."""
+    night = 0.18 + 0.27 * heated
+    dynamic = 0.10 + 0.20 * panels
+    draw = rng.random(len(heated))
+    return np.select([draw < night, draw < night + dynamic], [1.0, 2.0], 0.0).astype(np.float32)
+
+
+def _everyday_load(rng: np.random.Generator) -> np.ndarray:
+    """Base load and daily rhythm; working days have two peaks, weekends a long late one."""
+    homes = _CHUNK_HOMES
+    level = rng.lognormal(-1.3, 0.45, (homes, 1))
+    at_work = rng.random((homes, 1)) < 0.6
+    evening = rng.normal(0.9, 0.3, (homes, 1)).clip(0.2)
+    working_day = 0.9 * _bump(7, 1.2) + 2.2 * evening * _bump(19, 2.2) + 0.8 * _bump(13, 3.0) * ~at_work
+    weekend = 1.2 * _bump(11, 2.5) + 1.8 * evening * _bump(18, 3.0)
+    rhythm = np.where(_WEEKEND, weekend, working_day)
+    noise = np.exp(0.35 * rng.standard_normal((homes, STEPS), dtype=np.float32))
+    load: np.ndarray = level * (0.6 + rhythm) * noise
+    return load
+
+
+def _heating(
+    temperature: Float32[np.ndarray, " step"], heated: Bool[np.ndarray, " home"], rng: np.random.Generator
+) -> np.ndarray:
+    """Electric heating follows the cold: the second mode of the load."""
+    homes = _CHUNK_HOMES
+    strength = heated[:, None] * rng.gamma(9.0, 0.026, (homes, 1))
+    indoors = 17.0 + rng.normal(0.0, 1.0, (homes, 1)) - 2.5 * _bump(3, 2.5)
+    duty = np.exp(0.2 * rng.standard_normal((homes, STEPS), dtype=np.float32))
+    heating: np.ndarray = strength * np.maximum(0.0, indoors - temperature) * duty
+    return heating
+
+
+def _respond_to_tariff(
+    load: np.ndarray,
+    tariff: Float32[np.ndarray, " home"],
+    price: Float32[np.ndarray, " step"],
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Night tariffs move a boiler and part of the evening into the night; dynamic ones avoid high prices."""
+    homes = _CHUNK_HOMES
+    night, dynamic = (tariff == 1)[:, None], (tariff == 2)[:, None]
+    start = rng.integers(23, 26, (homes, 1))
+    in_block = (_HOUR - start) % 24 < rng.integers(3, 6, (homes, 1))
+    boiler = rng.normal(2.2, 0.4, (homes, 1)).clip(1.0)
+    load = np.where(night, load * (1 - 0.35 * _bump(19, 2.5)) + boiler * in_block, load)
+    elasticity = rng.normal(0.55, 0.1, (homes, 1)).clip(0.2)
+    shift = np.exp(-elasticity * (price - price.mean()) / price.std())
+    responded: np.ndarray = np.where(dynamic, load * shift, load)
+    return responded
+
+
+def _spikes(rng: np.random.Generator) -> np.ndarray:
+    """Ovens, kettles and cars: rare, short, with a heavy tail."""
+    homes = _CHUNK_HOMES
+    appetite = rng.gamma(2.0, 0.5, (homes, 1))
+    chance = (0.015 + 0.10 * _bump(18.5, 2.0) + 0.05 * _bump(12, 1.5)) * appetite
+    happens = rng.random((homes, STEPS), dtype=np.float32) < chance
+    spikes = np.zeros((homes, STEPS))
+    spikes[happens] = 0.8 + 1.1 * rng.pareto(2.4, int(happens.sum()))
+    return spikes
+
+
+def _solar(panels: Bool[np.ndarray, " home"], rng: np.random.Generator) -> np.ndarray:
+    """Output of roofs with panels: the sun, a cloudy week shared by all, each roof's own shade."""
+    homes = _CHUNK_HOMES
+    height = np.clip(np.cos((_HOUR - 12.25) * np.pi / 11.5), 0.0, None) ** 1.2 * ~np.isin(_HOUR, NIGHT_HOURS)
+    cloudy_day = np.array([0.9, 0.35, 0.6, 0.95, 0.2, 0.75, 0.85])[np.arange(STEPS) // 24]
+    size = panels[:, None] * rng.uniform(2.0, 6.5, (homes, 1))
+    shade = rng.random((homes, STEPS), dtype=np.float32) ** (1.2 - cloudy_day)
+    solar: np.ndarray = np.clip(size * height * (0.25 + 0.75 * cloudy_day) * shade, 0.0, 8.0)
+    return solar
+
+
+def _draw_lengths(flaky: Bool[np.ndarray, " home"], rng: np.random.Generator) -> Int32[np.ndarray, " home"]:
+    """Some homes end early, flaky meters more often."""
+    ends_early = rng.random(len(flaky)) < 0.06 + 0.2 * flaky
+    early = rng.integers(MIN_STEPS, STEPS, len(flaky))
+    return np.where(ends_early, early, STEPS).astype(np.int32)
+
+
+def _gaps(load: np.ndarray, flaky: Bool[np.ndarray, " home"], rng: np.random.Generator) -> np.ndarray:
+    """Runs of missing readings, likelier while the load is high and at homes with a flaky meter."""
+    chance = 0.002 + 0.025 * flaky[:, None] + 0.02 * (load > 4.0)
+    begins = rng.random(load.shape, dtype=np.float32) < chance
+    ends = np.where(begins, np.arange(STEPS) + rng.geometric(0.35, load.shape), 0)
+    missing: np.ndarray = np.maximum.accumulate(ends, axis=1) > np.arange(STEPS)
+    return missing

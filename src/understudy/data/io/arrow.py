@@ -1,0 +1,160 @@
+"""Arrow columns become numbers: float32 values and codes, integer ticks, integer keys."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Float32, Int64
+
+from understudy.data.channels import Binary, Categorical, Channel, Integer
+from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.timegrid import Time
+from understudy.errors import DataError
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
+    """Returns a column as numbers or category codes, NaN where null.
+
+    Checks what can be checked on one cell: numbers, finite, whole, a declared category. Bounds and missing
+    values are checked on the grid, after rows of one step have become one.
+    """
+    array = _plain(array)
+    if isinstance(channel, Categorical):
+        return _codes(array, channel)
+    if isinstance(channel, Binary):
+        return _binary(array, channel)
+    if not _is_number(array.type):
+        raise DataError(
+            f"Column '{channel.name}': numbers are expected. Convert the column.", column=channel.name
+        )
+    numbers = _floats(array, channel.name)
+    if np.isinf(numbers).any():
+        raise DataError(
+            f"Column '{channel.name}' holds an infinite value. Remove it or make it missing.",
+            column=channel.name,
+        )
+    if isinstance(channel, Integer) and not np.array_equal(np.rint(numbers), numbers, equal_nan=True):
+        raise DataError(
+            f"Column '{channel.name}' is declared integer and holds a value that is not whole. Round the "
+            "column or declare it continuous.",
+            column=channel.name,
+        )
+    np.clip(numbers, -_LARGEST, _LARGEST, out=numbers)
+    return numbers.astype(np.float32)
+
+
+def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
+    """Returns a time column as microseconds since 1970, or as step numbers if that is declared."""
+    name = str(time.column)
+    array = _plain(array)
+    if array.null_count:
+        raise DataError(f"Column '{name}' misses a timestamp. Fill it in or drop the row.", column=name)
+    if time.counts_steps:
+        if not pa.types.is_integer(array.type):
+            raise DataError(f"Column '{name}': whole step numbers are expected, as declared.", column=name)
+        with _uncastable(name, "whole step numbers"):
+            return _numpy(array.cast(pa.int64())).astype(np.int64, copy=False)
+    return _numpy(_moments(array, name).cast(pa.int64())).astype(np.int64, copy=False)
+
+
+def encode(array: pa.Array, column: str, dtype: str) -> tuple[Int64[np.ndarray, " row"], pa.Array]:
+    """Returns each row's key as a small number, and the keys in the order they appear."""
+    array = _plain(array)
+    if array.null_count:
+        raise DataError(f"Column '{column}' misses an identifier. Fill it in or drop the row.", column=column)
+    target = pa.int64() if dtype in INTEGER_DTYPES else pa.large_string()
+    with _uncastable(column, f"identifiers of type {dtype}"):
+        encoded = array.cast(target).dictionary_encode()
+    return _numpy(encoded.indices).astype(np.int64, copy=False), encoded.dictionary
+
+
+def _codes(array: pa.Array, channel: Categorical) -> Float32[np.ndarray, " row"]:
+    whole = isinstance(channel.categories[0], int)
+    target = pa.int64() if whole else pa.large_string()
+    if not whole and _is_number(array.type):
+        raise DataError(
+            f"Column '{channel.name}': text categories are expected, as declared.", column=channel.name
+        )
+    with _uncastable(channel.name, "the declared categories"):
+        array = array.cast(target)
+    codes = pc.index_in(array, value_set=pa.array(list(channel.categories), type=target))
+    if codes.null_count != array.null_count:
+        raise DataError(
+            f"Column '{channel.name}' holds a category that is not declared. Categories are public: add it "
+            "to the schema's list, or recode the column.",
+            column=channel.name,
+        )
+    return _floats(codes, channel.name).astype(np.float32)
+
+
+def _binary(array: pa.Array, channel: Binary) -> Float32[np.ndarray, " row"]:
+    if not (pa.types.is_boolean(array.type) or _is_number(array.type)):
+        raise DataError(f"Column '{channel.name}': true/false or 0/1 are expected.", column=channel.name)
+    numbers = _floats(array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array, channel.name)
+    if not (np.isnan(numbers) | (numbers == 0) | (numbers == 1)).all():
+        raise DataError(
+            f"Column '{channel.name}' is declared binary and holds something else than 0 and 1. Recode it "
+            "or declare it categorical.",
+            column=channel.name,
+        )
+    return numbers.astype(np.float32)
+
+
+def _moments(array: pa.Array, name: str) -> pa.Array:
+    unparsable = DataError(
+        f"Column '{name}' holds something that is not a timestamp. Write ISO 8601 (2024-01-31T12:00:00) or "
+        "store a timestamp type.",
+        column=name,
+    )
+    if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
+        with _uncastable(name, "timestamps no finer than a microsecond"):
+            zone = pa.types.is_timestamp(array.type) and array.type.tz is not None
+            return array.cast(pa.timestamp("us", tz="UTC" if zone else None))
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        raise unparsable
+    for target in (pa.timestamp("us"), pa.timestamp("us", tz="UTC")):
+        try:
+            return array.cast(target)
+        except pa.ArrowInvalid:
+            continue
+    raise unparsable
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Spells out dictionaries and string views, which not every Arrow function takes."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    return array
+
+
+def _floats(array: pa.Array, name: str) -> np.ndarray:
+    with _uncastable(name, "numbers"):
+        numbers: np.ndarray = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers if numbers.flags.writeable else numbers.copy()
+
+
+def _numpy(array: pa.Array) -> np.ndarray:
+    numbers: np.ndarray = array.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _is_number(arrow: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)
+    ) or bool(pa.types.is_null(arrow))
+
+
+@contextmanager
+def _uncastable(column: str, expected: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(
+            f"Column '{column}': {expected} are expected. Convert the column.", column=column
+        ) from None

@@ -1,0 +1,166 @@
+"""Public context: one value per step, known without the private table."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float, Float32, Int64
+
+from understudy.data.io.arrow import to_ticks, to_values
+from understudy.data.io.checks import settle_column
+from understudy.data.io.sources import open_source, refuse_unknown_columns
+from understudy.data.schema import Schema
+from understudy.data.timegrid import Time, parse_frequency, step_ticks
+from understudy.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class ContextRows:
+    """Context by time: increasing ticks (None when rows are simply in order) with one row of values each."""
+
+    ticks: Int64[np.ndarray, " row"] | None
+    values: Float32[np.ndarray, "row context"]
+
+
+def read_context(
+    source: Any, schema: Schema, *, steps: int | None = None, first_step: int = 0
+) -> Float32[np.ndarray, "*series step context"]:
+    """Returns the public context of `steps` steps (default: all of the schema's) from `first_step` on.
+
+    `source` is a table with the schema's time column and its context columns, or an array [step, context] or
+    [series, step, context] that is checked and handed back. `first_step` may lie after the declared start,
+    for samples of a later week.
+    """
+    wanted = schema.num_steps if steps is None else steps
+    if isinstance(source, np.ndarray):
+        return _checked_array(source, schema, wanted)
+    rows = context_rows(source, schema)
+    if rows.ticks is None:
+        if len(rows.values) < first_step + wanted:
+            raise _not_covered(schema)
+        return rows.values[first_step : first_step + wanted]
+    return lookup(rows, step_ticks(schema.time, wanted, first_step), schema)
+
+
+def context_rows(source: Any, schema: Schema) -> ContextRows:
+    """Reads a public table of context; columns that the schema does not name are left out."""
+    opened = open_source(source, schema)
+    names = [channel.name for channel in schema.context]
+    time = schema.time.column
+    refuse_unknown_columns(opened, set(opened.columns), {*names, *([time] if time else [])})
+    batches = list(opened.batches)
+    if not batches:
+        raise DataError(f"{opened.name}: the context table is empty. Expected a row per step.", column=None)
+    return merge_context(
+        [part for batch in batches if (part := context_part(batch, schema)) is not None], schema
+    )
+
+
+def context_part(batch: pa.RecordBatch, schema: Schema) -> ContextRows | None:
+    """Takes the context out of one batch; a timestamp with two different values is refused."""
+    if batch.num_rows == 0:
+        return None
+    columns = [to_values(batch.column(channel.name), channel) for channel in schema.context]
+    values = np.stack(columns, axis=1)
+    if schema.time.column is None:
+        return ContextRows(None, values)
+    ticks = to_ticks(batch.column(schema.time.column), schema.time)
+    return _one_per_tick(ticks, values, schema)
+
+
+def merge_context(parts: list[ContextRows], schema: Schema) -> ContextRows:
+    """Puts the context of several batches together."""
+    if not parts:
+        raise DataError("The context table is empty. Expected a row per step.", column=None)
+    values = np.concatenate([part.values for part in parts])
+    ticks = [part.ticks for part in parts if part.ticks is not None]
+    return _one_per_tick(np.concatenate(ticks), values, schema) if ticks else ContextRows(None, values)
+
+
+def _one_per_tick(
+    ticks: Int64[np.ndarray, " row"], values: Float32[np.ndarray, "row context"], schema: Schema
+) -> ContextRows:
+    unique, first, inverse = np.unique(ticks, return_index=True, return_inverse=True)
+    kept = values[first]
+    differs = (values != kept[inverse]) & ~(np.isnan(values) & np.isnan(kept[inverse]))
+    for index, channel in enumerate(schema.context):
+        if differs[:, index].any():
+            raise DataError(
+                f"Column '{channel.name}' is declared public context and has two values at one time. "
+                "Context is the same for everybody: declare the column under [[channels]] or [[static]], "
+                "where it is protected.",
+                column=channel.name,
+            )
+    return ContextRows(unique, kept)
+
+
+def lookup(
+    rows: ContextRows, ticks: Int64[np.ndarray, "*series step"], schema: Schema
+) -> Float32[np.ndarray, "*series step context"]:
+    """Returns the context at the given times; refuses times it does not cover."""
+    assert rows.ticks is not None
+    position = np.searchsorted(rows.ticks, ticks).clip(max=len(rows.ticks) - 1)
+    if not np.array_equal(rows.ticks[position], ticks):
+        raise _not_covered(schema)
+    found: np.ndarray = rows.values[position]
+    _settle(found, schema)
+    return found
+
+
+def align_context(
+    rows: ContextRows, origin: Int64[np.ndarray, " series"], lengths: np.ndarray, schema: Schema
+) -> Float32[np.ndarray, "*series step context"]:
+    """Returns [step, context] on a calendar axis, [series, step, context] when each series has its own start.
+
+    Steps beyond a series' end repeat its last context, so that nothing past the end has to be covered.
+    """
+    if schema.time.align == "calendar":
+        return lookup(rows, step_ticks(schema.time, schema.num_steps), schema)
+    step = np.minimum(np.arange(schema.num_steps), lengths[:, None] - 1)
+    return lookup(rows, origin[:, None] + step * _width(schema.time), schema)
+
+
+def _width(time: Time) -> int:
+    width = 1 if time.counts_steps else parse_frequency(time.frequency).microseconds
+    if not width:
+        raise DataError(
+            "Context for series with their own start needs a frequency of fixed length, not months or years.",
+            column=time.column,
+        )
+    return width
+
+
+def _checked_array(
+    source: Float[np.ndarray, "*series step context"], schema: Schema, steps: int
+) -> Float32[np.ndarray, "*series step context"]:
+    array = np.array(source, dtype=np.float32)
+    if array.ndim not in (2, 3) or array.shape[-2:] != (steps, len(schema.context)):
+        raise DataError(
+            f"Context: an array of {steps} steps and {len(schema.context)} context channels is expected.",
+            column=None,
+        )
+    if np.isinf(array).any():
+        raise DataError("Context holds an infinite value. Remove it.", column=None)
+    _settle(array, schema)
+    return array
+
+
+def _settle(values: Float32[np.ndarray, "*series step context"], schema: Schema) -> None:
+    for index, channel in enumerate(schema.context):
+        column = values[..., index]
+        settle_column(column, channel, np.ones(column.shape, dtype=bool))
+
+
+def _not_covered(schema: Schema) -> DataError:
+    return DataError(
+        f"The context does not cover every step of {schema.time.frequency} that is needed. Bring context "
+        "for the whole time axis.",
+        column=schema.time.column,
+    )
+
+
+def is_array_file(source: Any) -> bool:
+    """Tells whether a source is a numpy file."""
+    return isinstance(source, str | Path) and Path(source).suffix.lower() in (".npy", ".npz")

@@ -1,0 +1,98 @@
+"""The one way in: a table and its schema become a private panel."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+
+from understudy.data.io.checks import MIN_UNITS, check_lengths, check_units, settle_static, settle_values
+from understudy.data.io.context import align_context, context_rows, is_array_file, read_context
+from understudy.data.io.long import Grid, read_long
+from understudy.data.io.sources import existing, open_source
+from understudy.data.io.wide import read_array, read_overlapping_windows, read_wide
+from understudy.data.panel import Panel, broadcast_context
+from understudy.data.schema import Schema
+from understudy.errors import DataError, SchemaError
+
+__all__ = ["MIN_UNITS", "read_panel"]
+
+
+def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Panel:
+    """Reads a table into a private panel, checking everything its schema declares.
+
+    Args:
+        source: A path (.csv, .parquet, .arrow, .feather, .npy, .npz), an Arrow table, a data frame that
+            speaks the
+            Arrow C stream interface (pandas, polars, duckdb), or an array [series, step, channel].
+        schema: The public contract.
+        context: Public context: a table with the time column and the context columns, or an array [step,
+            context].
+        allow_few_units: Lets fewer than 100 units pass; the caller records the override.
+
+    Privacy:
+        Reads private data and releases nothing. Every transformation looks at one series at a time: adding a
+        unit leaves the values of all others as they were. That an error was raised depends on the data, so
+        errors are for the data holder; they name columns and declared facts, never values, identifiers or
+        counts.
+
+    Edge cases:
+        An empty table, a single unit, fewer than 100 units, a column that is missing everywhere, duplicate or
+        unsorted timestamps and values outside the declared bounds are refused.
+    """
+    schema.require_declared()
+    grid = _read_grid(source, schema, with_context=context is None)
+    check_units(grid.unit, schema, allow_few_units=allow_few_units)
+    check_lengths(grid.lengths, schema)
+    settle_values(grid.values, grid.lengths, schema)
+    settle_static(grid.static, schema)
+    return Panel(
+        schema=schema,
+        values=grid.values,
+        lengths=grid.lengths,
+        unit=grid.unit,
+        static=grid.static,
+        context=_context(grid, schema, context),
+        unit_ids=grid.ids,
+    )
+
+
+def _read_grid(source: Any, schema: Schema, *, with_context: bool) -> Grid:
+    if isinstance(source, np.ndarray):
+        return read_array(source, schema)
+    if is_array_file(source):
+        return read_array(existing(Path(source)), schema)
+    opened = open_source(source, schema)
+    if schema.time.layout == "wide":
+        return read_wide(opened, schema)
+    if schema.unit.kind == "overlapping-window" and schema.unit.column not in opened.columns:
+        if schema.static:
+            raise SchemaError("Key 'static': windows of one series can't have static columns.", key="static")
+        return read_overlapping_windows(opened, schema)
+    in_table = any(channel.name in opened.columns for channel in schema.context)
+    return read_long(opened, schema, with_context=with_context and in_table)
+
+
+def _context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "series step context"] | None:
+    if not schema.context:
+        if source is not None:
+            raise DataError(
+                "Context was given and the schema declares none. Declare [[context]] columns.", column=None
+            )
+        return None
+    if source is None and grid.context is None:
+        raise DataError(
+            f"Column '{schema.context[0].name}': public context is declared and was not given. Pass a table "
+            "of context by time.",
+            column=schema.context[0].name,
+        )
+    aligned = _aligned_context(grid, schema, source)
+    return broadcast_context(aligned, len(grid.values)) if aligned.ndim == 2 else aligned
+
+
+def _aligned_context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "*series step context"]:
+    if isinstance(source, np.ndarray) or schema.time.column is None:
+        return read_context(source, schema)
+    rows = grid.context if source is None else context_rows(source, schema)
+    assert rows is not None
+    return align_context(rows, grid.origin, grid.lengths, schema)

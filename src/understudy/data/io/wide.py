@@ -1,0 +1,214 @@
+"""Wide tables (a row per series), numpy arrays, and long tables cut into overlapping windows."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float, Float32, Int32
+
+from understudy.data.channels import Continuous
+from understudy.data.io.arrow import encode, to_values
+from understudy.data.io.long import Grid
+from understudy.data.io.sources import Source, refuse_unknown_columns
+from understudy.data.schema import Schema, table_columns
+from understudy.data.windows import sliding
+from understudy.errors import DataError
+
+
+def read_wide(source: Source, schema: Schema) -> Grid:
+    """Reads a table with a row per series and a column per channel and step."""
+    _check_columns(source, schema)
+    batches = [_wide_batch(batch, schema) for batch in source.batches if batch.num_rows]
+    if not batches:
+        raise DataError(f"{source.name}: the table is empty. Expected rows.", column=None)
+    static = np.concatenate([batch[1] for batch in batches])
+    units = [batch[2] for batch in batches if batch[2] is not None]
+    values = _together([batch[0] for batch in batches])
+    del batches
+    if not units:
+        return grid_of_series(values, schema, static=static)
+    encoded = pa.concat_arrays(units).dictionary_encode()
+    unit, ids = (
+        encoded.indices.to_numpy().astype(np.int64),
+        np.array(encoded.dictionary.to_pylist(), dtype=object),
+    )
+    if (np.diff(unit) < 0).any():  # bring the series of a unit side by side
+        order = np.argsort(unit, kind="stable")
+        values, static, unit = values[order], static[order], unit[order]
+    return grid_of_series(values, schema, static=static, unit=unit, ids=ids)
+
+
+def _check_columns(source: Source, schema: Schema) -> None:
+    context = {channel.name for channel in schema.context}
+    required = set(table_columns(schema)) - context
+    if schema.time.series_column is not None:
+        required.add(schema.time.series_column)
+    refuse_unknown_columns(source, required | context | set(schema.ignore), required)
+
+
+def _wide_batch(
+    batch: pa.RecordBatch, schema: Schema
+) -> tuple[Float32[np.ndarray, "row step channel"], Float32[np.ndarray, "row static"], pa.Array | None]:
+    values = np.empty((batch.num_rows, schema.num_steps, schema.num_channels), dtype=np.float32)
+    for index, channel in enumerate(schema.channels):
+        for step in range(schema.num_steps):
+            values[:, step, index] = to_values(
+                batch.column(schema.time.wide_column(channel.name, step)), channel
+            )
+    static = np.empty((batch.num_rows, len(schema.static)), dtype=np.float32)
+    for index, channel in enumerate(schema.static):
+        static[:, index] = to_values(batch.column(channel.name), channel)
+    if schema.unit.column is None:
+        return values, static, None
+    code, units = encode(batch.column(schema.unit.column), schema.unit.column, schema.unit.dtype)
+    return values, static, units.take(pa.array(code))
+
+
+def _together(
+    pieces: list[Float32[np.ndarray, "row step channel"]],
+) -> Float32[np.ndarray, "row step channel"]:
+    """Concatenates and lets go of each piece on the way, so that the table is not held twice."""
+    whole = np.empty((sum(len(piece) for piece in pieces), *pieces[0].shape[1:]), dtype=np.float32)
+    begin = 0
+    while pieces:
+        piece = pieces.pop(0)
+        whole[begin : begin + len(piece)] = piece
+        begin += len(piece)
+    return whole
+
+
+def grid_of_series(
+    values: Float32[np.ndarray, "series step channel"],
+    schema: Schema,
+    *,
+    static: Float32[np.ndarray, "series static"],
+    unit: np.ndarray | None = None,
+    ids: np.ndarray | None = None,
+    lengths: Int32[np.ndarray, " series"] | None = None,
+) -> Grid:
+    """Makes a grid of series that are laid out already; each is its own unit unless told otherwise."""
+    if lengths is None:
+        lengths = _observed_lengths(values, schema)
+    return Grid(
+        values=values,
+        lengths=lengths,
+        unit=np.arange(len(values), dtype=np.int64) if unit is None else unit,
+        static=static,
+        ids=ids,
+        origin=np.zeros(len(values), dtype=np.int64),
+    )
+
+
+def _observed_lengths(
+    values: Float32[np.ndarray, "series step channel"], schema: Schema
+) -> Int32[np.ndarray, " series"]:
+    """A series of variable length ends with its last observed step."""
+    if not schema.time.variable_length:
+        return np.full(len(values), schema.num_steps, dtype=np.int32)
+    lengths = np.ones(len(values), dtype=np.int32)
+    for step in range(schema.num_steps):
+        lengths[~np.isnan(values[:, step]).all(axis=1)] = step + 1
+    return lengths
+
+
+def read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
+    """Reads an array [series, step, channel], or a .npy or .npz file of it.
+
+    A .npz file has `values` and may have `lengths`, `unit` (whole numbers) and `static`.
+    """
+    arrays = {"values": source} if isinstance(source, np.ndarray) else _load_arrays(source)
+    values = _numbers(arrays["values"], "values")
+    if values.ndim != 3 or values.shape[1:] != (schema.num_steps, schema.num_channels):
+        raise DataError(
+            f"Array: [series, step, channel] with {schema.num_steps} steps and {schema.num_channels} "
+            "channels is expected, as the schema declares. Reshape it.",
+            column=None,
+        )
+    static = _numbers(arrays.get("static", np.empty((len(values), 0))), "static")
+    if static.shape != (len(values), len(schema.static)):
+        raise DataError(
+            "Array: the schema declares static columns; bring them as `static` in a .npz file.", column=None
+        )
+    _refuse_fractions(values, schema, "channels")
+    _refuse_fractions(static, schema, "static")
+    lengths = arrays.get("lengths")
+    grid = grid_of_series(
+        values, schema, static=static, lengths=None if lengths is None else lengths.astype(np.int32)
+    )
+    return grid if "unit" not in arrays else _by_unit(grid, arrays["unit"], schema)
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = (
+            {"values": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
+        )
+    except (ValueError, OSError, EOFError, KeyError):
+        raise DataError(f"{path.name}: not a readable numpy file. It may be damaged.", column=None) from None
+    if "values" not in arrays:
+        raise DataError(f"{path.name}: an array named `values` is expected in a .npz file.", column="values")
+    return arrays
+
+
+def _numbers(array: np.ndarray, name: str) -> np.ndarray:
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"Array `{name}`: numbers are expected. Convert it.", column=name)
+    if np.isinf(array).any():
+        raise DataError(
+            f"Array `{name}` holds an infinite value. Remove it or make it missing (NaN).", column=name
+        )
+    largest = np.finfo(np.float32).max
+    return (
+        np.clip(array, -largest, largest).astype(np.float32)
+        if array.dtype.kind == "f"
+        else array.astype(np.float32)
+    )
+
+
+def _refuse_fractions(values: np.ndarray, schema: Schema, group: str) -> None:
+    for index, channel in enumerate(getattr(schema, group)):
+        column = values[..., index]
+        if not isinstance(channel, Continuous) and not np.array_equal(
+            np.rint(column), column, equal_nan=True
+        ):
+            raise DataError(
+                f"Column '{channel.name}': whole numbers or category codes are expected.", column=channel.name
+            )
+
+
+def _by_unit(grid: Grid, unit: np.ndarray, schema: Schema) -> Grid:
+    if unit.shape != (len(grid.values),) or unit.dtype.kind not in "iu":
+        raise DataError("Array `unit`: one whole number per series is expected.", column="unit")
+    _, first, code = np.unique(unit, return_index=True, return_inverse=True)
+    appearance = np.argsort(np.argsort(first))[code]
+    order = np.argsort(appearance, kind="stable")
+    return Grid(
+        values=grid.values[order],
+        lengths=grid.lengths[order],
+        unit=appearance[order].astype(np.int64),
+        static=grid.static[order],
+        ids=unit[np.sort(first)].astype(object),
+        origin=grid.origin,
+    )
+
+
+def read_overlapping_windows(source: Source, schema: Schema) -> Grid:
+    """Reads one long series and cuts it into windows at every step, each its own unit.
+
+    Reproduces what papers do. It protects no person: a person in the series is in many windows.
+    """
+    names = {channel.name for channel in schema.channels}
+    known = names | {schema.time.column or ""} | set(schema.ignore)
+    refuse_unknown_columns(source, known, names)
+    rows: list[Float[np.ndarray, "row channel"]] = [
+        np.stack([to_values(batch.column(channel.name), channel) for channel in schema.channels], axis=1)
+        for batch in source.batches
+        if batch.num_rows
+    ]
+    if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
+        raise DataError(f"{source.name}: more rows than the declared steps are expected.", column=None)
+    windows = sliding(np.concatenate(rows), schema.num_steps)
+    return grid_of_series(
+        windows, schema, static=np.empty((len(windows), len(schema.static)), dtype=np.float32)
+    )

@@ -1,0 +1,269 @@
+"""A panel goes back into the user's columns, order, dtypes and timestamps."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from jaxtyping import Bool, Float32, Float64
+
+from understudy.data.channels import Binary, Categorical, Channel, Continuous
+from understudy.data.dtypes import TEXT_DTYPES, arrow_type
+from understudy.data.panel import Panel
+from understudy.data.schema import Schema, table_columns
+from understudy.data.timegrid import Time, step_ticks
+from understudy.errors import InputError
+
+_BATCH_ROWS = 1_000_000
+FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
+
+
+def panel_to_arrow(panel: Panel) -> pa.Table:
+    """Returns the panel as a table like the one its schema describes.
+
+    Units get their own identifiers back if the panel kept them, else 0, 1, 2, … ("synthetic-000001" for
+    text).
+
+    Privacy: writes every value it is given. For a private panel the table is as private as the panel.
+    """
+    batches = list(_batches(panel))
+    return pa.Table.from_batches(batches, schema=_arrow_schema(panel.schema))
+
+
+def write_panel(panel: Panel, path: str | Path) -> Path:
+    """Writes the panel as .csv, .parquet, .arrow, .feather, .npz or .npy; the file appears whole or not at
+    all.
+
+    Privacy: as `panel_to_arrow`.
+    """
+    target = Path(path)
+    writers = {
+        ".csv": _write_csv,
+        ".parquet": _write_parquet,
+        ".arrow": _write_arrow,
+        ".feather": _write_arrow,
+    }
+    writers |= {".npz": _write_npz, ".npy": _write_npy}
+    writer = writers.get(target.suffix.lower())
+    if writer is None:
+        raise InputError(
+            f"{target.name}: a name ending in {', '.join(writers)} is expected. Rename the file."
+        )
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        writer(panel, partial)
+        os.replace(partial, target)  # noqa: PTH105 - the point is its atomicity
+    except OSError as error:
+        raise InputError(
+            f"{target.name}: can't be written ({error.strerror or 'write failed'}). Free space or choose "
+            "another folder."
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return target
+
+
+def _write_csv(panel: Panel, path: Path) -> None:
+    options = pacsv.WriteOptions(quoting_style="needed")
+    with pacsv.CSVWriter(str(path), _plain_schema(panel.schema), write_options=options) as writer:
+        for batch in _batches(panel):
+            writer.write_batch(batch.cast(_plain_schema(panel.schema)))
+
+
+def _write_parquet(panel: Panel, path: Path) -> None:
+    with pq.ParquetWriter(str(path), _arrow_schema(panel.schema)) as writer:
+        for batch in _batches(panel):
+            writer.write_batch(batch)
+
+
+def _write_arrow(panel: Panel, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _arrow_schema(panel.schema)) as writer:
+        for batch in _batches(panel):
+            writer.write_batch(batch)
+
+
+def _write_npz(panel: Panel, path: Path) -> None:
+    with path.open("wb") as sink:
+        np.savez(sink, values=panel.values, lengths=panel.lengths, unit=panel.unit, static=panel.static)
+
+
+def _write_npy(panel: Panel, path: Path) -> None:
+    with path.open("wb") as sink:
+        np.save(sink, panel.values)
+
+
+def written_columns(schema: Schema) -> tuple[str, ...]:
+    """Returns the columns of the table that is written."""
+    names = table_columns(schema)
+    if schema.time.layout == "long" and schema.unit.column is None and schema.time.series_column is None:
+        return (FALLBACK_SERIES_COLUMN, *names)
+    return names
+
+
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    types = _column_types(schema)
+    return pa.schema([(name, types[name]) for name in written_columns(schema)])
+
+
+def _plain_schema(schema: Schema) -> pa.Schema:
+    """As `_arrow_schema`, with dictionaries spelled out, which text files need."""
+    return pa.schema(
+        [
+            (f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
+            for f in _arrow_schema(schema)
+        ]
+    )
+
+
+def _column_types(schema: Schema) -> dict[str, pa.DataType]:
+    types = {channel.name: arrow_type(channel.dtype) for channel in (*schema.static, *schema.context)}
+    if schema.unit.column is not None:
+        types[schema.unit.column] = arrow_type(schema.unit.dtype)
+    types.setdefault(schema.time.series_column or FALLBACK_SERIES_COLUMN, pa.int64())
+    if schema.time.column is not None:
+        types[schema.time.column] = arrow_type(schema.time.dtype)
+    for channel in schema.channels:
+        types[channel.name] = arrow_type(channel.dtype)
+        if schema.time.layout == "wide":
+            names = [schema.time.wide_column(channel.name, step) for step in range(schema.time.steps)]
+            types |= dict.fromkeys(names, arrow_type(channel.dtype))
+    return types
+
+
+def _batches(panel: Panel) -> Iterator[pa.RecordBatch]:
+    """Yields the table in pieces of whole series, so that writing needs little memory."""
+    long = panel.schema.time.layout == "long"
+    size = max(1, _BATCH_ROWS // (panel.num_steps if long else 1))
+    for begin in range(0, panel.num_series, size):
+        rows = slice(begin, min(begin + size, panel.num_series))
+        columns = _long_columns(panel, rows) if long else _wide_columns(panel, rows)
+        arrow = _arrow_schema(panel.schema)
+        yield pa.RecordBatch.from_arrays([columns[name] for name in arrow.names], schema=arrow)
+
+
+def _long_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
+    schema = panel.schema
+    inside = np.arange(panel.num_steps) < panel.lengths[rows, None]
+    series, step = (pa.array(index) for index in np.nonzero(inside))
+    columns = {name: array.take(series) for name, array in _series_columns(panel, rows).items()}
+    if schema.time.column is not None:
+        columns[schema.time.column] = _time_array(schema.time).take(step)
+    for index, channel in enumerate(schema.channels):
+        columns[channel.name] = _to_arrow(panel.values[rows, :, index][inside], channel)
+    columns |= _context_columns(panel, rows, inside)
+    return columns
+
+
+def _context_columns(
+    panel: Panel, rows: slice, inside: Bool[np.ndarray, "series step"]
+) -> dict[str, pa.Array]:
+    """Context is written only where the user's table had it, that is, where `columns` lists it."""
+    wanted = [(i, c) for i, c in enumerate(panel.schema.context) if c.name in panel.schema.columns]
+    if not wanted:
+        return {}
+    if panel.context is None:
+        blank = np.full(int(inside.sum()), np.nan, dtype=np.float32)
+        return {channel.name: _to_arrow(blank, channel) for _, channel in wanted}
+    return {channel.name: _to_arrow(panel.context[rows, :, i][inside], channel) for i, channel in wanted}
+
+
+def _wide_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
+    columns = _series_columns(panel, rows)
+    for index, channel in enumerate(panel.schema.channels):
+        for step in range(panel.num_steps):
+            name = panel.schema.time.wide_column(channel.name, step)
+            columns[name] = _to_arrow(np.ascontiguousarray(panel.values[rows, step, index]), channel)
+    return columns
+
+
+def _series_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
+    """Columns with one value per series: identifiers and static columns."""
+    schema, unit = panel.schema, panel.unit[rows]
+    columns = {c.name: _to_arrow(panel.static[rows, i], c) for i, c in enumerate(schema.static)}
+    if schema.unit.column is not None:
+        columns[schema.unit.column] = _unit_array(panel, unit)
+    first = np.searchsorted(panel.unit, unit, side="left")
+    within = np.arange(panel.num_series)[rows] - (0 if schema.unit.column is None else first)
+    columns[schema.time.series_column or FALLBACK_SERIES_COLUMN] = pa.array(within)
+    return columns
+
+
+def _unit_array(panel: Panel, unit: np.ndarray) -> pa.Array:
+    dtype = panel.schema.unit.dtype
+    if panel.unit_ids is not None:
+        return pa.array(panel.unit_ids[unit].tolist()).cast(arrow_type(dtype))
+    if dtype not in TEXT_DTYPES:
+        return pa.array(unit).cast(arrow_type(dtype))
+    digits = np.char.zfill((unit + 1).astype(str), 6)
+    return pa.array(np.char.add("synthetic-", digits).tolist()).cast(arrow_type(dtype))
+
+
+def _time_array(time: Time) -> pa.Array:
+    ticks = pa.array(step_ticks(time, time.steps))
+    if time.counts_steps:
+        return ticks.cast(arrow_type(time.dtype))
+    moments = ticks.cast(pa.timestamp("us"))
+    if time.dtype == "string":
+        return pa.array(
+            np.datetime_as_string(step_ticks(time, time.steps).view("datetime64[us]"), unit="auto").tolist()
+        )
+    target = arrow_type(time.dtype)
+    if pa.types.is_timestamp(target) and target.tz is not None:
+        moments = ticks.cast(pa.timestamp("us", tz="UTC"))
+    return moments.cast(target, safe=False)
+
+
+def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array:
+    missing = np.isnan(values)
+    target = arrow_type(channel.dtype)
+    if isinstance(channel, Categorical):
+        codes = pa.array(np.where(missing, 0, values).astype(np.int32), mask=missing)
+        spelled = pa.array(list(channel.categories), type=pa.int64() if _whole(channel) else pa.string())
+        coded: Any = pa.DictionaryArray.from_arrays(codes, spelled)
+        return coded if pa.types.is_dictionary(target) else coded.cast(spelled.type).cast(target)
+    low, high = channel.bounds
+    if not isinstance(channel, Continuous):
+        whole = np.where(missing, 0, values).astype(np.float64).clip(low, high)
+        return (
+            pa.array(np.rint(whole).astype(np.int64), mask=missing)
+            .cast(_binary_safe(target, channel))
+            .cast(target)
+        )
+    numbers = values if channel.dtype == "float32" else shortest_decimal(values)
+    return pa.array(np.clip(numbers, low, high), mask=missing).cast(target)
+
+
+def _whole(channel: Categorical) -> bool:
+    return isinstance(channel.categories[0], int)
+
+
+def _binary_safe(target: pa.DataType, channel: Channel) -> pa.DataType:
+    """Arrow has no direct path from int64 to every type; booleans go through themselves."""
+    return pa.bool_() if isinstance(channel, Binary) and pa.types.is_boolean(target) else target
+
+
+def shortest_decimal(values: Float32[np.ndarray, " row"]) -> Float64[np.ndarray, " row"]:
+    """Returns the float64 with the fewest decimal digits that is the same float32.
+
+    A table that held 0.1 gets 0.1 back, and not 0.10000000149011612.
+
+    >>> shortest_decimal(np.array([0.1, 21.37], dtype=np.float32)).tolist()
+    [0.1, 21.37]
+    """
+    result = values.astype(np.float64)
+    open_rows = np.flatnonzero(np.isfinite(values) & (values != 0))
+    for digits in (4, 6, 7, 8):
+        exact = result[open_rows]
+        power = (digits - 1) - np.floor(np.log10(np.abs(exact)))
+        scale = 10.0 ** np.abs(power)
+        rounded = np.where(power >= 0, np.rint(exact * scale) / scale, np.rint(exact / scale) * scale)
+        same = rounded.astype(np.float32) == values[open_rows]
+        result[open_rows[same]] = rounded[same]
+        open_rows = open_rows[~same]
+    return result

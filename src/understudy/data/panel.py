@@ -1,0 +1,221 @@
+"""The only container of series."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Int, Int32, Int64
+
+from understudy.data.schema import Schema
+
+_CHUNK_VALUES = 4_000_000  # checks walk over the array in pieces so that masks stay small
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Panel:
+    """Series on one time axis, grouped by privacy unit, in the user's units of measure.
+
+    Attributes:
+        schema: The public contract the series obey.
+        values: NaN where not observed; categories as codes 0..K-1.
+        lengths: Steps of each series; everything beyond is NaN.
+        unit: Unit of each series, 0..num_units-1, never decreasing.
+        static: One row per series, codes or values, NaN where missing.
+        context: Public channels, often one broadcast row; None without context.
+        private: Whether the series are protected; decides what `repr` may show.
+        unit_ids: Identifier of each unit, kept only to write the holdout list; never shown.
+
+    Privacy:
+        Holding data costs nothing. No method looks across units, so adding a unit changes no other unit's
+        arrays. `repr` of a private panel shows the schema and neither values nor counts.
+
+    Edge cases:
+        A panel may hold no series at all. Arrays are read-only views: whoever made them should let go of
+        them.
+    """
+
+    schema: Schema
+    values: Float32[np.ndarray, "series step channel"]
+    lengths: Int32[np.ndarray, " series"]
+    unit: Int64[np.ndarray, " series"]
+    static: Float32[np.ndarray, "series static"]
+    context: Float32[np.ndarray, "series step context"] | None = None
+    private: bool = True
+    unit_ids: np.ndarray | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("values", "lengths", "unit", "static", "context", "unit_ids"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, _read_only(array))
+        _check_shapes(self)
+        _check_contents(self)
+
+    @property
+    def num_series(self) -> int:
+        """Number of series; private when the panel is."""
+        return int(self.values.shape[0])
+
+    @property
+    def num_units(self) -> int:
+        """Number of privacy units; private when the panel is."""
+        return int(self.unit[-1]) + 1 if len(self.unit) else 0
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of the longest series, as declared."""
+        return int(self.values.shape[1])
+
+    @property
+    def observed(self) -> Bool[np.ndarray, "series step channel"]:
+        """True where a value was observed."""
+        observed: np.ndarray = ~np.isnan(self.values)
+        return observed
+
+    @property
+    def label(self) -> Int64[np.ndarray, " series"] | None:
+        """Code of the label column for each series, -1 where missing; None without a label."""
+        if self.schema.label is None:
+            return None
+        codes = self.static[:, [column.name for column in self.schema.static].index(self.schema.label)]
+        return np.where(np.isnan(codes), -1.0, codes).astype(np.int64)
+
+    def take_units(self, indices: Int[np.ndarray, " chosen"] | Sequence[int]) -> "Panel":
+        """Returns the panel of the chosen units, in the order given.
+
+        Privacy: a unit chosen twice would count twice, so a private panel refuses that.
+        """
+        chosen = np.asarray(indices, dtype=np.int64)
+        if chosen.size and (chosen.min() < 0 or chosen.max() >= self.num_units):
+            raise IndexError("Expected unit indices from 0 to num_units - 1.")
+        if self.private and len(np.unique(chosen)) != len(chosen):
+            raise ValueError("Expected each unit at most once: a private unit may not contribute twice.")
+        first = np.searchsorted(self.unit, chosen, side="left")
+        count = np.searchsorted(self.unit, chosen, side="right") - first
+        new_unit = np.repeat(np.arange(len(chosen), dtype=np.int64), count)
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        rows = np.repeat(first, count) + within
+        return replace(
+            self,
+            values=self.values[rows],
+            lengths=self.lengths[rows],
+            unit=new_unit,
+            static=self.static[rows],
+            context=None if self.context is None else take_context(self.context, rows),
+            unit_ids=None if self.unit_ids is None else self.unit_ids[chosen],
+        )
+
+    def split(self, holdout_fraction: float, rng: np.random.Generator) -> tuple["Panel", "Panel"]:
+        """Returns (train, holdout), each unit put aside on its own with probability `holdout_fraction`.
+
+        Privacy: an independent coin per unit. Cutting off a fixed share instead would let one unit's presence
+        push another unit across the border, and neighbouring tables would no longer differ by one unit.
+        """
+        if not 0 < holdout_fraction < 1:
+            raise ValueError("Expected a holdout_fraction between 0 and 1.")
+        held_out = rng.random(self.num_units) < holdout_fraction
+        return self.take_units(np.flatnonzero(~held_out)), self.take_units(np.flatnonzero(held_out))
+
+    def with_values(self, values: Float[np.ndarray, "series step channel"], **changes: Any) -> "Panel":
+        """Returns the same series with other values; further fields by keyword."""
+        return replace(self, values=np.asarray(values, dtype=np.float32), **changes)
+
+    def __repr__(self) -> str:
+        time = self.schema.time
+        channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.schema.channels)
+        what = f"schema '{self.schema.name}', {time.steps} steps of {time.frequency}: {channels}"
+        return f"Panel(private; {what})" if self.private else f"Panel({self.num_series} series; {what})"
+
+    __str__ = __repr__
+
+
+def concatenate(panels: Sequence[Panel]) -> Panel:
+    """Returns one panel with the units of all, which keep apart. Identifiers are dropped."""
+    if not panels:
+        raise ValueError("Expected at least one panel.")
+    offsets = np.cumsum([0, *(panel.num_units for panel in panels)])
+    contexts = [panel.context for panel in panels if panel.context is not None]
+    return Panel(
+        schema=panels[0].schema,
+        values=np.concatenate([panel.values for panel in panels]),
+        lengths=np.concatenate([panel.lengths for panel in panels]),
+        unit=np.concatenate([panel.unit + offset for panel, offset in zip(panels, offsets, strict=False)]),
+        static=np.concatenate([panel.static for panel in panels]),
+        context=np.concatenate(contexts) if len(contexts) == len(panels) else None,
+        private=any(panel.private for panel in panels),
+    )
+
+
+def broadcast_context(
+    context: Float[np.ndarray, "step context"], num_series: int
+) -> Float32[np.ndarray, "series step context"]:
+    """Shows one public context to every series without copying it."""
+    context = np.asarray(context, dtype=np.float32)
+    return np.broadcast_to(context, (num_series, *context.shape))
+
+
+def take_context(
+    context: Float32[np.ndarray, "series step context"], rows: Int[np.ndarray, " chosen"]
+) -> Float32[np.ndarray, "chosen step context"]:
+    """Selects rows of a context and keeps a broadcast one broadcast."""
+    if context.strides[0] == 0 and len(context):
+        return broadcast_context(context[0], len(rows))
+    chosen: np.ndarray = context[rows]
+    return chosen
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _check_shapes(panel: Panel) -> None:
+    series, schema = panel.values.shape[0], panel.schema
+    expected: dict[str, tuple[int, ...]] = {
+        "values": (series, schema.num_steps, schema.num_channels),
+        "lengths": (series,),
+        "unit": (series,),
+        "static": (series, len(schema.static)),
+    }
+    if panel.context is not None:
+        expected["context"] = (series, schema.num_steps, len(schema.context))
+    dtypes = {
+        "values": "float32",
+        "lengths": "int32",
+        "unit": "int64",
+        "static": "float32",
+        "context": "float32",
+    }
+    for name, shape in expected.items():
+        array = getattr(panel, name)
+        if array.shape != shape or array.dtype != np.dtype(dtypes[name]):
+            axes = {"values": "[series, step, channel]", "static": "[series, static]"}.get(
+                name, "one row per series"
+            )
+            raise ValueError(f"Panel.{name}: expected {axes} as the schema declares, in {dtypes[name]}.")
+
+
+def _check_contents(panel: Panel) -> None:
+    unit, lengths = panel.unit, panel.lengths
+    steps = np.diff(unit)
+    if len(unit) and (unit[0] != 0 or (steps < 0).any() or (steps > 1).any()):
+        raise ValueError(
+            "Panel.unit: expected units numbered 0, 1, 2, … with the series of a unit side by side."
+        )
+    if len(lengths) and (lengths.min() < 1 or lengths.max() > panel.num_steps):
+        raise ValueError("Panel.lengths: expected lengths from 1 to the schema's steps.")
+    if panel.unit_ids is not None and len(panel.unit_ids) != panel.num_units:
+        raise ValueError("Panel.unit_ids: expected one identifier per unit.")
+    for rows in row_chunks(panel.values):
+        beyond = np.arange(panel.num_steps) >= lengths[rows, None]
+        if beyond.any() and not np.isnan(panel.values[rows][beyond]).all():
+            raise ValueError("Panel.values: expected NaN beyond each series' length.")
+
+
+def row_chunks(values: np.ndarray) -> list[slice]:
+    """Cuts the first axis into slices of a few million values each."""
+    per_row = max(1, int(np.prod(values.shape[1:])))
+    size = max(1, _CHUNK_VALUES // per_row)
+    return [slice(begin, begin + size) for begin in range(0, len(values), size)]

@@ -1,0 +1,221 @@
+"""The declared time axis: which step a timestamp belongs to, and which timestamp a step has."""
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int, Int64
+
+from understudy.data.dtypes import INTEGER_DTYPES, is_time_dtype
+from understudy.errors import SchemaError
+
+OffGrid = Literal["refuse", "floor", "nearest"]
+Align = Literal["calendar", "relative"]
+Layout = Literal["long", "wide"]
+
+_MICROSECONDS = {
+    "us": 1,
+    "ms": 10**3,
+    "s": 10**6,
+    "min": 60 * 10**6,
+    "h": 3600 * 10**6,
+    "d": 24 * 3600 * 10**6,
+    "w": 7 * 24 * 3600 * 10**6,
+}
+_MONTHS = {"mo": 1, "y": 12}
+_FREQUENCY = re.compile(r"([1-9][0-9]*)(us|ms|s|min|h|d|w|mo|y)")
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """Distance between two steps: a fixed number of microseconds or of calendar months (the other is 0)."""
+
+    microseconds: int
+    months: int
+
+
+def parse_frequency(text: str) -> Frequency:
+    """Reads a distance such as "15min", "1h", "7d" or "1mo".
+
+    >>> parse_frequency("15min").microseconds
+    900000000
+    """
+    match = _FREQUENCY.fullmatch(text)
+    if match is None:
+        raise SchemaError(
+            f"Key 'time.frequency': a number with one of {', '.join([*_MICROSECONDS, *_MONTHS])} is expected "
+            f"(such as '15min', '1h', '1mo'), got '{text}'.",
+            key="time.frequency",
+        )
+    count, measure = int(match.group(1)), match.group(2)
+    return Frequency(count * _MICROSECONDS.get(measure, 0), count * _MONTHS.get(measure, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Time:
+    """The public time axis every series is laid on.
+
+    Attributes:
+        column: The table's time column; None for wide tables and for tables whose rows are in order.
+        frequency: Distance between two steps ("15min", "1h", "1d", "1mo", …).
+        start: Timestamp of step 0, ISO 8601; read as UTC when the column has a time zone.
+        steps: Number of steps of the longest series.
+        min_steps: None when every series has all steps, else the fewest steps a series may have.
+        align: "calendar" puts step 0 at `start` for everyone; "relative" at each series' own first row.
+        layout: "long" has a row per step, "wide" a row per series.
+        wide_columns: Pattern of a wide table's columns.
+        dtype: How the user's table stores time; a whole-number dtype counts steps.
+        off_grid: What reading does with a timestamp between two steps.
+        series_column: Tells several series of one unit apart.
+    """
+
+    column: str | None = None
+    frequency: str = "1h"
+    start: str = "2024-01-01T00:00:00"
+    steps: int = 168
+    min_steps: int | None = None
+    align: Align = "calendar"
+    layout: Layout = "long"
+    wide_columns: str = "{channel}_{step}"
+    dtype: str = "timestamp[s]"
+    off_grid: OffGrid = "refuse"
+    series_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise SchemaError("Key 'time.steps': at least 1 is expected.", key="time.steps")
+        if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
+            raise SchemaError(
+                "Key 'time.min_steps': a number from 1 to time.steps is expected.", key="time.min_steps"
+            )
+        if not is_time_dtype(self.dtype):
+            raise SchemaError(
+                "Key 'time.dtype': timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, "
+                f"got '{self.dtype}'.",
+                key="time.dtype",
+            )
+        self._check_choices()
+        self._check_start()
+        self._check_wide_columns()
+
+    def _check_choices(self) -> None:
+        choices = {"align": ("calendar", "relative"), "layout": ("long", "wide"), "off_grid": OFF_GRID}
+        for field, allowed in choices.items():
+            if getattr(self, field) not in allowed:
+                raise SchemaError(
+                    f"Key 'time.{field}': one of {', '.join(allowed)} is expected.", key=f"time.{field}"
+                )
+
+    def _check_start(self) -> None:
+        frequency = parse_frequency(self.frequency)
+        start = start_microseconds(self)
+        if frequency.months and np.datetime64(start, "us") != np.datetime64(start, "us").astype(
+            "datetime64[M]"
+        ):
+            raise SchemaError(
+                "Key 'time.start': the first day of a month, at midnight, is expected for a frequency in "
+                "months or years. Move it there.",
+                key="time.start",
+            )
+
+    def _check_wide_columns(self) -> None:
+        try:
+            names = {self.wide_columns.format(channel=c, step=s) for c in "ab" for s in (0, 1)}
+        except (KeyError, IndexError, ValueError):
+            names = set()
+        if len(names) != 4:
+            raise SchemaError(
+                "Key 'time.wide_columns': a pattern with {channel} and {step} is expected, "
+                "such as '{channel}_{step}'.",
+                key="time.wide_columns",
+            )
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether the time column holds step numbers and not timestamps."""
+        return self.dtype in INTEGER_DTYPES
+
+    @property
+    def variable_length(self) -> bool:
+        """Whether series may end early."""
+        return self.min_steps is not None
+
+    def wide_column(self, channel: str, step: int) -> str:
+        """Names the column of a wide table that holds one channel at one step."""
+        return self.wide_columns.format(channel=channel, step=step)
+
+
+OFF_GRID = ("refuse", "floor", "nearest")
+
+
+def start_microseconds(time: Time) -> int:
+    """Returns the declared start in microseconds since 1970."""
+    try:
+        start = dt.datetime.fromisoformat(time.start)
+    except ValueError:
+        raise SchemaError(
+            "Key 'time.start': an ISO 8601 timestamp such as '2024-01-01T00:00:00' is expected, got "
+            f"'{time.start}'.",
+            key="time.start",
+        ) from None
+    if start.tzinfo is not None:
+        start = start.astimezone(dt.UTC).replace(tzinfo=None)
+    return (start - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+
+
+def steps_since(
+    ticks: Int64[np.ndarray, " row"], origin: Int64[np.ndarray, "..."] | int, time: Time
+) -> tuple[Int64[np.ndarray, " row"], bool]:
+    """Returns each row's step counted from `origin`, and whether every row was exactly on the grid.
+
+    Ticks are microseconds, or step numbers when the time column counts steps. Rows between two steps go to
+    the earlier one, or to the nearest one if that is declared.
+    """
+    width = 1 if time.counts_steps else parse_frequency(time.frequency).microseconds
+    if width:
+        offset = ticks - origin
+        if time.off_grid == "nearest":
+            offset = offset + width // 2
+            return offset // width, True
+        steps = offset // width
+        return steps, time.off_grid != "refuse" or bool(np.array_equal(steps * width, offset))
+    return _month_steps(ticks, origin, time)
+
+
+def _month_steps(
+    ticks: Int64[np.ndarray, " row"], origin: Int64[np.ndarray, "..."] | int, time: Time
+) -> tuple[Int64[np.ndarray, " row"], bool]:
+    months = parse_frequency(time.frequency).months
+    moments = ticks.view("datetime64[us]")
+    if time.off_grid == "nearest":
+        moments = moments + np.timedelta64(15, "D")
+    month = moments.astype("datetime64[M]")
+    first = np.asarray(origin, dtype=np.int64).view("datetime64[us]").astype("datetime64[M]")
+    offset = (month - first).astype(np.int64)
+    on_grid = bool((month == moments).all() and (offset % months == 0).all())
+    return offset // months, time.off_grid != "refuse" or on_grid
+
+
+def step_ticks(time: Time, num_steps: int, first_step: int = 0) -> Int64[np.ndarray, " step"]:
+    """Returns the tick (microsecond, or step number) of `num_steps` steps, the first of them `first_step`."""
+    index = np.arange(first_step, first_step + num_steps, dtype=np.int64)
+    if time.counts_steps:
+        return index
+    frequency = parse_frequency(time.frequency)
+    start = start_microseconds(time)
+    if frequency.microseconds:
+        return start + index * frequency.microseconds
+    month: np.ndarray = np.datetime64(start, "us").astype("datetime64[M]") + index * frequency.months
+    return month.astype("datetime64[us]").astype(np.int64)
+
+
+def hours_of_day(time: Time, num_steps: int) -> Int[np.ndarray, " step"]:
+    """Returns the hour (0 to 23) in which each step begins, counted from the declared start."""
+    frequency = parse_frequency(time.frequency)
+    if frequency.months:
+        return np.zeros(num_steps, dtype=np.int64)
+    ticks = start_microseconds(time) + np.arange(num_steps, dtype=np.int64) * frequency.microseconds
+    hours: np.ndarray = ticks // _MICROSECONDS["h"] % 24
+    return hours

@@ -1,0 +1,353 @@
+"""The file border: schema.toml ⇄ `Schema`.
+
+Pydantic models mirror the file and live only here; inside the package a schema is a frozen dataclass. Every
+error names the file, the key and what to write.
+"""
+
+import dataclasses
+import datetime as dt
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import Field
+
+from understudy.data.channels import Aggregate, Binary, Categorical, Channel, Continuous, Integer, OutOfBounds
+from understudy.data.constraint_kinds import Constraint, Monotone, NonNegative, Sum, ZeroWhen
+from understudy.data.schema import SCHEMA_VERSION, BudgetDeclaration, Population, Schema
+from understudy.data.timegrid import Align, Layout, OffGrid, Time
+from understudy.data.units import PrivacyUnit, UnitKind
+from understudy.errors import MissingData, SchemaError
+
+
+class _Table(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+
+
+class _ContinuousTable(_Table):
+    kind: Literal["continuous"]
+    name: str
+    low: float | None = None
+    high: float | None = None
+    missing: bool = False
+    out_of_bounds: OutOfBounds = "refuse"
+    aggregate: Aggregate = "mean"
+    dtype: str = "float64"
+    party: str | None = None
+
+
+class _IntegerTable(_Table):
+    kind: Literal["integer"]
+    name: str
+    low: int | None = None
+    high: int | None = None
+    missing: bool = False
+    out_of_bounds: OutOfBounds = "refuse"
+    aggregate: Aggregate = "mean"
+    dtype: str = "int64"
+    party: str | None = None
+
+
+class _CategoricalTable(_Table):
+    kind: Literal["categorical"]
+    name: str
+    categories: list[str | int] = []
+    missing: bool = False
+    aggregate: Aggregate = "last"
+    dtype: str = "string"
+    party: str | None = None
+
+
+class _BinaryTable(_Table):
+    kind: Literal["binary"]
+    name: str
+    missing: bool = False
+    aggregate: Aggregate = "last"
+    dtype: str = "bool"
+    party: str | None = None
+
+
+_ChannelTable = Annotated[
+    _ContinuousTable | _IntegerTable | _CategoricalTable | _BinaryTable, Field(discriminator="kind")
+]
+
+
+class _NonNegativeTable(_Table):
+    kind: Literal["non-negative"]
+    channel: str
+
+
+class _MonotoneTable(_Table):
+    kind: Literal["monotone"]
+    channel: str
+    direction: Literal["increasing", "decreasing"] = "increasing"
+
+
+class _SumTable(_Table):
+    kind: Literal["sum"]
+    total: str
+    parts: list[str]
+
+
+class _ZeroWhenTable(_Table):
+    kind: Literal["zero-when"]
+    channel: str
+    hours: list[int] | None = None
+    context: str | None = None
+    below: float | None = None
+
+
+_ConstraintTable = Annotated[
+    _NonNegativeTable | _MonotoneTable | _SumTable | _ZeroWhenTable, Field(discriminator="kind")
+]
+
+
+class _PopulationTable(_Table):
+    size: int | None = None
+    count_epsilon: float | None = None
+
+
+class _UnitTable(_Table):
+    kind: UnitKind = "entity"
+    column: str | None = None
+    max_series: int = 1
+    event_steps: int = 1
+    dtype: str = "string"
+
+
+class _TimeTable(_Table):
+    column: str | None = None
+    frequency: str
+    start: str | dt.datetime | dt.date = "2024-01-01T00:00:00"
+    steps: int
+    min_steps: int | None = None
+    align: Align = "calendar"
+    layout: Layout = "long"
+    wide_columns: str = "{channel}_{step}"
+    dtype: str = "timestamp[s]"
+    off_grid: OffGrid = "refuse"
+    series_column: str | None = None
+
+
+class _BudgetTable(_Table):
+    epsilon: float
+    delta: float | None = None
+    max_runs: int = 1
+    composition: Literal["basic", "rdp", "zcdp"] = "basic"
+
+
+class _SchemaTable(_Table):
+    version: int
+    name: str
+    population: int | _PopulationTable
+    label: str | None = None
+    ignore: list[str] = []
+    columns: list[str] = []
+    unit: _UnitTable
+    time: _TimeTable
+    channels: list[_ChannelTable]
+    static: list[_ChannelTable] = []
+    context: list[_ChannelTable] = []
+    constraints: list[_ConstraintTable] = []
+    budget: _BudgetTable | None = None
+
+
+_KINDS: dict[str, type[Channel]] = {
+    "continuous": Continuous,
+    "integer": Integer,
+    "categorical": Categorical,
+    "binary": Binary,
+}
+_CONSTRAINTS: dict[str, type[Constraint]] = {
+    "non-negative": NonNegative,
+    "monotone": Monotone,
+    "sum": Sum,
+    "zero-when": ZeroWhen,
+}
+
+
+def load(path: Path, *, draft: bool = False) -> Schema:
+    """Reads a schema file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingData(f"No schema at {path}. Write one with `understudy init`.") from None
+    except UnicodeDecodeError:
+        raise SchemaError(
+            f"{path}: expected UTF-8 text. Save the file as UTF-8.", file=str(path), key=None
+        ) from None
+    return loads(text, file=str(path), draft=draft)
+
+
+def loads(text: str, *, file: str = "schema.toml", draft: bool = False) -> Schema:
+    """Reads a schema from TOML text."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(
+            f"{file}: not valid TOML: {error}. Put that line right.", file=file, key=None
+        ) from None
+    if document.get("version", SCHEMA_VERSION) != SCHEMA_VERSION:
+        raise SchemaError(
+            f"{file}: key 'version': version {SCHEMA_VERSION} is expected. Write the schema anew with "
+            "`understudy init`, or use the release of Understudy that wrote it.",
+            file=file,
+            key="version",
+        )
+    if not draft:
+        _refuse_open_bounds(document, file)
+    try:
+        return _to_schema(_SchemaTable.model_validate(document))
+    except pydantic.ValidationError as error:
+        raise _explained(error, document, file) from None
+    except SchemaError as error:
+        key = error.facts.get("key")
+        raise SchemaError(f"{file}: {_lower_first(str(error))}", file=file, key=key) from None
+
+
+def _refuse_open_bounds(document: dict[str, Any], file: str) -> None:
+    """Names the first bound or list of categories a draft leaves open, before anything else is said."""
+    needs = {"continuous": ("low", "high"), "integer": ("low", "high"), "categorical": ("categories",)}
+    tables = [
+        (group, table)
+        for group in ("channels", "static", "context")
+        for table in _tables(document, group)
+        if isinstance(table, dict)
+    ]
+    for group, table in tables:
+        for bound in needs.get(str(table.get("kind")), ()):
+            if table.get(bound) in (None, []):
+                key = f"{group}.{table.get('name', '?')}.{bound}"
+                raise SchemaError(
+                    f"{file}: key '{key}' is not declared. Bounds and categories are public and are never "
+                    f"read from the data: write {bound} from public knowledge, or buy it with a DP query.",
+                    file=file,
+                    key=key,
+                )
+
+
+def _tables(document: dict[str, Any], group: str) -> list[Any]:
+    tables = document.get(group, [])
+    return tables if isinstance(tables, list) else []
+
+
+def _explained(error: pydantic.ValidationError, document: dict[str, Any], file: str) -> SchemaError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    key = _key(first["loc"], document)
+    remedy = {
+        "missing": "it is missing; declare it",
+        "extra_forbidden": "it is not known; check its spelling or remove it",
+    }.get(first["type"], f"{_lower_first(first['msg'])}; write it that way")
+    return SchemaError(f"{file}: key '{key}': {remedy}.", file=file, key=key)
+
+
+def _key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
+    """Writes a place in the file as the user sees it: channels.load_kw.low."""
+    words: list[str] = []
+    for position, word in enumerate(location):
+        if isinstance(word, int) and position == 1:
+            table = _tables(document, str(location[0]))[word]
+            named = isinstance(table, dict) and (
+                table.get("name") or table.get("channel") or table.get("total")
+            )
+            words.append(str(named or word + 1))
+        elif not (position == 2 and word in {**_KINDS, **_CONSTRAINTS}) and word not in (
+            "int",
+            "_PopulationTable",
+        ):
+            words.append(str(word))
+    return ".".join(words)
+
+
+def _lower_first(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _to_schema(table: _SchemaTable) -> Schema:
+    population = table.population
+    time = table.time.model_dump()
+    if not isinstance(time["start"], str):
+        time["start"] = time["start"].isoformat()
+    return Schema(
+        version=table.version,
+        name=table.name,
+        population=Population(population)
+        if isinstance(population, int)
+        else Population(**population.model_dump()),
+        unit=PrivacyUnit(**table.unit.model_dump()),
+        time=Time(**time),
+        channels=tuple(_to_channel(item) for item in table.channels),
+        static=tuple(_to_channel(item) for item in table.static),
+        context=tuple(_to_channel(item) for item in table.context),
+        label=table.label,
+        constraints=tuple(_to_constraint(item) for item in table.constraints),
+        budget=None if table.budget is None else BudgetDeclaration(**table.budget.model_dump()),
+        ignore=tuple(table.ignore),
+        columns=tuple(table.columns),
+    )
+
+
+def _to_channel(table: pydantic.BaseModel) -> Channel:
+    fields = table.model_dump()
+    return _KINDS[fields.pop("kind")](**fields)
+
+
+def _to_constraint(table: pydantic.BaseModel) -> Constraint:
+    fields = table.model_dump()
+    return _CONSTRAINTS[fields.pop("kind")](**fields)
+
+
+def dumps(schema: Schema) -> str:
+    """Returns TOML text; keys that hold their default are left out."""
+    head: dict[str, Any] = {"version": schema.version, "name": schema.name}
+    population = schema.population
+    head["population"] = population.size or {"count_epsilon": population.count_epsilon}
+    head |= {key: getattr(schema, key) for key in ("label", "ignore", "columns") if getattr(schema, key)}
+    always = {"kind", "name", "low", "high", "categories", "frequency", "start", "steps"}
+    parts = [_lines(head), "\n[unit]\n" + _lines({"kind": schema.unit.kind} | _fields(schema.unit, always))]
+    parts.append("\n[time]\n" + _lines(_fields(schema.time, always)))
+    for group in ("channels", "static", "context", "constraints"):
+        for item in getattr(schema, group):
+            parts.append(f"\n[[{group}]]\n" + _lines({"kind": item.kind} | _fields(item, always)))
+    if schema.budget is not None:
+        parts.append("\n[budget]\n" + _lines(_fields(schema.budget, always)))
+    return "".join(parts)
+
+
+def _fields(item: Any, always: set[str]) -> dict[str, Any]:
+    present = {}
+    for field in dataclasses.fields(item):
+        value = getattr(item, field.name)
+        if value is not None and (field.name in always or value != field.default):
+            present[field.name] = value
+    return present
+
+
+def _lines(table: dict[str, Any]) -> str:
+    return "".join(f"{key} = {format_value(value)}\n" for key, value in table.items())
+
+
+def format_value(value: Any) -> str:
+    """Writes one TOML value.
+
+    >>> format_value({"count_epsilon": 0.1})
+    '{ count_epsilon = 0.1 }'
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return '"' + "".join(_escape(character) for character in value) + '"'
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {format_value(item)}" for key, item in value.items()) + " }"
+    return "[" + ", ".join(format_value(item) for item in value) + "]"
+
+
+def _escape(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if ord(character) < 0x20 or ord(character) == 0x7F:
+        return f"\\u{ord(character):04X}"
+    return character

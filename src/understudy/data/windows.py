@@ -1,0 +1,156 @@
+"""Windows: contiguous slices of series, with the most one unit can weigh in them."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int64
+
+from understudy.data.panel import Panel, take_context
+from understudy.data.schema import Schema, ZeroWhen
+from understudy.errors import SchemaError
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """A panel of windows.
+
+    Attributes:
+        panel: One series per window; the schema says the window's steps.
+        stability: Most windows that change when one privacy unit is added or removed; whoever spends budget
+            on the
+            windows multiplies one window's influence by it.
+    """
+
+    panel: Panel
+    stability: int
+
+
+def stability(
+    schema: Schema,
+    window_steps: int,
+    stride: int,
+    reach: int = 0,
+    max_windows_per_unit: int | None = None,
+) -> int:
+    """Returns the most windows one privacy unit can touch, from public facts only.
+
+    An entity touches all its windows. An event of w steps touches ⌈(L + w − 1 + reach) / stride⌉ windows of L
+    steps; `reach` counts the steps before a window that its making also looks at (lags, differences).
+    """
+    _check(schema, window_steps, stride)
+    per_series = (schema.num_steps - window_steps) // stride + 1
+    touched = per_series
+    if schema.unit.kind == "event":
+        touched = min(per_series, math.ceil((window_steps + schema.unit.event_steps - 1 + reach) / stride))
+    total = touched * schema.unit.max_series
+    return total if max_windows_per_unit is None else min(total, max_windows_per_unit)
+
+
+def cut(
+    panel: Panel,
+    window_steps: int,
+    stride: int,
+    max_windows_per_unit: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> Windows:
+    """Cuts every series into full windows, at most `max_windows_per_unit` of a unit if a cap is given.
+
+    With `rng` the kept windows are chosen at random, without it the earliest ones are kept.
+
+    Privacy:
+        Which windows a unit keeps depends on that unit's own length and on fresh randomness, never on other
+        units. The stability is computed from the schema and not from the data.
+
+    Edge cases:
+        A unit whose series are all shorter than a window has no window and drops out.
+    """
+    _check(panel.schema, window_steps, stride)
+    starts = np.arange(0, panel.num_steps - window_steps + 1, stride)
+    fits = starts[None, :] + window_steps <= panel.lengths[:, None]
+    if max_windows_per_unit is not None:
+        fits = _capped(fits, panel.unit, max_windows_per_unit, rng)
+    series, index = np.nonzero(fits)
+    views = np.lib.stride_tricks.sliding_window_view(panel.values, window_steps, axis=1)
+    kept, unit = np.unique(panel.unit[series], return_inverse=True)
+    factor = stability(panel.schema, window_steps, stride, max_windows_per_unit=max_windows_per_unit)
+    windows = Panel(
+        schema=_window_schema(panel.schema, window_steps, stride, len(starts), max_windows_per_unit),
+        values=np.ascontiguousarray(np.moveaxis(views[series, starts[index]], 1, 2)),
+        lengths=np.full(len(series), window_steps, dtype=np.int32),
+        unit=unit.astype(np.int64),
+        static=panel.static[series],
+        context=_window_context(panel, series, starts[index], window_steps),
+        private=panel.private,
+        unit_ids=None if panel.unit_ids is None else panel.unit_ids[kept],
+    )
+    return Windows(windows, factor)
+
+
+def sliding(
+    rows: Float32[np.ndarray, "row channel"], steps: int
+) -> Float32[np.ndarray, "window step channel"]:
+    """Returns the windows that begin at rows 0 .. n − steps − 1.
+
+    The last possible window is left out, as in the papers whose window counts this has to match.
+    """
+    views = np.lib.stride_tricks.sliding_window_view(rows, steps, axis=0)[:-1]
+    return np.ascontiguousarray(np.moveaxis(views, 1, 2))
+
+
+def _check(schema: Schema, window_steps: int, stride: int) -> None:
+    if not 1 <= window_steps <= schema.num_steps or stride < 1:
+        raise SchemaError(
+            f"Windows: 1 to {schema.num_steps} steps and a stride of at least 1 are expected.",
+            key="time.steps",
+        )
+
+
+def _capped(
+    fits: Bool[np.ndarray, "series start"],
+    unit: Int64[np.ndarray, " series"],
+    cap: int,
+    rng: np.random.Generator | None,
+) -> Bool[np.ndarray, "series start"]:
+    """Keeps at most `cap` windows of each unit."""
+    series, start = np.nonzero(fits)
+    owner = unit[series]
+    priority = np.arange(len(series)) if rng is None else rng.random(len(series))
+    order = np.lexsort((priority, owner))
+    first = np.searchsorted(owner[order], owner[order], side="left")
+    kept = order[np.arange(len(order)) - first < cap]
+    capped = np.zeros_like(fits)
+    capped[series[kept], start[kept]] = True
+    return capped
+
+
+def _window_schema(
+    schema: Schema, window_steps: int, stride: int, num_starts: int, cap: int | None
+) -> Schema:
+    """The windows' own contract: windows start at different times, so hours of the day no longer apply."""
+    same_start = num_starts == 1
+    constraints = [c for c in schema.constraints if same_start or not (isinstance(c, ZeroWhen) and c.hours)]
+    max_series = schema.unit.max_series * num_starts
+    return replace(
+        schema,
+        unit=replace(schema.unit, max_series=max_series if cap is None else min(cap, max_series)),
+        time=replace(
+            schema.time,
+            steps=window_steps,
+            min_steps=None,
+            align="calendar" if same_start and schema.time.align == "calendar" else "relative",
+        ),
+        constraints=tuple(constraints),
+        columns=() if schema.time.layout == "wide" else schema.columns,
+    )
+
+
+def _window_context(
+    panel: Panel, series: Int64[np.ndarray, " window"], start: Int64[np.ndarray, " window"], window_steps: int
+) -> Float32[np.ndarray, "window step context"] | None:
+    if panel.context is None:
+        return None
+    if window_steps == panel.num_steps:
+        return take_context(panel.context, series)
+    views = np.lib.stride_tricks.sliding_window_view(panel.context, window_steps, axis=1)
+    return np.ascontiguousarray(np.moveaxis(views[series, start], 1, 2))

@@ -1,0 +1,67 @@
+"""Epsilon and delta, and how large delta may be for a population of a given size."""
+
+import math
+from dataclasses import dataclass
+
+from understudy.errors import InputError
+
+MAX_PRIVATE_EPSILON = 20.0  # e²⁰ is a likelihood ratio of half a billion: nothing a person would call private
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy, with one unit added to or removed from the population.
+
+    Epsilon may be infinite: a ledger for a run that is published as *not private* needs room for it.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise InputError(
+                f"epsilon must be above 0, got {self.epsilon:g}. Choose how much one unit may be exposed; "
+                "1 is strict, 10 is weak."
+            )
+        if not 0 < self.delta < 1:
+            raise InputError(
+                f"delta must lie between 0 and 1, got {self.delta:g}. Leave it out to get 1/(100·population)."
+            )
+
+
+def default_delta(population: int) -> float:
+    """1/(100·population): the chance of a total failure, summed over everybody, stays below one percent."""
+    _check_population(population)
+    return 1.0 / (100.0 * population)
+
+
+def check_delta(delta: float, population: int | None, *, reproduction: str | None = None) -> None:
+    """Refuses a delta at which a mechanism could simply publish somebody.
+
+    Args:
+        delta: the delta that is asked for.
+        population: the declared (public) number of units; None when it is not known yet.
+        reproduction: the name of the paper whose own delta is wanted. Lifts the refusal; whoever passes it
+            must also pass it on to the certificate, whose status then says *not private*.
+    """
+    if not 0 < delta < 1:
+        raise InputError(
+            f"delta must lie between 0 and 1, got {delta:g}. Leave it out to get 1/(100·population)."
+        )
+    if population is None or reproduction is not None:
+        return
+    _check_population(population)
+    if delta > (1 + 1e-9) / (10.0 * population):
+        raise InputError(
+            f"delta = {delta:g} is too large for a population of {population}: above 1/(10·population) = "
+            f"{1 / (10 * population):.3g} a mechanism may publish whole units and still comply. "
+            f"Use {default_delta(population):.3g} or less."
+        )
+
+
+def _check_population(population: int) -> None:
+    if population < 1 or not math.isfinite(population):
+        raise InputError(
+            f"population must be a positive whole number, got {population}. Declare it in the schema."
+        )

@@ -1,0 +1,175 @@
+"""The certificate itself: its fields, its two JSON forms, and what can be recomputed from it alone."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import CertificateError, InputError, UnsupportedEvent
+from understudy.privacy import accountants, canonical
+from understudy.privacy.budget import MAX_PRIVATE_EPSILON
+from understudy.privacy.events import Event, NonPrivate, from_json
+from understudy.privacy.statements import ASSUMPTIONS, NOT_PROTECTED, THREAT_MODEL
+
+FORMAT = 1
+FILE_NAME = "certificate.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """All claims about one release. Every field is public."""
+
+    status: str
+    format: int = FORMAT
+    population: str
+    population_size: int | None
+    unit: str
+    unit_kind: str
+    adjacency: str
+    method: str
+    epsilon: float
+    delta: float
+    epsilon_at_delta: tuple[tuple[float, float], ...]
+    replace_one_epsilon: float
+    events: tuple[Mapping[str, Any], ...]
+    labels: tuple[str, ...]
+    executed: Mapping[str, int]
+    noise: str
+    noise_is_secure: bool
+    ledger: Mapping[str, Any]
+    versions: Mapping[str, str]
+    public_inputs: Mapping[str, str]
+    overrides: Mapping[str, str]
+    threat_model: tuple[str, ...] = THREAT_MODEL
+    assumptions: tuple[str, ...] = ASSUMPTIONS
+    not_protected: tuple[str, ...] = NOT_PROTECTED
+    files: Mapping[str, str] = field(default_factory=dict)
+    signer: str | None = None
+    signature: str | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the first field says so."""
+        return self.status == "private"
+
+    def sentence(self) -> str:
+        """The guarantee in one plain sentence."""
+        if not self.is_private:
+            return f"This release is {self.status}"
+        odds = math.exp(self.epsilon)
+        return (
+            f"{self.unit} With or without one of them in the data, whatever is concluded from this "
+            f"release is at "
+            f"most {odds:.3g} times likelier (epsilon = {self.epsilon:.3g}), except with probability "
+            f"{self.delta:.1g}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, `status` first."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def dumps(self) -> str:
+        """JSON for people: indented, `status` first."""
+        body = json.loads(canonical.dumps(self.to_json()))
+        return json.dumps({name: body[name] for name in self.to_json()}, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, body: Any) -> "Certificate":
+        """The certificate that `to_json` wrote; missing or unknown fields are an error."""
+        names = {item.name for item in fields(cls)}
+        if not isinstance(body, dict) or set(body) != names:
+            raise CertificateError(
+                "This is not a certificate of format 1: fields are missing or unknown. It was edited, "
+                "or written by "
+                "another version."
+            )
+        try:
+            values = dict(body)
+            for name in ("epsilon", "delta", "replace_one_epsilon"):
+                values[name] = canonical.number(body[name])
+            values["epsilon_at_delta"] = tuple(
+                (float(at), float(cost)) for at, cost in body["epsilon_at_delta"]
+            )
+            for name in ("events", "labels", "threat_model", "assumptions", "not_protected"):
+                values[name] = tuple(body[name])
+            for name in ("executed", "ledger", "versions", "public_inputs", "overrides", "files"):
+                values[name] = dict(body[name])
+            return cls(**values)
+        except (TypeError, ValueError) as problem:
+            raise CertificateError(
+                "A field of this certificate has the wrong form: it was edited."
+            ) from problem
+
+    @classmethod
+    def loads(cls, text: str) -> "Certificate":
+        """Reads the text that `dumps` wrote."""
+        try:
+            return cls.from_json(json.loads(text))
+        except json.JSONDecodeError as problem:
+            raise CertificateError("This is not a certificate: it is not JSON.") from problem
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Certificate":
+        """Reads a certificate file, or the one in a release directory."""
+        target = Path(path)
+        target = target / FILE_NAME if target.is_dir() else target
+        try:
+            return cls.loads(target.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as problem:
+            raise CertificateError(f"There is no readable certificate at '{target}'.") from problem
+
+
+def signed_bytes(certificate: Certificate) -> bytes:
+    """What a signature covers: all fields but the signature itself, in one canonical form."""
+    body = certificate.to_json()
+    del body["signature"]
+    return b"understudy certificate\n" + canonical.dumps(body).encode()
+
+
+def file_hashes(directory: Path) -> dict[str, str]:
+    """sha256 of every file below `directory` except the certificate, by relative path."""
+    found = sorted(path for path in directory.rglob("*") if path.is_file() or path.is_symlink())
+    names = {path.relative_to(directory).as_posix(): path for path in found}
+    names.pop(FILE_NAME, None)
+    names.pop(f".{FILE_NAME}.new", None)
+    return {name: canonical.file_sha256(path) for name, path in names.items()}
+
+
+def recompute(certificate: Certificate) -> float:
+    """Epsilon at the certificate's delta, from its events alone."""
+    return accountants.epsilon(parsed_events(certificate), certificate.delta)
+
+
+def parsed_events(certificate: Certificate) -> tuple[Event, ...]:
+    """The certificate's events as objects."""
+    try:
+        return tuple(from_json(body) for body in certificate.events)
+    except (InputError, UnsupportedEvent, TypeError) as problem:
+        raise CertificateError(f"The events of this certificate can't be accounted: {problem}") from problem
+
+
+def status(
+    events: tuple[Event, ...],
+    epsilon: float,
+    *,
+    protects_a_person: bool,
+    secure: bool,
+    reproduction: str | None,
+) -> str:
+    """Says "private", or "not private: " and the first thing that is wrong."""
+    reasons = [event.reason for event in events if isinstance(event, NonPrivate)]
+    if not protects_a_person:
+        return (
+            "not private: protects no person; its unit is one of many overlapping windows of the same series"
+        )
+    if not secure:
+        return "not private: reproducible noise; whoever knows the seed can subtract it"
+    if reasons:
+        return f"not private: {reasons[0]}"
+    if not epsilon <= MAX_PRIVATE_EPSILON:
+        return f"not private: epsilon is above {MAX_PRIVATE_EPSILON:g}, which hides nothing"
+    if reproduction is not None:
+        return f"not private: delta as in the paper being reproduced ({reproduction})"
+    return "private"

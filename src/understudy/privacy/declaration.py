@@ -1,0 +1,67 @@
+"""What is fixed when a ledger is made: whose data, which unit, how much, and how runs add up."""
+
+import re
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from understudy.errors import SchemaError
+from understudy.privacy.budget import Guarantee, check_delta
+from understudy.privacy.composition import Composition
+
+if TYPE_CHECKING:
+    from understudy.data.schema import Schema
+
+
+def ledger_facts(
+    name: str,
+    unit_sentence: str,
+    guarantee: Guarantee,
+    max_runs: int,
+    composition: str,
+    population: int | None,
+    reproduction: str | None,
+) -> dict[str, Any]:
+    check_delta(guarantee.delta, population, reproduction=reproduction)
+    Composition(kind=composition, guarantee=guarantee, max_runs=max_runs)
+    return {
+        "identity": uuid.uuid4().hex,
+        "name": name,
+        "unit": unit_sentence,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "max_runs": max_runs,
+        "composition": composition,
+        "population": population,
+        "reproduction": reproduction,
+    }
+
+
+def declared(schema: "Schema") -> dict[str, Any]:
+    """What a schema says about its ledger."""
+    if schema.budget is None:
+        raise SchemaError(
+            "The schema declares no [budget]: add epsilon, max_runs and, if you like, delta.", key="budget"
+        )
+    delta = schema.budget.delta
+    if delta is None and schema.population.size is None:
+        raise SchemaError(
+            "Declare budget.delta, or population.size from which it follows as 1/(100·size).",
+            key="budget.delta",
+        )
+    return {
+        "name": schema.name,
+        "unit_sentence": schema.unit.sentence(),
+        "guarantee": Guarantee(schema.budget.epsilon, schema.delta if delta is None else delta),
+        "max_runs": schema.budget.max_runs,
+        "composition": schema.budget.composition,
+        "population": schema.population.size,
+    }
+
+
+def file_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise SchemaError(
+            f"The population name '{name}' can't be a file name: use letters, digits, '.', '_' and '-'.",
+            key="name",
+        )
+    return name

@@ -1,0 +1,200 @@
+"""The one border: private statistics become public here and nowhere else, under a charge already paid.
+
+A `Grant` is what a ledger hands out after it has durably written a charge. Each method checks that its label
+was charged and is not executed more often than charged, writes the execution down, and only then adds noise.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from understudy.errors import BudgetExceeded, InputError
+from understudy.privacy.domains import domain_threshold, first_keys_by_noisy_count
+from understudy.privacy.events import (
+    ApproximateDP,
+    Composed,
+    DiscreteGaussian,
+    Gaussian,
+    MixtureOfGaussians,
+    PureDP,
+    RepeatAndSelect,
+    SubsampledGaussian,
+)
+from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.quantiles import quantile_scores
+
+Charged = TypeVar("Charged")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What the ledger wrote down when it granted a run. Public facts only."""
+
+    ledger: str
+    ledger_kind: str
+    run: int
+    epsilon: float
+    delta: float
+    composition: str
+    population: int | None
+    reproduction: str | None
+    secure_noise: bool
+    head: str
+
+
+@final
+class Grant:
+    """Permission to execute one charged plan, each label at most as often as it was charged.
+
+    **Privacy**: unit, relation and sensitivity are those of the `Bounded` statistics handed in; the event
+    executed is the one charged under the label. Made by `Ledger.charge`, not by hand.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: SpendingPlan,
+        noise: NoiseSource,
+        receipt: Receipt,
+        record: Callable[[str, int], int],
+        executed: dict[str, int] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.noise = noise
+        self.receipt = receipt
+        self._record = record
+        self._executed = {entry.label: 0 for entry in plan.entries} | (executed or {})
+        self._lock = threading.Lock()
+
+    @property
+    def executed(self) -> dict[str, int]:
+        """How often each label has been executed so far."""
+        return dict(self._executed)
+
+    def remaining(self, label: str) -> int:
+        """How often `label` may still be executed."""
+        return self.plan.executions(label) - self._executed[label]
+
+    def gaussian(self, label: str, bounded: Bounded) -> NDArray[np.float64]:
+        """The statistic plus independent N(0, (noise_multiplier·l2_bound)²) on every coordinate."""
+        event = self._event(label, Gaussian)
+        self._execute(label)
+        return bounded.value + self.noise.normal(
+            event.noise_multiplier * bounded.l2_bound, bounded.value.shape
+        )
+
+    def discrete_gaussian(self, label: str, bounded: Bounded) -> NDArray[np.int64]:
+        """An integer statistic plus discrete Gaussian noise; the answer is exact in the computer's arithmetic."""
+        event = self._event(label, DiscreteGaussian)
+        _check_integers(bounded)
+        if event.one_vote and bounded.l2_bound != 1:
+            raise InputError("A one-vote release needs l2_bound = 1: a unit adds one to a single coordinate.")
+        self._execute(label)
+        return bounded.value + self.noise.discrete_gaussian(
+            event.noise_multiplier * bounded.l2_bound, bounded.value.shape
+        )
+
+    def discrete_laplace(self, label: str, bounded: Bounded) -> int:
+        """One whole number plus discrete Laplace noise of scale l2_bound/epsilon."""
+        event = self._event(label, PureDP)
+        _check_integers(bounded)
+        if bounded.value.size != 1:
+            raise InputError("Discrete Laplace noise is for one number: its sensitivity is not Euclidean.")
+        self._execute(label)
+        return int(bounded.value.reshape(())) + int(
+            self.noise.discrete_laplace(bounded.l2_bound / event.epsilon, 1)[0]
+        )
+
+    def quantile(self, label: str, values_one_per_unit: ArrayLike, candidates: ArrayLike, q: float) -> float:
+        """A point of a public grid near the q-quantile, by the exponential mechanism.
+
+        **Privacy**: `values_one_per_unit` holds one number per unit (missing ones are skipped). Adding a
+        unit moves each candidate's score by at most max(q, 1 − q), and the mechanism is epsilon-DP.
+        """
+        event = self._event(label, PureDP)
+        grid = np.unique(np.asarray(candidates, dtype=np.float64))
+        scores = quantile_scores(values_one_per_unit, grid, q)
+        self._execute(label)
+        exponent = event.epsilon * scores / (2 * max(q, 1 - q))
+        weights = np.cumsum(np.exp(exponent - exponent.max()))
+        place = int(np.searchsorted(weights, self.noise.uniform(1)[0] * weights[-1], side="right"))
+        return float(grid[min(place, len(grid) - 1)])
+
+    def stable_domain(self, label: str, votes_one_per_unit: Sequence[str]) -> tuple[str, ...]:
+        """Categories that enough units have, sorted; one vote per unit.
+
+        **Privacy**: (epsilon, delta)-DP. A category that a single unit holds appears with probability at
+        most delta, whatever its name.
+        """
+        event = self._event(label, ApproximateDP)
+        threshold = domain_threshold(event.epsilon, event.delta)
+        self._execute(label)
+        return first_keys_by_noisy_count(votes_one_per_unit, 1 / event.epsilon, threshold, self.noise)
+
+    def begin_block(self, label: str, iterations: int) -> int:
+        """Durably counts `iterations` as executed before they run; returns how many had been executed.
+
+        A process killed within the block has them counted, and resuming from an older checkpoint does not
+        give them back: the noisy gradients may have been seen.
+        """
+        event = self.plan.event(label)
+        if not isinstance(event, SubsampledGaussian | MixtureOfGaussians):
+            raise InputError(f"'{label}' was not charged as iterations but as {type(event).__name__}.")
+        if iterations < 1:
+            raise InputError(f"A block needs at least one iteration, got {iterations}.")
+        return self._execute(label, iterations)
+
+    def begin_selection(self, label: str, base: SpendingPlan) -> Callable[[], "Grant"]:
+        """Starts a repeat-and-select; returns a maker of grants, one for each repetition of `base`.
+
+        The repetitions are not written down: their number is secret until forgotten.
+        """
+        event = self._event(label, RepeatAndSelect)
+        if event.base != Composed(base.events):
+            raise InputError(f"'{label}' was charged for another base plan than the one to be repeated.")
+        self._execute(label)
+        return lambda: Grant(
+            plan=base, noise=self.noise, receipt=self.receipt, record=lambda _label, _number: 0
+        )
+
+    def _event(self, label: str, kind: type[Charged]) -> Charged:
+        event = self.plan.event(label)
+        if not isinstance(event, kind):
+            raise InputError(f"'{label}' was charged as {type(event).__name__}, not as {kind.__name__}.")
+        return event
+
+    def _execute(self, label: str, number: int = 1) -> int:
+        with self._lock:
+            before = self._executed[label]
+            if before + number > self.plan.executions(label):
+                raise BudgetExceeded(
+                    f"'{label}' was charged for {self.plan.executions(label)} executions and this would be more. "
+                    "Charge a new plan.",
+                    requested=before + number,
+                    remaining=self.plan.executions(label) - before,
+                    label=label,
+                )
+            self._record(label, number)
+            self._executed[label] = before + number
+            return before
+
+    def __repr__(self) -> str:
+        labels = ", ".join(entry.label for entry in self.plan.entries)
+        return f"Grant(run={self.receipt.run}, ledger={self.receipt.ledger!r}, labels=[{labels}])"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("A Grant can't be copied or saved: its executions would be counted twice over.")
+
+
+def _check_integers(bounded: Bounded) -> None:
+    if bounded.value.dtype.kind not in "iu":
+        raise InputError("Discrete noise needs a statistic of whole numbers (an integer array).")
+    if not math.isfinite(bounded.l2_bound):
+        raise InputError("Discrete noise needs a finite l2_bound.")

@@ -1,0 +1,353 @@
+"""The budget of one protected population: charge first, then read data; refuse when it is spent.
+
+A ledger outlives runs. Refitting next month on new data of the same people is a new charge to the same
+ledger, because their old and new series are read by releases that can be held side by side.
+
+What a ledger can't do: notice that its file was replaced by an older copy of itself. Certificates carry the
+head of the ledger's hash chain; `Ledger.knows` tells whether a ledger contains the head of a certificate.
+"""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from understudy.errors import BudgetExceeded, InputError, LedgerError
+from understudy.privacy import registry
+from understudy.privacy.budget import Guarantee, check_delta
+from understudy.privacy.charges import (
+    Entry,
+    Remaining,
+    append_executed,
+    entry_of,
+    executed_totals,
+    now,
+    paid_charges,
+)
+from understudy.privacy.composition import TOLERANCE, Composition
+from understudy.privacy.declaration import declared, file_name, ledger_facts
+from understudy.privacy.grant import Grant, Receipt
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.store import Store
+
+if TYPE_CHECKING:
+    from understudy.data.schema import Schema
+
+
+@final
+class Ledger:
+    """Append-only account of everything that was done to one population's data.
+
+    **Privacy**: the file holds declared facts and plans only. No row count, no hash of the data, nothing
+    that was computed from a private table; it may be shown to anybody.
+
+    Example:
+        >>> from understudy.privacy.events import Gaussian
+        >>> from understudy.privacy.plan import PlanEntry
+        >>> ledger = Ledger.in_memory(Guarantee(2.0, 1e-6))
+        >>> plan = SpendingPlan((PlanEntry("mean", Gaussian(5.0)),), Guarantee(1.0, 1e-6))
+        >>> grant = ledger.charge(plan, label="first run", noise=NoiseSource.secure())
+        >>> round(ledger.remaining().epsilon, 3)
+        1.109
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def create(
+        cls,
+        path: Path | str,
+        *,
+        name: str,
+        unit_sentence: str,
+        guarantee: Guarantee,
+        max_runs: int = 1,
+        composition: str = "basic",
+        population: int | None = None,
+        reproduction: str | None = None,
+    ) -> "Ledger":
+        """A new ledger file, registered as the only one for the population `name`.
+
+        Args:
+            reproduction: a paper whose own delta is wanted; every certificate will say *not private*.
+        """
+        target = Path(path).absolute()
+        facts = ledger_facts(name, unit_sentence, guarantee, max_runs, composition, population, reproduction)
+        if target.exists():
+            raise LedgerError(f"'{target}' exists already: open it instead of creating it.")
+        registry.check_free(name)
+        store = Store.create(target, facts)
+        try:
+            registry.claim(name, target, facts["identity"])
+        except (
+            LedgerError
+        ):  # another process claimed the name meanwhile; nothing was charged to this file yet
+            target.unlink()
+            raise
+        return cls(store)
+
+    @classmethod
+    def open(cls, path: Path | str) -> "Ledger":
+        """An existing ledger, after checking every row against the hash chain."""
+        target = Path(path).absolute()
+        if not target.is_file():
+            raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
+        ledger = cls(Store(target))
+        ledger.composition  # noqa: B018  (reads all facts, so that damage shows now)
+        registry.claim(ledger.name, target, ledger._store.facts["identity"])
+        return ledger
+
+    @classmethod
+    def open_for(cls, schema: "Schema | Path | str", directory: Path | str | None = None) -> "Ledger":
+        """The ledger of a schema's population, `<name>.ledger` beside the schema; created on first use."""
+        if isinstance(schema, Path | str):
+            from understudy.data.schema import Schema as SchemaType
+
+            directory = Path(schema).absolute().parent if directory is None else directory
+            schema = SchemaType.load(Path(schema))
+        path = Path("." if directory is None else directory).absolute() / f"{file_name(schema.name)}.ledger"
+        if path.exists():
+            ledger = cls.open(path)
+            ledger._check_belongs_to(schema)
+            return ledger
+        elsewhere = registry.lookup(schema.name)
+        if elsewhere is not None and not elsewhere.exists():
+            raise LedgerError(
+                f"The ledger of population '{schema.name}' was '{elsewhere}' and is gone. Put it back, to this "
+                "folder if you like: a new one would forget what has been spent."
+            )
+        try:
+            return cls.create(path, **declared(schema))
+        except LedgerError:
+            if not path.exists():
+                raise
+            return cls.open(path)  # another process was quicker
+
+    @classmethod
+    def in_memory(
+        cls,
+        guarantee: Guarantee,
+        *,
+        name: str = "in-memory",
+        unit_sentence: str = "",
+        max_runs: int = 1,
+        composition: str = "basic",
+        population: int | None = None,
+        reproduction: str | None = None,
+    ) -> "Ledger":
+        """A ledger that ends with the process, for tests and for data that are not private.
+
+        Certificates say so. It refuses like any other, but nothing stops a second one.
+        """
+        facts = ledger_facts(name, unit_sentence, guarantee, max_runs, composition, population, reproduction)
+        return cls(Store.create(None, facts))
+
+    def charge(self, plan: SpendingPlan, *, label: str, noise: NoiseSource) -> Grant:
+        """Checks the budget, writes the whole run down, and only then returns the right to execute it.
+
+        **Privacy**: nothing is given back if the run fails later; its noisy results may have been seen.
+
+        Raises:
+            BudgetExceeded: the ledger can't pay; it is left as it was.
+        """
+        price = self._checked_price(plan, label)
+        with self._store.writing() as writer:
+            run = sum(row.kind == "charge" for row in writer.rows) + 1
+            self._check_room(paid_charges(writer.rows), plan, price, label)
+            head = writer.append("charge", self._charge_body(run, plan, price, label, noise))
+        return self._grant(run, plan, noise, head, secure=noise.is_secure, executed={})
+
+    def resume(self, run: int, *, noise: NoiseSource) -> Grant:
+        """A grant for what a charged run has not executed yet. Executions counted before stay counted."""
+        entry = next((entry for entry in self.entries() if entry.run == run), None)
+        if entry is None:
+            raise LedgerError(f"This ledger has no run {run}.")
+        with self._store.writing() as writer:
+            head = writer.append(
+                "resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": now()}
+            )
+        secure = entry.secure_noise and noise.is_secure
+        return self._grant(run, entry.plan, noise, head, secure=secure, executed=entry.executed)
+
+    def remaining(self) -> Remaining:
+        """What the next run may ask for."""
+        charges = paid_charges(self._store.rows())
+        left = self.composition.limit - sum(float(body["amount"]) for body in charges)
+        runs = max(0, self.composition.max_runs - len(charges)) if self.composition.kind == "basic" else None
+        spendable = 0.0 if runs == 0 else self.composition.epsilon_left(left)
+        return Remaining(epsilon=spendable, delta=self.composition.run_delta, runs=runs)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All charges, oldest first, each with what has been executed of it."""
+        rows = self._store.rows()
+        return tuple(entry_of(row, rows) for row in rows if row.kind == "charge")
+
+    def head(self) -> str:
+        """Hash over everything this ledger has recorded."""
+        return self._store.head()
+
+    def knows(self, head: str) -> bool:
+        """Whether a certificate's ledger head belongs to this ledger; False after an old copy was restored."""
+        return head == self._store.genesis or any(row.hash == head for row in self._store.rows())
+
+    @property
+    def name(self) -> str:
+        """The population's name."""
+        return str(self._store.facts["name"])
+
+    @property
+    def path(self) -> Path | None:
+        """The file, or None in memory."""
+        return self._store.path
+
+    @property
+    def unit_sentence(self) -> str:
+        """Who is protected, in words."""
+        return str(self._store.facts["unit"])
+
+    @property
+    def population(self) -> int | None:
+        """The declared number of units, if declared."""
+        size = self._store.facts["population"]
+        return None if size is None else int(size)
+
+    @property
+    def reproduction(self) -> str | None:
+        """The paper that is being reproduced with its own delta, if any."""
+        paper = self._store.facts["reproduction"]
+        return None if paper is None else str(paper)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The whole budget."""
+        return self.composition.guarantee
+
+    @cached_property
+    def composition(self) -> Composition:
+        """The rule by which runs add up."""
+        try:
+            facts = self._store.facts
+            budget = Guarantee(float(facts["epsilon"]), float(facts["delta"]))
+            return Composition(kind=facts["composition"], guarantee=budget, max_runs=int(facts["max_runs"]))
+        except (KeyError, TypeError, ValueError) as problem:
+            raise LedgerError(
+                f"The ledger '{self.path}' is damaged: its declared budget can't be read."
+            ) from problem
+
+    def _checked_price(self, plan: SpendingPlan, label: str) -> float:
+        if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):
+            raise InputError(
+                f"The plan '{label}' costs more than the epsilon = {plan.guarantee.epsilon:g} it promises. "
+                "Calibrate its noise."
+            )
+        check_delta(plan.guarantee.delta, self.population, reproduction=self.reproduction)
+        if plan.guarantee.delta > self.composition.run_delta * (1 + TOLERANCE) and plan.entries:
+            share = f" (its delta divided by max_runs = {self.composition.max_runs})"
+            raise BudgetExceeded(
+                f"'{label}' asks for delta = {plan.guarantee.delta:g}, but this ledger gives each run at most "
+                f"{self.composition.run_delta:g}{share if self.composition.kind == 'basic' else ''}. "
+                "Ask for that delta or less.",
+                requested=plan.guarantee.delta,
+                remaining=self.composition.run_delta,
+                label=label,
+            )
+        return self.composition.price(plan)
+
+    def _check_room(
+        self, charges: list[dict[str, Any]], plan: SpendingPlan, price: float, label: str
+    ) -> None:
+        if not plan.entries:
+            return
+        if self.composition.kind == "basic" and len(charges) >= self.composition.max_runs:
+            raise BudgetExceeded(
+                f"'{label}' would be run {len(charges) + 1} of a ledger for {self.composition.max_runs}: its delta "
+                "is shared among that many runs and is spent.",
+                requested=price,
+                remaining=0.0,
+                label=label,
+            )
+        left = self.composition.limit - sum(float(body["amount"]) for body in charges)
+        if price > left + TOLERANCE * max(1.0, min(self.composition.limit, 1e6)):
+            raise BudgetExceeded(
+                f"'{label}' asks for epsilon = {plan.epsilon():.4g} at delta = {plan.guarantee.delta:g}, but "
+                f"epsilon = {self.composition.epsilon_left(left):.4g} is left of {self.guarantee.epsilon:g} in the "
+                f"ledger of '{self.name}'. Nothing was charged. Ask for less, or use a release already made.",
+                requested=plan.epsilon(),
+                remaining=self.composition.epsilon_left(left),
+                label=label,
+            )
+
+    def _charge_body(
+        self, run: int, plan: SpendingPlan, price: float, label: str, noise: NoiseSource
+    ) -> dict[str, Any]:
+        return {
+            "run": run,
+            "label": label,
+            "epsilon": plan.epsilon(),
+            "delta": plan.guarantee.delta if plan.entries else 0.0,
+            "amount": price,
+            "plan": plan.to_json(),
+            "secure_noise": noise.is_secure,
+            "recorded_at": now(),
+        }
+
+    def _grant(
+        self,
+        run: int,
+        plan: SpendingPlan,
+        noise: NoiseSource,
+        head: str,
+        *,
+        secure: bool,
+        executed: dict[str, int],
+    ) -> Grant:
+        receipt = Receipt(
+            ledger=self.name,
+            ledger_kind="in-memory" if self.path is None else "file",
+            run=run,
+            epsilon=plan.epsilon(),
+            delta=plan.guarantee.delta,
+            composition=self.composition.kind,
+            population=self.population,
+            reproduction=self.reproduction,
+            secure_noise=secure,
+            head=head,
+        )
+        record: Callable[[str, int], int] = partial(self._record_executed, run, plan)
+        return Grant(plan=plan, noise=noise, receipt=receipt, record=record, executed=executed)
+
+    def _record_executed(self, run: int, plan: SpendingPlan, label: str, number: int) -> int:
+        """Writes executions down before they happen; counts what other grants of the same run have used."""
+        with self._store.writing() as writer:
+            total = executed_totals(writer.rows, run).get(label, 0) + number
+            if total > plan.executions(label):
+                raise BudgetExceeded(
+                    f"Run {run} has executed '{label}' as often as it was charged, by another grant.",
+                    requested=total,
+                    remaining=0,
+                    label=label,
+                )
+            append_executed(writer, run, label, total)
+        return total
+
+    def _check_belongs_to(self, schema: "Schema") -> None:
+        stated = declared(schema)
+        mine = (
+            self.name,
+            self.unit_sentence,
+            self.guarantee,
+            self.composition.max_runs,
+            self.composition.kind,
+        )
+        theirs = tuple(
+            stated[key] for key in ("name", "unit_sentence", "guarantee", "max_runs", "composition")
+        )
+        if mine != theirs:
+            raise LedgerError(
+                f"'{self.path}' was made for the population '{self.name}' with epsilon = {self.guarantee.epsilon:g}, "
+                f"delta = {self.guarantee.delta:g}, max_runs = {self.composition.max_runs}, composition = "
+                f"'{self.composition.kind}' and the unit: {self.unit_sentence} The schema now says otherwise. "
+                "Put the declaration back: what was promised about spent budget can't be changed afterwards."
+            )

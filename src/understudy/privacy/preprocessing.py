@@ -1,0 +1,188 @@
+"""Facts that a schema does not declare, bought with differential privacy: count, bounds, scale, lengths, categories.
+
+Each query is a frozen dataclass with two verbs: `event()` for the spending plan, `run(grant, …)` once it is paid.
+Every unit enters with one value of its own, so its influence does not grow with the length of its series.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.data.panel import Panel
+from understudy.errors import InputError
+from understudy.privacy.events import ApproximateDP, Gaussian, PureDP
+from understudy.privacy.grant import Grant
+from understudy.privacy.mechanisms import Bounded, clipped_sum
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Public candidates for a bound, evenly spaced, chosen without looking at the data."""
+
+    low: float
+    high: float
+    points: int = 1001
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise InputError("A grid needs finite ends with low below high.")
+        if not 2 <= self.points <= 1_000_000:
+            raise InputError(f"A grid needs between 2 and a million points, got {self.points}.")
+
+    def candidates(self) -> NDArray[np.float64]:
+        """All points in order."""
+        return np.linspace(self.low, self.high, self.points)
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many units there are.
+
+    **Privacy**: one unit moves the count by 1; discrete Laplace noise, epsilon-DP.
+    """
+
+    epsilon: float
+    label: str = "count"
+
+    def event(self) -> PureDP:
+        """What it costs."""
+        return PureDP(self.epsilon)
+
+    def run(self, grant: Grant, panel: Panel) -> int:
+        """A number of units, at least 1, usable as the population everything else is derived from."""
+        return max(1, grant.discrete_laplace(self.label, Bounded(np.array(panel.num_units), 1.0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantile:
+    """A quantile of one number per unit, such as the longest length or the median load of each.
+
+    **Privacy**: exponential mechanism on a public grid, epsilon-DP.
+    """
+
+    label: str
+    epsilon: float
+    q: float
+    grid: Grid
+
+    def event(self) -> PureDP:
+        """What it costs."""
+        return PureDP(self.epsilon)
+
+    def run(self, grant: Grant, values_one_per_unit: NDArray[np.float64]) -> float:
+        """A point of the grid; missing values are skipped, and without any value every point is as likely."""
+        return grant.quantile(self.label, values_one_per_unit, self.grid.candidates(), self.q)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelBounds:
+    """Bounds that hold for all but a share of the units: low from each unit's minimum, high from its maximum.
+
+    **Privacy**: two quantiles of one value per unit, each half of epsilon.
+    """
+
+    channel: str
+    epsilon: float
+    grid: Grid
+    coverage: float = 0.99
+
+    @property
+    def label(self) -> str:
+        """Label of the charge."""
+        return f"bounds of {self.channel}"
+
+    def event(self) -> PureDP:
+        """What it costs."""
+        return PureDP(self.epsilon / 2, count=2)
+
+    def run(self, grant: Grant, panel: Panel) -> tuple[float, float]:
+        """(low, high) with low below high; the grid's ends if the two noisy quantiles meet."""
+        points = self.grid.candidates()
+        low = grant.quantile(self.label, one_per_unit(panel, self.channel, "min"), points, 1 - self.coverage)
+        high = grant.quantile(self.label, one_per_unit(panel, self.channel, "max"), points, self.coverage)
+        return (low, high) if low < high else (self.grid.low, self.grid.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanAndScale:
+    """Mean and standard deviation of a channel with public bounds, each unit weighing the same.
+
+    **Privacy**: per unit one vector (mean, mean square, 1)/√3 of its values on [0, 1], clipped to norm 1; one
+    Gaussian release of the sum.
+    """
+
+    channel: str
+    low: float
+    high: float
+    noise_multiplier: float
+    smallest_scale: float = 1e-3
+
+    @property
+    def label(self) -> str:
+        """Label of the charge."""
+        return f"mean and scale of {self.channel}"
+
+    def event(self) -> Gaussian:
+        """What it costs."""
+        return Gaussian(self.noise_multiplier)
+
+    def run(self, grant: Grant, panel: Panel) -> tuple[float, float]:
+        """(mean, scale) in the channel's own units; scale never below `smallest_scale` of the declared range."""
+        width = self.high - self.low
+        first = (one_per_unit(panel, self.channel, "mean", self.low, self.high) - self.low) / width
+        second = one_per_unit(panel, self.channel, "mean square", self.low, self.high)
+        rows = np.stack([first, second, np.ones_like(first)], axis=1) / math.sqrt(3)
+        noisy = grant.gaussian(self.label, clipped_sum(rows, 1.0)) * math.sqrt(3)
+        number = max(1.0, noisy[2])
+        mean = min(1.0, max(0.0, noisy[0] / number))
+        variance = max(self.smallest_scale**2, noisy[1] / number - mean**2)
+        return self.low + width * mean, width * math.sqrt(min(variance, 0.25))
+
+
+@dataclass(frozen=True)
+class CategoryDomain:
+    """Which categories occur, for a column whose domain is not public.
+
+    **Privacy**: one category per unit; discrete Laplace counts above a threshold, (epsilon, delta)-DP.
+    """
+
+    label: str
+    epsilon: float
+    delta: float
+
+    def event(self) -> ApproximateDP:
+        """What it costs."""
+        return ApproximateDP(self.epsilon, self.delta)
+
+    def run(self, grant: Grant, category_one_per_unit: Sequence[str]) -> tuple[str, ...]:
+        """Sorted categories; treat everything else as OTHER."""
+        return grant.stable_domain(self.label, category_one_per_unit)
+
+
+def one_per_unit(
+    panel: Panel, channel: str, statistic: str, low: float = -math.inf, high: float = math.inf
+) -> NDArray[np.float64]:
+    """Each unit's own minimum, maximum, mean or mean square (on [0, 1]) of a channel; NaN if it has no value.
+
+    **Privacy**: the result is private, one number per unit, and looks at no other unit.
+    """
+    names = [column.name for column in panel.schema.channels]
+    if channel not in names:
+        raise InputError(f"There is no channel '{channel}'. Channels: {', '.join(names)}.")
+    if panel.num_series == 0:
+        return np.empty(0, dtype=np.float64)
+    values = np.clip(np.asarray(panel.values[:, :, names.index(channel)], dtype=np.float64), low, high)
+    starts = np.flatnonzero(np.diff(panel.unit, prepend=-1))
+    empty = np.add.reduceat((~np.isnan(values)).sum(axis=1), starts) == 0
+    if statistic == "min":
+        result = np.minimum.reduceat(np.where(np.isnan(values), np.inf, values).min(axis=1), starts)
+    elif statistic == "max":
+        result = np.maximum.reduceat(np.where(np.isnan(values), -np.inf, values).max(axis=1), starts)
+    else:
+        scaled = ((values - low) / (high - low)) ** 2 if statistic == "mean square" else values
+        number = np.maximum(1, np.add.reduceat((~np.isnan(values)).sum(axis=1), starts))
+        result = np.add.reduceat(np.nansum(scaled, axis=1), starts) / number
+    return np.asarray(np.where(empty, np.nan, result), dtype=np.float64)

@@ -1,0 +1,259 @@
+"""Append-only, hash-chained rows in one SQLite file: what a ledger is written on.
+
+Each change is one `BEGIN IMMEDIATE` transaction (one writer at a time, across processes) in write-ahead-log
+mode with `synchronous=FULL`: after commit returns, neither a crash nor a power cut takes the row back.
+A connection lives for one operation, so that no handle crosses a fork and no log file is left behind.
+"""
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+from urllib.parse import quote
+
+from understudy.errors import LedgerError
+from understudy.privacy import canonical
+
+FORMAT = 1
+_WAIT_SECONDS = 30.0
+_TABLES = """
+CREATE TABLE facts (body TEXT NOT NULL);
+CREATE TABLE entries (sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE TRIGGER facts_once BEFORE INSERT ON facts WHEN (SELECT count(*) FROM facts) > 0
+  BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER facts_kept BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER entries_kept BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry with its place in the chain."""
+
+    sequence: int
+    kind: str
+    body: dict[str, Any]
+    hash: str
+
+
+@final
+class Store:
+    """Rows that can be added and read, never changed. `path` None keeps them in memory."""
+
+    def __init__(self, path: Path | None, connection: sqlite3.Connection | None = None) -> None:
+        self.path = path
+        self._memory = connection
+        self._lock = threading.RLock()
+        self._rows: list[Row] = []
+        self.facts: dict[str, Any] = {}
+        with self._connected() as opened:
+            if path is not None and opened.execute("PRAGMA quick_check").fetchone() != ("ok",):
+                raise _damaged(path)
+            self.facts = self._read_facts(opened)
+            self._refresh(opened)
+
+    @classmethod
+    def create(cls, path: Path | None, facts: dict[str, Any]) -> "Store":
+        """A new store; a file that is already there is never overwritten."""
+        body = canonical.dumps({**facts, "format": FORMAT})
+        if path is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            _write_tables(connection, body)
+            return cls(None, connection)
+        with plain_errors(path):
+            _create_file(path, body)
+        return cls(path)
+
+    @contextmanager
+    def writing(self) -> Iterator["Writer"]:
+        """Exclusive use of the store; everything appended is kept if the block ends well, else nothing is."""
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._refresh(connection)
+                yield Writer(connection, self.rows_cached(), self.genesis)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            self._refresh(connection)
+
+    def rows(self) -> tuple[Row, ...]:
+        """All rows, each checked against the hash chain."""
+        with self._connected() as connection:
+            self._refresh(connection)
+        return self.rows_cached()
+
+    def rows_cached(self) -> tuple[Row, ...]:
+        """The rows seen at the last look."""
+        return tuple(self._rows)
+
+    def head(self) -> str:
+        """Hash over everything written so far."""
+        rows = self.rows()
+        return rows[-1].hash if rows else self.genesis
+
+    @property
+    def genesis(self) -> str:
+        """Hash of the facts the chain starts from."""
+        return canonical.sha256("understudy ledger\n" + canonical.dumps(self.facts))
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._memory is not None:
+                yield self._memory
+                return
+            assert self.path is not None
+            with plain_errors(self.path):
+                connection = _connect(self.path, "rw")
+                try:
+                    yield connection
+                finally:
+                    connection.close()
+
+    def _read_facts(self, connection: sqlite3.Connection) -> dict[str, Any]:
+        found = connection.execute("SELECT body FROM facts").fetchall()
+        facts = _object(found[0][0]) if len(found) == 1 else None
+        if facts is None:
+            raise _damaged(self.path)
+        if facts.get("format") != FORMAT:
+            raise LedgerError(
+                f"This ledger has format {facts.get('format')}, expected {FORMAT}: use the version that wrote it."
+            )
+        return facts
+
+    def _refresh(self, connection: sqlite3.Connection) -> None:
+        """Reads rows added since the last look and checks that they continue the chain seen so far."""
+        if canonical.dumps(self._read_facts(connection)) != canonical.dumps(self.facts):
+            raise _damaged(self.path)
+        seen = self._rows[-1] if self._rows else None
+        start = seen.sequence if seen else 0
+        found = connection.execute(
+            "SELECT sequence, kind, body, hash FROM entries WHERE sequence >= ? ORDER BY sequence", (start,)
+        ).fetchall()
+        if seen and (not found or found[0][3] != seen.hash):
+            raise _damaged(self.path)
+        previous = seen.hash if seen else self.genesis
+        for sequence, kind, body, digest in found[1:] if seen else found:
+            parsed = _object(body)
+            expected = chain_hash(previous, sequence, kind, body)
+            if parsed is None or digest != expected or sequence != len(self._rows) + 1:
+                raise _damaged(self.path)
+            self._rows.append(Row(sequence, kind, parsed, digest))
+            previous = digest
+
+
+@final
+class Writer:
+    """The open transaction of `Store.writing`."""
+
+    def __init__(self, connection: sqlite3.Connection, rows: tuple[Row, ...], genesis: str) -> None:
+        self._connection = connection
+        self._previous = rows[-1].hash if rows else genesis
+        self.rows = rows
+        self._next = len(rows) + 1
+
+    def append(self, kind: str, body: dict[str, Any]) -> str:
+        """Adds one row and returns the new head of the chain."""
+        text = canonical.dumps(body)
+        digest = chain_hash(self._previous, self._next, kind, text)
+        self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (self._next, kind, text, digest))
+        self._previous, self._next = digest, self._next + 1
+        return digest
+
+
+def chain_hash(previous: str, sequence: int, kind: str, body: str) -> str:
+    """Hash of one row and, through `previous`, of all rows before it."""
+    return canonical.sha256(canonical.dumps([previous, sequence, kind, body]))
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """Turns what SQLite and the file system say into errors that name the file and a remedy."""
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        text = str(problem).lower()
+        if "locked" in text or "busy" in text:
+            raise LedgerError(
+                f"'{path}' is in use by another process: wait until it has finished."
+            ) from problem
+        if any(word in text for word in ("full", "readonly", "unable to open", "i/o")):
+            raise LedgerError(
+                f"'{path}' can't be read and written ({problem}): free some disk space, or choose a directory "
+                "you may write to. Nothing was charged."
+            ) from problem
+        raise _damaged(path) from problem
+    except sqlite3.DatabaseError as problem:
+        raise _damaged(path) from problem
+    except OSError as problem:
+        raise LedgerError(
+            f"'{path}' can't be written ({problem.strerror}). Nothing was charged."
+        ) from problem
+
+
+def _create_file(path: Path, body: str) -> None:
+    """Builds the file beside its place and links it there: it appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
+    try:
+        connection = _connect(draft, "rwc")
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            _write_tables(connection, body)
+        finally:
+            connection.close()
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise LedgerError(f"'{path}' exists already: open it instead of creating it.") from None
+        _sync_directory(path.parent)
+    finally:
+        for leftover in path.parent.glob(f"{draft.name}*"):
+            leftover.unlink()
+
+
+def _write_tables(connection: sqlite3.Connection, body: str) -> None:
+    connection.executescript(f"BEGIN IMMEDIATE;{_TABLES}")
+    connection.execute("INSERT INTO facts VALUES (?)", (body,))
+    connection.execute("COMMIT")
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=_WAIT_SECONDS)
+    connection.execute("PRAGMA synchronous=FULL")
+    return connection
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _object(text: Any) -> dict[str, Any] | None:
+    try:
+        body = json.loads(text)
+    except (TypeError, ValueError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _damaged(path: Path | None) -> LedgerError:
+    return LedgerError(
+        f"The ledger '{path or 'in memory'}' is damaged: a row was changed, or the file is no ledger. "
+        "Restore the last good copy; starting over would forget what has been spent."
+    )

@@ -1,0 +1,129 @@
+"""Checks a release against its certificate, without the data."""
+
+import hmac
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy.errors import CertificateError, InputError
+from understudy.privacy import accountants, keys
+from understudy.privacy.budget import check_delta
+from understudy.privacy.claim import FORMAT, Certificate, file_hashes, parsed_events, signed_bytes, status
+from understudy.privacy.events import Event
+
+_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question put to a certificate and its answer."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def verify(
+    certificate: Certificate,
+    directory: Path | str | None,
+    trusted_keys: Iterable[keys.PublicKey] | None = None,
+) -> list[Check]:
+    """Recomputes epsilon from the events, every file's hash, and the signature.
+
+    Args:
+        directory: the release; None checks the certificate alone.
+        trusted_keys: the signer must be among them. None means this computer's keyring; if that is empty too,
+            any signer passes and the answer names the fingerprint to compare.
+    """
+    checks = [Check("format", certificate.format == FORMAT, f"certificate format {certificate.format}")]
+    try:
+        checks += _check_figures(certificate, parsed_events(certificate))
+    except (CertificateError, InputError) as problem:
+        checks.append(Check("epsilon", False, str(problem)))
+    if directory is not None:
+        checks.append(_check_files(certificate, Path(directory)))
+    checks.append(_check_signature(certificate))
+    checks.append(_check_signer(certificate, keys.trusted() if trusted_keys is None else tuple(trusted_keys)))
+    return checks
+
+
+def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[Check]:
+    found = accountants.epsilon(events, certificate.delta)
+    stated = f"stated {certificate.epsilon:.4g}, recomputed {found:.4g} at delta {certificate.delta:.3g}"
+    return [
+        Check("epsilon", _agrees(certificate.epsilon, found), stated),
+        _check_other_figures(certificate, events),
+        _check_status(certificate, events, found),
+    ]
+
+
+def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:
+    """The three deltas and the replace-one figure: a reader may quote any of them."""
+    costs = [(cost, accountants.epsilon(events, at)) for at, cost in certificate.epsilon_at_delta]
+    replaced = accountants.replace_one_epsilon(events, certificate.delta)
+    right = all(_agrees(cost, found) for cost, found in [*costs, (certificate.replace_one_epsilon, replaced)])
+    return Check("other figures", right, f"epsilon at three deltas; replace-one {replaced:.4g}")
+
+
+def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: float) -> Check:
+    """A certificate may say "private" only if its own fields allow it."""
+    if certificate.status.startswith("not private: "):
+        return Check("status", True, certificate.status)
+    check_delta(certificate.delta, certificate.population_size)
+    expected = status(
+        events,
+        epsilon,
+        protects_a_person=certificate.unit_kind != "overlapping-window",
+        secure=certificate.noise_is_secure,
+        reproduction=certificate.overrides.get("reproduction"),
+    )
+    return Check("status", certificate.status == expected == "private", expected)
+
+
+def _check_files(certificate: Certificate, directory: Path) -> Check:
+    if not directory.is_dir():
+        return Check("files", False, f"'{directory}' is not a directory")
+    found = file_hashes(directory)
+    missing = sorted(set(certificate.files) - set(found))
+    extra = sorted(set(found) - set(certificate.files))
+    altered = sorted(
+        name for name in set(found) & set(certificate.files) if found[name] != certificate.files[name]
+    )
+    problems = [
+        f"{word}: {', '.join(names)}"
+        for word, names in (("missing", missing), ("not certified", extra), ("altered", altered))
+        if names
+    ]
+    return Check("files", not problems, "; ".join(problems) or f"{len(found)} files as certified")
+
+
+def _check_signature(certificate: Certificate) -> Check:
+    if certificate.signer is None or certificate.signature is None:
+        return Check("signature", False, "the certificate is not signed")
+    right = keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
+    return Check(
+        "signature", right, "the certificate is as it was signed" if right else "edited after it was signed"
+    )
+
+
+def _check_signer(certificate: Certificate, trusted: tuple[keys.PublicKey, ...]) -> Check:
+    if certificate.signer is None:
+        return Check("signer", False, "nobody signed")
+    mark = keys.fingerprint(certificate.signer)
+    for key in trusted:
+        if hmac.compare_digest(key.hexadecimal, certificate.signer):
+            return Check("signer", True, f"{key.name}, {mark}")
+    if trusted:
+        return Check(
+            "signer", False, f"not among the trusted keys: {mark}. Add it with `understudy keys trust FILE`."
+        )
+    return Check(
+        "signer", True, f"signer unknown, no key is trusted here yet; compare the fingerprint {mark}"
+    )
+
+
+def _agrees(stated: float, found: float) -> bool:
+    if math.isinf(stated) or math.isinf(found):
+        return stated == found
+    return abs(stated - found) <= _TOLERANCE * max(abs(found), 1e-9)

@@ -1,0 +1,187 @@
+"""What every method shares: a frozen configuration with one verb, `fit`, that returns a `Release`.
+
+A method says three things: what it will spend (`plan`, from public facts only), how it learns under a grant (`learn`)
+and how it draws series from what it learned (`draw`). The order *check, plan, charge, look* is written once, in `fit`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from understudy.data import Integer, Panel, Population, Schema, constraints, windows
+from understudy.data.channels import num_codes
+from understudy.errors import InputError
+from understudy.privacy.budget import Guarantee, check_delta
+from understudy.privacy.certificate import issue
+from understudy.privacy.events import PureDP
+from understudy.privacy.grant import Grant
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.synthesizers.release import Release
+
+Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateSeries:
+    """What a method learns from: series, what each weighs, and how far one unit reaches.
+
+    Attributes:
+        panel: The series; windows of them if the method cuts windows.
+        weights: One number per series. For entities a unit's series share the weight one, so a bounded vector per
+            series is a bounded vector per unit.
+        influence: Factor by which one unit's reach exceeds one series: 1 for entities, the number of windows one
+            event can touch for events.
+        population: Public number of units (or of windows, for events) that counts are compared with.
+    """
+
+    panel: Panel
+    weights: np.ndarray
+    influence: int
+    population: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """One request for synthetic series; everything in it comes from the caller.
+
+    Attributes:
+        context: Public context [series, step, context], or None for the one of the fit.
+        label: Code of the label to draw, or None for labels in their released proportions.
+    """
+
+    num_series: int
+    rng: np.random.Generator
+    context: np.ndarray | None = None
+    label: int | None = None
+
+    def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
+        """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
+        tidy = _inside_bounds(schema, values)
+        tidy = constraints.apply(tidy.astype(np.float32), schema, context=self.context)
+        beyond = np.arange(schema.num_steps) >= lengths[:, None]
+        return Panel(
+            schema=schema,
+            values=np.where(beyond[:, :, None], np.float32(np.nan), tidy).astype(np.float32),
+            lengths=lengths.astype(np.int32),
+            unit=np.arange(self.num_series, dtype=np.int64),
+            static=static.astype(np.float32),
+            context=None if self.context is None else self.context.astype(np.float32),
+            private=False,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesizer(ABC):
+    """A method and its model options. Options that change the guarantee are arguments of `fit`, not fields.
+
+    Attributes:
+        window_steps: Cut longer series into windows of so many steps, side by side; None takes series whole.
+    """
+
+    name: ClassVar[str]
+    window_steps: int | None = None
+
+    @abstractmethod
+    def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
+        """Returns every event of a run, calibrated to `guarantee`, from public facts only."""
+
+    @abstractmethod
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        """Returns what is released, as arrays; looks at private data through `grant` only."""
+
+    @abstractmethod
+    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+        """Returns synthetic series from what `learn` returned."""
+
+    def spending_plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
+        """Returns the whole run's plan: the method's own, after the population's count if that has to be bought."""
+        price = schema.population.count_epsilon
+        if price is None:
+            return self.plan(schema, guarantee)
+        if price >= guarantee.epsilon:
+            raise InputError(
+                f"population.count_epsilon = {price:g} leaves nothing of epsilon = {guarantee.epsilon:g}. "
+                "Ask for a larger epsilon, or declare the population."
+            )
+        own = self.plan(schema, Guarantee(guarantee.epsilon - price, guarantee.delta))
+        return SpendingPlan((PlanEntry("population", PureDP(price)), *own.entries), guarantee)
+
+    def fit(
+        self,
+        panel: Panel,
+        ledger: Ledger,
+        *,
+        guarantee: Guarantee | None = None,
+        noise: NoiseSource | None = None,
+        progress: Progress | None = None,
+        public_inputs: Mapping[str, str] | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Release:
+        """Charges the ledger, learns, and returns what may leave the building.
+
+        Args:
+            guarantee: What this run may cost; None takes all that is left.
+            noise: Secure unless told otherwise; seeded noise marks the certificate *not private*.
+            public_inputs: sha256 of public files used, by name, for the certificate.
+            overrides: Rules a person lifted by name, with the reason, for the certificate.
+
+        Privacy: the whole run is charged before any statistic is computed; a crash gives nothing back.
+        """
+        schema = panel.schema
+        schema.require_declared()
+        if guarantee is None:
+            left = ledger.remaining()
+            guarantee = Guarantee(left.epsilon, left.delta)
+        check_delta(guarantee.delta, schema.population.size, reproduction=ledger.reproduction)
+        plan = self.spending_plan(schema, guarantee)
+        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
+        size = _population(panel, grant, ledger)
+        private = self._private_series(panel, size)
+        arrays = self.learn(private, grant, progress or _silent)
+        released = replace(private.panel.schema, population=Population(size))
+        certificate = issue(
+            grant, replace(schema, population=Population(size)), method=self.name,
+            public_inputs=public_inputs, overrides=overrides,
+        )
+        return Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
+
+    def _private_series(self, panel: Panel, population: int) -> PrivateSeries:
+        schema, steps = panel.schema, self.window_steps or panel.num_steps
+        influence = windows.stability(schema, steps, steps) if schema.unit.kind == "event" else 1
+        per_unit = 1 if schema.unit.kind != "event" else schema.num_steps // steps
+        cut = panel if steps == panel.num_steps else windows.cut(panel, steps, steps).panel
+        weights = np.ones(cut.num_series)
+        if schema.unit.kind == "entity" and cut.num_series:
+            weights = 1.0 / np.bincount(cut.unit)[cut.unit]
+        return PrivateSeries(cut, weights, influence, population * per_unit)
+
+
+def _population(panel: Panel, grant: Grant, ledger: Ledger) -> int:
+    """Returns the public number of units: declared, or counted under the grant."""
+    schema = panel.schema
+    if schema.population.size is not None:
+        return schema.population.size
+    counted = grant.discrete_laplace("population", Bounded(np.array(panel.num_units), 1.0))
+    size = max(counted, 1)
+    check_delta(grant.plan.guarantee.delta, size, reproduction=ledger.reproduction)
+    return size
+
+
+def _inside_bounds(schema: Schema, values: np.ndarray) -> np.ndarray:
+    """Returns values as the columns' kinds allow them: inside the bounds, whole where the column is whole."""
+    tidy = np.empty_like(values)
+    for place, channel in enumerate(schema.channels):
+        column = np.clip(values[:, :, place], *channel.bounds)
+        whole = isinstance(channel, Integer) or num_codes(channel) is not None
+        tidy[:, :, place] = np.rint(column) if whole else column
+    return tidy
+
+
+def _silent(stage: str, share: float) -> None:
+    """Shows nothing."""

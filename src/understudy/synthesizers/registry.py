@@ -1,0 +1,11 @@
+"""All methods by name."""
+
+from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.spectral import Spectral
+
+METHODS: dict[str, type[Synthesizer]] = {
+    "spectral": Spectral,
+    "independent": Independent,
+}
+AUTO = "spectral"  # what `--method auto` stands for

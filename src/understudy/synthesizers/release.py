@@ -1,0 +1,167 @@
+"""What may leave the building: arrays made from noisy statistics, the schema, and the certificate."""
+
+import dataclasses
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as dump_tensors
+
+from understudy.data import Panel, Schema, write_panel
+from understudy.data.panel import broadcast_context
+from understudy.errors import InputError, ReleaseError
+from understudy.privacy import keys
+from understudy.privacy.certificate import FILE_NAME, Certificate, seal
+from understudy.privacy.claim import file_hashes
+
+if TYPE_CHECKING:
+    from understudy.synthesizers.base import Synthesizer
+
+FORMAT = 1
+MODEL_FILE, FACTS_FILE, SCHEMA_FILE, DATA_FILE = "model.safetensors", "release.json", "schema.toml", "synthetic.parquet"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Release:
+    """A fitted method. Holds no private data and no reference to any; whatever is made from it is free."""
+
+    synthesizer: "Synthesizer"
+    schema: Schema
+    arrays: dict[str, np.ndarray]
+    certificate: Certificate
+
+    def sample(
+        self,
+        num_series: int,
+        *,
+        rng: np.random.Generator | None = None,
+        context: np.ndarray | None = None,
+        label: str | int | None = None,
+        start: str | None = None,
+    ) -> Panel:
+        """Returns synthetic series in the schema's columns and units of measure.
+
+        Args:
+            num_series: How many; chosen by the caller and never tied to the number of private series.
+            context: Public context to respond to, [step, context] for all or [series, step, context].
+            label: A category of the label column; None draws labels in their released proportions.
+            start: Timestamp of the first step, if the context belongs to another time.
+        """
+        from understudy.synthesizers.base import Draw
+
+        if num_series < 1:
+            raise InputError(f"num_series must be at least 1, got {num_series}.")
+        schema = self.schema if start is None else replace(self.schema, time=replace(self.schema.time, start=start))
+        request = Draw(
+            num_series=num_series,
+            rng=rng or np.random.default_rng(),
+            context=_context_for(context, schema, num_series),
+            label=_label_code(label, schema),
+        )
+        return self.synthesizer.draw(self.arrays, schema, request)
+
+    def save(self, directory: str | Path, *, samples: Panel | None = None, key: "keys.SigningKey | None" = None) -> "Release":
+        """Writes the release directory whole or not at all, hashes every file and signs the certificate.
+
+        Args:
+            samples: Synthetic series to ship with the model.
+            key: Who vouches for it; None takes the holder's own key, made on first use.
+        """
+        target = Path(directory)
+        if target.exists():
+            raise ReleaseError(f"'{target}' exists already. Releases are never overwritten: choose another directory.")
+        draft: Path | None = None
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+            self._write(draft, samples)
+            certificate = seal(self.certificate, draft, key or keys.load_or_create())
+            draft.chmod(0o755)
+            draft.rename(target)
+        except OSError as problem:
+            raise ReleaseError(f"'{target}' could not be written ({problem.strerror}). Nothing was left behind.") from problem
+        finally:
+            if draft is not None and draft.exists():
+                shutil.rmtree(draft, ignore_errors=True)
+        return replace(self, certificate=certificate)
+
+    def _write(self, folder: Path, samples: Panel | None) -> None:
+        contiguous = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
+        (folder / MODEL_FILE).write_bytes(dump_tensors(contiguous))
+        facts = {"format": FORMAT, "method": self.synthesizer.name, "options": dataclasses.asdict(self.synthesizer)}
+        (folder / FACTS_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        self.schema.save(folder / SCHEMA_FILE)
+        if samples is not None:
+            write_panel(samples, folder / DATA_FILE)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> "Release":
+        """Reads a release directory; every file has to be the one its certificate names."""
+        folder = Path(directory)
+        if not folder.is_dir() or not (folder / FILE_NAME).is_file():
+            raise ReleaseError(f"'{folder}' is not a release: a directory with {FILE_NAME} is expected.")
+        certificate = Certificate.load(folder / FILE_NAME)
+        found = file_hashes(folder)
+        for name in (MODEL_FILE, FACTS_FILE, SCHEMA_FILE):
+            if found.get(name) != certificate.files.get(name) or name not in found:
+                raise ReleaseError(f"'{folder}' is damaged: {name} is not the file its certificate names. Get it anew.")
+        return cls(
+            synthesizer=_synthesizer(folder),
+            schema=Schema.load(folder / SCHEMA_FILE),
+            arrays=_arrays(folder),
+            certificate=certificate,
+        )
+
+
+def _synthesizer(folder: Path) -> "Synthesizer":
+    from understudy.synthesizers.registry import METHODS
+
+    try:
+        facts: dict[str, Any] = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+        if facts["format"] != FORMAT or facts["method"] not in METHODS:
+            raise ReleaseError(f"'{folder}' was written by another version of Understudy. Use that one to read it.")
+        return METHODS[facts["method"]](**facts["options"])
+    except (ValueError, KeyError, TypeError) as problem:
+        if isinstance(problem, ReleaseError):
+            raise
+        raise ReleaseError(f"'{folder}' is damaged: {FACTS_FILE} can't be read. Get it anew.") from problem
+
+
+def _arrays(folder: Path) -> dict[str, np.ndarray]:
+    try:
+        return load_tensors((folder / MODEL_FILE).read_bytes())
+    except SafetensorError as problem:
+        raise ReleaseError(f"'{folder}' is damaged: {MODEL_FILE} can't be read. Get it anew.") from problem
+
+
+def _context_for(context: np.ndarray | None, schema: Schema, num_series: int) -> np.ndarray | None:
+    if context is None:
+        return None
+    given = np.asarray(context, dtype=np.float32)
+    expected = (schema.num_steps, len(schema.context))
+    if given.shape[-2:] != expected or given.ndim not in (2, 3) or not np.isfinite(given).all():
+        raise InputError(
+            f"context: finite numbers of shape [{expected[0]} steps, {expected[1]} channels] are expected "
+            f"({', '.join(channel.name for channel in schema.context) or 'this schema declares no context'})."
+        )
+    if given.ndim == 3 and given.shape[0] != num_series:
+        raise InputError(f"context: one per series is expected, {num_series} in all, got {given.shape[0]}.")
+    return given if given.ndim == 3 else broadcast_context(given, num_series)
+
+
+def _label_code(label: str | int | None, schema: Schema) -> int | None:
+    if label is None:
+        return None
+    column = schema.label_column
+    if column is None:
+        raise InputError("label: this schema declares no label. Leave it out.")
+    wanted = [str(category) for category in column.categories]
+    if str(label) not in wanted:
+        raise InputError(f"label: one of {', '.join(wanted)} is expected for '{column.name}', got '{label}'.")
+    return wanted.index(str(label))

@@ -1,0 +1,116 @@
+"""Missing values and early ends: how many gaps a series has, how long they are, after which values they begin.
+
+Each series votes three times per channel that may be missing: for its number of gaps, and, spread over its gaps, for
+their lengths and for the score just before each. Votes of one series have Euclidean length at most one each.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from understudy.synthesizers.spectral.marginals import nearest_distribution
+
+COUNT_EDGES = np.array([0, 1, 2, 3, 4, 6, 9, 14, 22])  # lower ends; the last cell is open
+LENGTH_EDGES = np.array([1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 48, 96, 192])
+NUM_RANKS = 8
+_MAX_LENGTH_CELLS = 64
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Released gap model of one channel: distributions over `COUNT_EDGES`, `LENGTH_EDGES` and eight rank cells."""
+
+    counts: np.ndarray
+    lengths: np.ndarray
+    ranks: np.ndarray
+
+
+def gap_votes(missing: np.ndarray, scores: np.ndarray, lengths: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Returns the votes of all series for one channel, as one vector (counts, lengths, ranks).
+
+    Args:
+        missing: True [series, step] where a value is absent; steps beyond the end do not count.
+        scores: Scores [series, step] with gaps filled from the same series.
+    """
+    steps = np.arange(missing.shape[1])
+    missing = missing & (steps < lengths[:, None])
+    series, begin, size = _runs(missing)
+    number = np.bincount(series, minlength=len(missing))
+    share = weights[series] / np.maximum(number[series], 1)
+    before = scores[series, np.maximum(begin - 1, 0)]
+    votes = (
+        np.bincount(_cell(number, COUNT_EDGES), weights=weights, minlength=len(COUNT_EDGES)),
+        np.bincount(_cell(size, LENGTH_EDGES), weights=share, minlength=len(LENGTH_EDGES)),
+        np.bincount(_rank_cell(before), weights=share, minlength=NUM_RANKS),
+    )
+    return np.concatenate(votes)
+
+
+def fit_gaps(noisy_votes: np.ndarray) -> Gaps:
+    """Returns the gap model of one channel from its noisy votes."""
+    ends = np.cumsum([len(COUNT_EDGES), len(LENGTH_EDGES)])
+    counts, lengths, ranks = np.split(noisy_votes, ends)
+    return Gaps(*(nearest_distribution(part / max(part.sum(), 1e-9)) for part in (counts, lengths, ranks)))
+
+
+def draw_gaps(gaps: Gaps, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns True [series, step] where a synthetic value is to be missing."""
+    num_series, num_steps = scores.shape
+    number = _draw_from_cells(gaps.counts, COUNT_EDGES, num_series, rng)
+    previous = np.concatenate([scores[:, :1], scores[:, :-1]], axis=1)
+    base = np.maximum(gaps.ranks, 1e-6)[_rank_cell(previous)]
+    steps = np.arange(num_steps)
+    missing = np.zeros(scores.shape, dtype=bool)
+    for turn in range(int(number.max(initial=0))):
+        rows = np.flatnonzero(number > turn)
+        blocked = missing[rows] | np.roll(missing[rows], 1, axis=1) | (steps >= lengths[rows, None])
+        cumulative = np.cumsum(np.where(blocked, 0.0, base[rows]), axis=1)
+        target = rng.random(len(rows)) * cumulative[:, -1]
+        begin = (cumulative > target[:, None]).argmax(axis=1)
+        size = _draw_from_cells(gaps.lengths, LENGTH_EDGES, len(rows), rng)
+        here = (steps >= begin[:, None]) & (steps < (begin + size)[:, None])
+        missing[rows] |= here & (cumulative[:, -1:] > 0)
+    return missing & (steps < lengths[:, None])
+
+
+def length_edges(min_steps: int, steps: int) -> np.ndarray:
+    """Returns the lower ends of the cells for series lengths."""
+    every = np.arange(min_steps, steps + 1)
+    return every if len(every) <= _MAX_LENGTH_CELLS else np.unique(np.linspace(min_steps, steps, 65).astype(int))
+
+
+def length_votes(lengths: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Returns the votes for each cell of lengths."""
+    return np.bincount(_cell(lengths, edges), weights=weights, minlength=len(edges))
+
+
+def draw_lengths(
+    noisy_votes: np.ndarray, edges: np.ndarray, steps: int, num_series: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Returns lengths of synthetic series."""
+    share = nearest_distribution(noisy_votes / max(noisy_votes.sum(), 1e-9))
+    return np.minimum(_draw_from_cells(share, edges, num_series, rng), steps).astype(np.int32)
+
+
+def _runs(missing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns (series, first step, size) of every run of True."""
+    padded = np.pad(missing, ((0, 0), (1, 1)))
+    change = padded[:, 1:] != padded[:, :-1]
+    series, edge = np.nonzero(change)
+    return series[::2], edge[::2], edge[1::2] - edge[::2]
+
+
+def _cell(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 1)
+
+
+def _rank_cell(scores: np.ndarray) -> np.ndarray:
+    return np.clip((ndtr(scores) * NUM_RANKS).astype(np.int64), 0, NUM_RANKS - 1)
+
+
+def _draw_from_cells(share: np.ndarray, edges: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws whole numbers: a cell by its share, then evenly up to the next cell's lower end."""
+    cells = rng.choice(len(edges), size=number, p=share / share.sum())
+    upper = np.append(edges[1:], edges[-1] + 1)
+    return rng.integers(edges[cells], upper[cells])

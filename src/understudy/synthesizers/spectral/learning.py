@@ -1,0 +1,357 @@
+"""The six releases of `spectral`, in order. Each step sees the data through what the steps before it released.
+
+Privacy, for every `release_…` method: the statistic is a sum over series of vectors whose Euclidean length is bounded
+by a public number, weighted so that a unit's series together weigh one (entity) or multiplied by the number of windows
+one event can touch (event). Adding or removing one unit moves it by at most that bound, whatever the data.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from understudy.data import Panel, Schema
+from understudy.privacy.events import Gaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.mechanisms import Bounded, clip_rows
+from understudy.synthesizers.base import PrivateSeries, Progress
+from understudy.synthesizers.spectral import dependence, gaps, levels, profile, sampling, scales
+from understudy.synthesizers.spectral.columns import own_context, single_columns, single_values
+from understudy.synthesizers.spectral.dependence import Blocks, Correlation
+from understudy.synthesizers.spectral.levels import Levels, Split
+from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, pack, vote_counts
+from understudy.synthesizers.spectral.model import Model
+from understudy.synthesizers.spectral.profile import Profile
+from understudy.synthesizers.spectral.scales import Scales
+from understudy.synthesizers.spectral.series import filled, to_frequencies
+
+_UNITS_PER_KIND = 1500  # a population is divided no further than this
+_CHUNK_VALUES = 2_000_000
+_POOL_SERIES, _POOL_NODES = 4096, 1025
+_LEVEL_SHARE = 0.25  # of the votes on the spectrum, what the level weighs
+
+
+@dataclass(frozen=True)
+class Learning:
+    """One run over one panel."""
+
+    private: PrivateSeries
+    grant: Grant
+    max_splits: int
+    progress: Progress
+
+    @property
+    def panel(self) -> Panel:
+        """The private series."""
+        return self.private.panel
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What each series weighs."""
+        return self.private.weights
+
+    def run(self) -> Model:
+        """Makes the six releases and returns the model fitted to them."""
+        schema = self.panel.schema
+        marginals = self.release_marginals()
+        self.progress("marginals", 0.2)
+        scores = self.scores(marginals)
+        splits = self.release_splits(scores)
+        kinds = self.kinds_of(scores, splits)
+        num_kinds = sampling.num_labels(schema) * 2 ** len(splits)
+        self.progress("levels", 0.35)
+        counts, profiles = self.release_profiles(scores, kinds, num_kinds)
+        self.progress("profile", 0.5)
+        level, tails = self.release_spectra(scores, kinds, profiles, counts)
+        self.progress("spectrum", 0.7)
+        correlations = self.release_dependence(scores, kinds, profiles, level, tails, counts, marginals)
+        self.progress("dependence", 0.9)
+        gap_models, length_votes = self.release_absence(scores)
+        model = _assemble(marginals, counts, profiles, level, tails, correlations)
+        model = replace(model, gaps=gap_models, length_votes=length_votes, context=self.shared_context())
+        self.progress("pooling", 1.0)
+        return _with_score_nodes(model, schema)
+
+    # --- what every step needs ---------------------------------------------------------------------------------
+
+    def chunks(self) -> Iterator[slice]:
+        """Slices of series small enough to hold a few copies of."""
+        size = max(1, _CHUNK_VALUES // max(1, self.panel.num_steps * self.panel.schema.num_channels))
+        return (slice(begin, begin + size) for begin in range(0, self.panel.num_series, size))
+
+    def noise(self, label: str, bound: float) -> float:
+        """Standard deviation of the noise on a release of the given bound."""
+        event = self.grant.plan.event(label)
+        assert isinstance(event, Gaussian)
+        return event.noise_multiplier * bound * self.private.influence
+
+    def release(self, label: str, total: np.ndarray, bound: float) -> np.ndarray:
+        """Crosses the border with a sum of per-series vectors no longer than `bound`."""
+        return self.grant.gaussian(label, Bounded(total, bound * self.private.influence))
+
+    def shared_context(self) -> np.ndarray:
+        """The public context that all series share; empty without one."""
+        context = self.panel.context
+        if context is None or not len(context) or own_context(context):
+            return np.zeros((0, 0))
+        return np.array(context[0])
+
+    def single_values(self, rows: slice) -> np.ndarray:
+        """Static columns (and summaries of own contexts) of some series."""
+        context = self.panel.context if own_context(self.panel.context) else None
+        return single_values(self.panel.schema, self.panel.static[rows], None if context is None else context[rows])
+
+    # --- the six releases --------------------------------------------------------------------------------------
+
+    def release_marginals(self) -> list[Marginal]:
+        """Counts of values per cell: one vote per series and column, spread evenly over the steps."""
+        schema = self.panel.schema
+        singles = single_columns(schema, own_context(self.panel.context))
+        columns = (*schema.channels, *singles)
+        bound = float(np.sqrt(len(columns)))
+        cell_noise = self.noise("marginals", bound) / self.private.population
+        grids = [grid_of(column, cell_noise) for column in columns]
+        counts = [np.zeros(grid.num_cells) for grid in grids]
+        for rows in self.chunks():
+            weights = self.weights[rows]
+            for place in range(schema.num_channels):
+                values = self.panel.values[rows, :, place]
+                counts[place] += vote_counts(values, weights / schema.num_steps, grids[place])
+            for place, values in enumerate(self.single_values(rows).T, start=schema.num_channels):
+                counts[place] += vote_counts(values[:, None], weights, grids[place])
+        noisy = self.release("marginals", np.concatenate(counts), bound)
+        parts = np.split(noisy, np.cumsum([grid.num_cells for grid in grids])[:-1])
+        return [marginal_from(part, grid) for part, grid in zip(parts, grids, strict=True)]
+
+    def scores(self, marginals: list[Marginal]) -> np.ndarray:
+        """Normal scores [series, step, channel] without gaps, in float32."""
+        scores = np.empty(self.panel.values.shape, dtype=np.float32)
+        for rows in self.chunks():
+            values = self.panel.values[rows]
+            raw = [marginals[place].scores_of(values[:, :, place]) for place in range(values.shape[2])]
+            scores[rows] = filled(np.stack(raw, axis=2), self.panel.lengths[rows])
+        return scores
+
+    def release_splits(self, scores: np.ndarray) -> tuple[Split, ...]:
+        """Counts of levels, and the valleys between their modes."""
+        num_channels = self.panel.schema.num_channels
+        bound = float(np.sqrt(num_channels))
+        votes = np.zeros((num_channels, levels.NUM_CELLS))
+        for rows in self.chunks():
+            votes += levels.level_votes(scores[rows].mean(axis=1), self.weights[rows])
+        noisy = self.release("levels", votes, bound)
+        labels = sampling.num_labels(self.panel.schema)
+        affordable = int(np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / labels)))
+        return levels.find_splits(noisy, self.noise("levels", bound), min(self.max_splits, affordable))
+
+    def kinds_of(self, scores: np.ndarray, splits: tuple[Split, ...]) -> np.ndarray:
+        """Kind of each series: its label, divided by the splits of the level."""
+        kinds = np.zeros(self.panel.num_series, dtype=np.int64)
+        for rows in self.chunks():
+            kinds[rows] = levels.stratum_of(scores[rows].mean(axis=1), splits)
+        label = self.panel.label
+        if label is None:
+            return kinds
+        missing_last = np.where(label < 0, sampling.num_labels(self.panel.schema) - 1, label)
+        return missing_last * 2 ** len(splits) + kinds
+
+    def release_profiles(
+        self, scores: np.ndarray, kinds: np.ndarray, num_kinds: int
+    ) -> tuple[np.ndarray, list[Profile]]:
+        """Number of series, and mean and spread of their scores, for each kind."""
+        steps, channels = scores.shape[1:]
+        radius, one = profile.clip_radius(steps, channels), profile.count_weight(steps, channels)
+        bound = float(np.hypot(radius, one))
+        sums = np.zeros((num_kinds, 2 * steps * channels + 1))
+        for rows in self.chunks():
+            moments = clip_rows(profile.moment_vectors(scores[rows].astype(np.float64)), radius)
+            vectors = np.concatenate([moments, np.full((len(moments), 1), one)], axis=1)
+            _add_by_kind(sums, vectors * self.weights[rows, None], kinds[rows])
+        noisy, noise = self.release("profile", sums, bound), self.noise("profile", bound)
+        counts = np.maximum(noisy[:, -1] / one, 1.0)
+        pooled = noisy[:, :-1].sum(0) / counts.sum()
+        profiles = []
+        for own, count in zip(noisy[:, :-1], counts, strict=True):
+            moments, weight = shrink(own / count, pooled, noise / count)
+            effective = noise * np.hypot(weight / count, (1 - weight) * np.sqrt(num_kinds) / counts.sum())
+            profiles.append(profile.fit_profile(moments, effective, 1.0, (steps, channels)))
+        return counts, profiles
+
+    def spectrum(self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], rows: slice) -> np.ndarray:
+        """Coefficients [series, frequency, channel] of some series, their kind's profile taken out."""
+        mean = np.stack([p.mean for p in profiles])[kinds[rows]]
+        spread = np.stack([p.spread for p in profiles])[kinds[rows]]
+        return to_frequencies((scores[rows] - mean) / spread)
+
+    def release_spectra(
+        self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], counts: np.ndarray
+    ) -> tuple[list[Levels], list[Scales]]:
+        """Votes for the level and for the size of every other coefficient, for each kind."""
+        steps, channels = scores.shape[1:]
+        weight = float(np.sqrt(max(steps - 1, 1) * _LEVEL_SHARE / (1 - _LEVEL_SHARE)))
+        bound = float(np.sqrt(channels * weight**2 + channels * (steps - 1)))
+        level = np.zeros((len(counts), channels, levels.NUM_CELLS))
+        sizes = np.zeros((len(counts), steps - 1, channels, scales.NUM_CELLS))
+        for rows in self.chunks():
+            coefficients = self.spectrum(scores, kinds, profiles, rows)
+            for kind in np.unique(kinds[rows]):
+                here = kinds[rows] == kind
+                weights = self.weights[rows][here]
+                level[kind] += weight * levels.level_votes(coefficients[here, 0] / np.sqrt(steps), weights)
+                sizes[kind] += scales.size_votes(coefficients[here, 1:], weights)
+        noisy = self.release("spectrum", np.concatenate([level.ravel(), sizes.ravel()]), bound)
+        noisy_level = noisy[: level.size].reshape(level.shape) / weight
+        noisy_sizes = noisy[level.size :].reshape(sizes.shape)
+        noise = self.noise("spectrum", bound)
+        return _fit_levels(noisy_level, counts, noise / weight), _fit_tails(noisy_sizes, counts, noise, steps)
+
+    def release_dependence(
+        self,
+        scores: np.ndarray,
+        kinds: np.ndarray,
+        profiles: list[Profile],
+        level: list[Levels],
+        tails: list[Scales],
+        counts: np.ndarray,
+        marginals: list[Marginal],
+    ) -> list[Correlation]:
+        """Second moments of all coordinates, for each kind."""
+        steps, channels = scores.shape[1:]
+        single = marginals[channels:]
+        blocks = Blocks(len(single), steps, channels)
+        coupled, free = blocks.num_coupled, blocks.num_free
+        pairs = coupled * (coupled + 1) // 2 + free * channels * (channels + 1) // 2
+        sums = np.zeros((len(counts), pairs))
+        for rows in self.chunks():
+            coefficients = self.spectrum(scores, kinds, profiles, rows)
+            singles = self.single_values(rows)
+            static = [np.nan_to_num(single[i].scores_of(singles[:, i])) for i in range(len(single))]
+            for kind in np.unique(kinds[rows]):
+                here = kinds[rows] == kind
+                first = level[kind].scores_of(coefficients[here, 0] / np.sqrt(steps))
+                rest = tails[kind].scores_of(coefficients[here, 1:])
+                spectrum = np.concatenate([first[:, None], rest], axis=1).reshape(len(first), -1)
+                coordinates = np.column_stack([*(column[here] for column in static), spectrum])
+                sums[kind] += dependence.moment_sums(coordinates, self.weights[rows][here], blocks)
+        noisy = self.release("dependence", sums, blocks.radius)
+        noise = self.noise("dependence", blocks.radius)
+        clockless = self.panel.schema.time.align == "relative" or not self.panel.schema.unit.protects_a_person
+        return _fit_correlations(noisy, counts, noise, blocks, level, tails, clockless)
+
+    def release_absence(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Votes on gaps and on lengths; nothing is released when neither can occur."""
+        schema = self.panel.schema
+        gappy = [place for place, channel in enumerate(schema.channels) if channel.missing]
+        min_steps = schema.time.min_steps
+        width = len(gaps.COUNT_EDGES) + len(gaps.LENGTH_EDGES) + gaps.NUM_RANKS
+        if not gappy and min_steps is None:
+            return np.zeros((0, width)), np.zeros(0)
+        edges = np.zeros(0) if min_steps is None else gaps.length_edges(min_steps, schema.num_steps)
+        votes, lengths = np.zeros((len(gappy), width)), np.zeros(len(edges))
+        for rows in self.chunks():
+            ends, weights = self.panel.lengths[rows], self.weights[rows]
+            if min_steps is not None:
+                lengths += gaps.length_votes(ends, weights, edges)
+            for position, place in enumerate(gappy):
+                missing = np.isnan(self.panel.values[rows, :, place])
+                votes[position] += gaps.gap_votes(missing, scores[rows, :, place], ends, weights)
+        bound = float(np.sqrt(3 * len(gappy) + (min_steps is not None)))
+        noisy = self.release("absence", np.concatenate([votes.ravel(), lengths]), bound)
+        models = [gaps.fit_gaps(part) for part in noisy[: votes.size].reshape(votes.shape)]
+        stacked = [np.concatenate([m.counts, m.lengths, m.ranks]) for m in models]
+        return np.stack(stacked) if stacked else np.zeros((0, width)), noisy[votes.size :]
+
+
+# --- from here on: post-processing of what was released -------------------------------------------------------------
+
+
+def shrink(own: np.ndarray, pooled: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    """Returns (own figures drawn towards the pooled ones, the weight own figures kept).
+
+    Positive-part James–Stein: what differs no more than noise would make it differ is taken from the pool.
+    """
+    distance = float(((own - pooled) ** 2).sum())
+    weight = max(0.0, 1.0 - own.size * noise**2 / max(distance, 1e-300))
+    return pooled + weight * (own - pooled), weight
+
+
+def _add_by_kind(sums: np.ndarray, vectors: np.ndarray, kinds: np.ndarray) -> None:
+    for kind in np.unique(kinds):
+        sums[kind] += vectors[kinds == kind].sum(0)
+
+
+def _fit_levels(votes: np.ndarray, counts: np.ndarray, noise: float) -> list[Levels]:
+    pooled = votes.sum(0) / counts.sum()
+    shares = [shrink(own / count, pooled, noise / count)[0] for own, count in zip(votes, counts, strict=True)]
+    return [levels.fit_levels(share) for share in shares]
+
+
+def _fit_tails(votes: np.ndarray, counts: np.ndarray, noise: float, steps: int) -> list[Scales]:
+    pooled_noise = noise * np.sqrt(len(counts)) / counts.sum()
+    pooled = scales.fit_scales(votes.sum(0) / counts.sum(), pooled_noise, steps)
+    if len(counts) == 1:
+        return [pooled]
+    pairs = zip(votes, counts, strict=True)
+    return [scales.fit_scales(own / count, noise / count, steps, around=pooled) for own, count in pairs]
+
+
+def _fit_correlations(
+    sums: np.ndarray,
+    counts: np.ndarray,
+    noise: float,
+    blocks: Blocks,
+    level: list[Levels],
+    tails: list[Scales],
+    clockless: bool,
+) -> list[Correlation]:
+    pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
+    fitted = []
+    for kind, count in enumerate(counts):
+        moments, weight = shrink(sums[kind] / count, pooled, noise / count)
+        pair_noise = np.hypot(weight * noise / count, (1 - weight) * pooled_noise) / np.sqrt(2)
+        coupled, free = dependence.unpack_moments(moments, blocks)
+        spread = np.concatenate([level[kind].deviation[None] * np.sqrt(blocks.num_frequencies), tails[kind].deviation])
+        fitted.append(
+            dependence.fit_correlation(coupled, free, float(pair_noise), blocks, spread if clockless else None)
+        )
+    return fitted
+
+
+def _assemble(
+    marginals: list[Marginal],
+    counts: np.ndarray,
+    profiles: list[Profile],
+    level: list[Levels],
+    tails: list[Scales],
+    correlations: list[Correlation],
+) -> Model:
+    left, right = (np.concatenate([getattr(m.grid, end) for m in marginals]) for end in ("left", "right"))
+    cumulative, nodes = pack(marginals)
+    return Model(
+        cells=np.stack([left, right]),
+        cumulative=cumulative,
+        column_cells=nodes - 1,
+        kind_share=counts / counts.sum(),
+        mean=np.stack([p.mean for p in profiles]),
+        spread=np.stack([p.spread for p in profiles]),
+        levels=np.stack([distribution.cumulative for distribution in level]),
+        scale=np.stack([tail.scale for tail in tails]),
+        freedom=np.stack([tail.freedom for tail in tails]),
+        coupled=np.stack([c.coupled for c in correlations]),
+        free=np.stack([c.free for c in correlations]),
+        score_nodes=np.zeros((0, 0)),
+        gaps=np.zeros((0, 0)),
+        length_votes=np.zeros(0),
+        context=np.zeros((0, 0)),
+    )
+
+
+def _with_score_nodes(model: Model, schema: Schema) -> Model:
+    """Adds the quantiles of the model's own scores, from a large draw: post-processing, seeded so that it repeats."""
+    rng = np.random.default_rng(0)
+    kinds = sampling.draw_kinds(model, schema, _POOL_SERIES, None, rng)
+    scores, _ = sampling.draw_scores(model, schema, kinds, rng)
+    _, missing = sampling.draw_absence(model, schema, scores, rng)
+    nodes = np.linspace(0, 1, _POOL_NODES)
+    quantiles = [np.quantile(scores[:, :, c][~missing[:, :, c]], nodes) for c in range(schema.num_channels)]
+    return replace(model, score_nodes=np.stack(quantiles))

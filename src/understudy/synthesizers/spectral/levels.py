@@ -1,0 +1,105 @@
+"""Steps two and four for frequency 0: the level of a series, whose distribution may have several modes.
+
+The level of a series is its mean score. Levels are counted on a public grid, so that two kinds of homes stay two
+kinds; a Gaussian would put its mass between them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.synthesizers.spectral.marginals import SCORE_LIMIT, bounded_scores, cumulative_of
+
+NUM_CELLS = 48
+EDGES = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, NUM_CELLS + 1)
+_SIGNIFICANT = 5.0  # a valley counts when it is this many standard deviations of noise deep
+_SMALLEST_SIDE = 0.1  # share of the population on the thinner side of a split
+
+
+def level_votes(levels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Returns votes [channel, cell] of mean scores [series, channel]."""
+    cells = np.clip(np.searchsorted(EDGES, levels, side="right") - 1, 0, NUM_CELLS - 1)
+    slots = np.arange(levels.shape[1]) * NUM_CELLS
+    votes = np.broadcast_to(weights[:, None], cells.shape)
+    counts = np.bincount((cells + slots).ravel(), weights=votes.ravel(), minlength=levels.shape[1] * NUM_CELLS)
+    return counts.reshape(levels.shape[1], NUM_CELLS)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Released distribution functions [channel, cell + 1] of the mean scores."""
+
+    cumulative: np.ndarray
+
+    def scores_of(self, levels: np.ndarray) -> np.ndarray:
+        """Returns normal scores of mean scores [series, channel]."""
+        ranks = [np.interp(levels[:, c], EDGES, cumulative) for c, cumulative in enumerate(self.cumulative)]
+        return bounded_scores(np.stack(ranks, axis=1))
+
+    def levels_of(self, ranks: np.ndarray) -> np.ndarray:
+        """Returns the mean scores at ranks [series, channel] in [0, 1]."""
+        rising = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12  # np.interp wants strictly rising nodes
+        levels = [np.interp(ranks[:, c], nodes, EDGES) for c, nodes in enumerate(rising)]
+        return np.stack(levels, axis=1)
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Standard deviation [channel] of the levels."""
+        mass, middle = np.diff(self.cumulative, axis=1), (EDGES[1:] + EDGES[:-1]) / 2
+        mean = mass @ middle
+        return np.sqrt(np.maximum(mass @ middle**2 - mean**2, 1e-6))
+
+
+def fit_levels(noisy_votes: np.ndarray) -> Levels:
+    """Returns the distributions nearest to noisy votes [channel, cell]."""
+    return Levels(np.stack([cumulative_of(votes) for votes in noisy_votes]))
+
+
+@dataclass(frozen=True)
+class Split:
+    """Series whose level in `channel` lies below `threshold` are one kind, the others another."""
+
+    channel: int
+    threshold: float
+
+
+def find_splits(noisy_votes: np.ndarray, noise: float, most: int) -> tuple[Split, ...]:
+    """Returns the deepest valleys between two modes, at most one per channel and `most` in all.
+
+    Args:
+        noisy_votes: Released votes [channel, cell].
+        noise: Standard deviation of the noise in each cell.
+        most: How many splits the population's size can bear; a public number.
+    """
+    found = []
+    for channel, votes in enumerate(noisy_votes):
+        depth, threshold = _deepest_valley(votes, noise)
+        if depth > 0:
+            found.append((depth / max(votes.sum(), 1.0), Split(channel, threshold)))
+    found.sort(key=lambda pair: -pair[0])
+    return tuple(split for _, split in found[:most])
+
+
+def _deepest_valley(votes: np.ndarray, noise: float) -> tuple[float, float]:
+    """Returns (depth of the valley below the lower of its two shoulders, its place); depth 0 without one."""
+    smooth = np.convolve(votes, [0.25, 0.5, 0.25], mode="same")
+    smooth_noise = noise * np.sqrt(0.25**2 * 2 + 0.5**2)
+    before = np.maximum.accumulate(smooth)
+    after = np.maximum.accumulate(smooth[::-1])[::-1]
+    depth = np.minimum(before, after) - smooth
+    share = np.cumsum(votes) / max(votes.sum(), 1.0)
+    allowed = (share > _SMALLEST_SIDE) & (share < 1 - _SMALLEST_SIDE) & (depth > _SIGNIFICANT * smooth_noise)
+    allowed &= depth > 0.5 * np.minimum(before, after)  # a real valley, not a dent
+    if not allowed.any():
+        return 0.0, 0.0
+    deepest = np.flatnonzero(allowed & (depth >= depth[allowed].max() - smooth_noise))
+    place = int(deepest[len(deepest) // 2])
+    return float(depth[allowed].max()), float((EDGES[place] + EDGES[place + 1]) / 2)
+
+
+def stratum_of(levels: np.ndarray, splits: tuple[Split, ...]) -> np.ndarray:
+    """Returns the kind 0..2^splits-1 of each series from its mean scores [series, channel]."""
+    kind = np.zeros(len(levels), dtype=np.int64)
+    for split in splits:
+        kind = 2 * kind + (levels[:, split.channel] > split.threshold)
+    return kind

@@ -1,0 +1,91 @@
+"""What `spectral` releases: plain arrays, each a function of noisy statistics and of nothing else."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from understudy.synthesizers.spectral.dependence import Correlation
+from understudy.synthesizers.spectral.gaps import COUNT_EDGES, LENGTH_EDGES, Gaps
+from understudy.synthesizers.spectral.levels import Levels
+from understudy.synthesizers.spectral.marginals import Grid, Marginal
+from understudy.synthesizers.spectral.profile import Profile
+from understudy.synthesizers.spectral.scales import Scales
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Everything sampling needs. A *kind* is a class of series: a label, divided further by level where it pays.
+
+    Attributes:
+        cells: Cells of all columns end to end (left ends, right ends); channels first, then static columns.
+        cumulative: Distribution functions of all columns end to end.
+        column_cells: Number of cells of each column.
+        kind_share: Share of each kind.
+        mean, spread: Profiles [kind, step, channel].
+        levels: Distribution functions [kind, channel, cell + 1] of the level.
+        scale, freedom: Tails of the other frequencies [kind, frequency, channel] and [kind, channel].
+        coupled, free: Correlations of each kind.
+        score_nodes: Quantiles [channel, node] of synthetic scores, which map to ranks.
+        gaps: Gap model [channel, cell] of the channels that may be missing.
+        length_votes: Noisy votes for lengths; empty when all series have one length.
+        context: The public context [step, context] during the fit; empty when series had their own or none.
+    """
+
+    cells: np.ndarray
+    cumulative: np.ndarray
+    column_cells: np.ndarray
+    kind_share: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    levels: np.ndarray
+    scale: np.ndarray
+    freedom: np.ndarray
+    coupled: np.ndarray
+    free: np.ndarray
+    score_nodes: np.ndarray
+    gaps: np.ndarray
+    length_votes: np.ndarray
+    context: np.ndarray
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Returns the arrays by name, ready to be stored."""
+        return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Model":
+        """Returns the model that `to_arrays` stored."""
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
+
+    @property
+    def marginals(self) -> list[Marginal]:
+        """Distribution of each column."""
+        ends = np.cumsum(self.column_cells)
+        starts = ends - self.column_cells
+        return [
+            Marginal(
+                Grid(self.cells[0, start:end], self.cells[1, start:end]),
+                self.cumulative[start + column : end + column + 1],
+            )
+            for column, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+
+    def profile(self, kind: int) -> Profile:
+        """Mean and spread of one kind."""
+        return Profile(self.mean[kind], self.spread[kind])
+
+    def level(self, kind: int) -> Levels:
+        """Level distribution of one kind."""
+        return Levels(self.levels[kind])
+
+    def scales(self, kind: int) -> Scales:
+        """Tails of one kind."""
+        return Scales(self.scale[kind], self.freedom[kind])
+
+    def correlation(self, kind: int) -> Correlation:
+        """Correlations of one kind."""
+        return Correlation(self.coupled[kind], self.free[kind])
+
+    def gap_model(self, place: int) -> Gaps:
+        """Gap model of the `place`-th channel that may be missing."""
+        counts, lengths, ranks = np.split(self.gaps[place], np.cumsum([len(COUNT_EDGES), len(LENGTH_EDGES)]))
+        return Gaps(counts, lengths, ranks)

@@ -1,0 +1,97 @@
+"""The per-unit clipping engine: from one loss per unit to a sum in which no unit weighs more than the clip norm."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from understudy.errors import InputError, UnsafeModule
+from understudy.training.clipping.patch import Expand, Patch
+from understudy.training.clipping.records import (
+    Collector,
+    NeedsExpandedParameters,
+    NeedsWholeModule,
+    Pool,
+    clip_factors,
+)
+
+logger = logging.getLogger(__name__)
+
+Losses = Callable[[], Tensor]
+
+
+class PerUnitClipper:
+    """Clips each unit's gradient over *all* trainable parameters of `model` to one norm, and adds them up.
+
+    One forward and one backward per call. Layers of known type leave per-unit gradients as they go; others run
+    on a copy of their parameters per unit (said once in the log).
+
+    Privacy:
+        Adding or removing one unit moves what `add_clipped_sum` adds by at most `clip_norm` in L2, whatever the
+        network, the loss or the data, as long as one unit's loss does not depend on another unit
+        (`validate_module` checks that). A unit whose gradient is not finite contributes zero.
+    """
+
+    def __init__(self, model: nn.Module, clip_norm: float) -> None:
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if not self.parameters:
+            raise InputError("Expected a model with trainable parameters, got none. Nothing would be trained.")
+        self._model = model
+        self._clip_norm = clip_norm
+        self._patch = Patch(model, Expand.UNKNOWN)
+        self._pool = Pool()
+
+    def add_clipped_sum(self, losses: Losses, num_units: int, targets: Mapping[int, Tensor]) -> None:
+        """Adds Σ over units of clip(∇ loss of that unit) to `targets`.
+
+        Args:
+            losses: runs the network, any number of times, and returns losses [unit · rows, …] of any per-unit
+                shape. A unit's loss is the mean over everything that is its own.
+            num_units: units in this chunk.
+            targets: accumulators shaped like the parameters, by parameter id.
+        """
+        collector = self.collect(losses, num_units)
+        with torch.no_grad():
+            factors, broken = clip_factors(collector.squared_norms(), self._clip_norm)
+            if bool(broken.any()):
+                collector.drop(broken)
+            collector.add_sum(factors, targets)
+
+    def collect(self, losses: Losses, num_units: int) -> Collector:
+        """Runs forward and backward and returns the gradients of every unit, not yet clipped.
+
+        Privacy:
+            The result is as private as the data; nothing of it may be shown or kept.
+        """
+        while True:
+            collector = Collector(self.parameters, num_units, self._pool)
+            try:
+                with self._patch.active(collector):
+                    total = _mean_within_units(losses(), num_units).sum()
+                    collector.backward(total)
+                return collector
+            except NeedsExpandedParameters:
+                self._fall_back(Expand.LAYERS, "second derivatives")
+            except NeedsWholeModule:
+                self._fall_back(Expand.WHOLE, "a parameter used outside the layer that owns it")
+
+    def _fall_back(self, expand: Expand, reason: str) -> None:
+        """Takes a more general and slower way from now on, and says so once."""
+        if self._patch.expand is Expand.WHOLE:
+            raise UnsafeModule(
+                "Expected every parameter to be used inside the forward of the model that is trained, got one used "
+                "from outside. Move that computation into the model's forward and call the model."
+            )
+        logger.info("%s: per-unit gradients by vmap instead of hand-written layers", reason)
+        self._patch = Patch(self._model, expand)
+
+
+def _mean_within_units(losses: Tensor, num_units: int) -> Tensor:
+    """Returns one loss per unit. Refuses a loss already reduced over units: nobody could take it apart again."""
+    if losses.ndim == 0 or losses.shape[0] == 0 or losses.shape[0] % num_units:
+        raise InputError(
+            "Expected losses with units in the first dimension, got a loss reduced over units or with another "
+            "first dimension. Use reduction='none'."
+        )
+    return losses.reshape(num_units, -1).mean(1)

@@ -1,0 +1,207 @@
+"""Per-unit gradients of LSTM and GRU by hand-written backpropagation through time.
+
+torch's fused kernels do not expose gate gradients. These loops work on time-major tensors, do the sequential part
+with few calls per step, and leave each weight gradient to one batched matrix product at the end.
+
+**Notation** (shapes [step, row, …]): i, f, o = input, forget and output gate; g = candidate; c = cell;
+h = state; r, z, n = reset gate, update gate and candidate of the GRU.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from understudy.errors import UnsafeModule
+from understudy.training.clipping.linear import apply, record_linear
+from understudy.training.clipping.records import Collector
+
+Weights = tuple[nn.Parameter, nn.Parameter, nn.Parameter | None, nn.Parameter | None]  # W_ih, W_hh, b_ih, b_hh
+
+
+class _LSTMLayer(torch.autograd.Function):
+    """One direction of one layer: [step, row, input] → states [step, row, hidden] and the last cell."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, anchor: Tensor, x: Tensor, h0: Tensor, c0: Tensor, collector: Collector, weights: Weights
+    ) -> tuple[Tensor, Tensor]:
+        w_ih, w_hh, b_ih, b_hh = weights
+        steps, rows, hidden = x.shape[0], x.shape[1], w_hh.shape[1]
+        gates = functional.linear(x, w_ih, None if b_ih is None or b_hh is None else b_ih + b_hh)
+        states, cells = x.new_empty(steps + 1, rows, hidden), x.new_empty(steps + 1, rows, hidden)
+        squashed = x.new_empty(steps, rows, hidden)  # tanh of the cells
+        states[0], cells[0] = h0, c0
+        h, c, recurrent = states.unbind(0), cells.unbind(0), w_hh.t().contiguous()
+        for step, (gate, tanh_c) in enumerate(zip(gates.unbind(0), squashed.unbind(0), strict=True)):
+            gate.addmm_(h[step], recurrent)
+            i, f, g, o = gate.split(hidden, 1)
+            i.sigmoid_()
+            f.sigmoid_()
+            g.tanh_()
+            o.sigmoid_()
+            torch.mul(f, c[step], out=c[step + 1]).addcmul_(i, g)
+            torch.tanh(c[step + 1], out=tanh_c)
+            torch.mul(o, tanh_c, out=h[step + 1])
+        ctx.save_for_backward(x, gates, states, cells, squashed)
+        ctx.collector, ctx.weights = collector, weights
+        return states[1:], cells[-1].clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad_states: Tensor, grad_cell: Tensor) -> Any:  # type: ignore[override]
+        ctx.collector.first_order_only()
+        x, gates, states, cells, squashed = ctx.saved_tensors
+        w_ih, w_hh, b_ih, b_hh = ctx.weights
+        forget = gates.chunk(4, 2)[1].unbind(0)
+        grads, through = _lstm_slopes(gates, cells[:-1], squashed)
+        by_step = list(zip(grads.unbind(0), grad_states.unbind(0), through.unbind(0), forget, strict=True))
+        grad_h, grad_c = torch.zeros_like(grad_cell), grad_cell.clone()
+        hidden = w_hh.shape[1]
+        for grad, grad_out, slope_c, f in reversed(by_step):
+            grad_h += grad_out
+            grad_c.addcmul_(grad_h, slope_c)
+            grad[:, : 3 * hidden].view(-1, 3, hidden).mul_(grad_c.unsqueeze(1))
+            grad[:, 3 * hidden :] *= grad_h
+            torch.mm(grad, w_hh, out=grad_h)
+            grad_c *= f
+        if ctx.collector.recording:
+            record_linear(ctx.collector, _rows_first(x), _rows_first(grads), w_ih, b_ih)
+            record_linear(ctx.collector, _rows_first(states[:-1]), _rows_first(grads), w_hh, b_hh)
+        return None, grads @ w_ih if ctx.needs_input_grad[1] else None, grad_h, grad_c, None, None
+
+
+def _lstm_slopes(gates: Tensor, cells_before: Tensor, squashed: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns ∂/∂pre-activation [step, row, 4·hidden] (of c for i, f, g; of h for o) and ∂h/∂c."""
+    i, f, g, o = gates.chunk(4, 2)
+    slopes = torch.empty_like(gates)
+    slope_i, slope_f, slope_g, slope_o = slopes.chunk(4, 2)
+    torch.mul(g, i, out=slope_i).mul_(1 - i)
+    torch.mul(cells_before, f, out=slope_f).mul_(1 - f)
+    torch.mul(i, 1 - g * g, out=slope_g)
+    torch.mul(squashed, o, out=slope_o).mul_(1 - o)
+    return slopes, o * (1 - squashed * squashed)
+
+
+class _GRULayer(torch.autograd.Function):
+    """One direction of one layer: [step, row, input] → states [step, row, hidden]."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, anchor: Tensor, x: Tensor, h0: Tensor, collector: Collector, weights: Weights
+    ) -> Tensor:
+        w_ih, w_hh, b_ih, b_hh = weights
+        steps, rows, hidden = x.shape[0], x.shape[1], w_hh.shape[1]
+        gates = functional.linear(x, w_ih, b_ih)
+        states, pulled = x.new_empty(steps + 1, rows, hidden), x.new_empty(steps, rows, 3 * hidden)
+        states[0] = h0
+        h, recurrent = states.unbind(0), w_hh.t().contiguous()
+        for step, (gate, pull) in enumerate(zip(gates.unbind(0), pulled.unbind(0), strict=True)):
+            torch.mm(h[step], recurrent, out=pull)
+            if b_hh is not None:
+                pull += b_hh
+            r, z, n = gate.split(hidden, 1)
+            r.add_(pull[:, :hidden]).sigmoid_()
+            z.add_(pull[:, hidden : 2 * hidden]).sigmoid_()
+            n.addcmul_(r, pull[:, 2 * hidden :]).tanh_()
+            torch.lerp(n, h[step], z, out=h[step + 1])  # (1 − z)·n + z·h
+        ctx.save_for_backward(x, gates, states, pulled[:, :, 2 * hidden :].clone())
+        ctx.collector, ctx.weights = collector, weights
+        return states[1:]
+
+    @staticmethod
+    def backward(ctx: Any, grad_states: Tensor) -> Any:  # type: ignore[override]
+        ctx.collector.first_order_only()
+        x, gates, states, pulled = ctx.saved_tensors
+        w_ih, w_hh, b_ih, b_hh = ctx.weights
+        hidden, update = w_hh.shape[1], gates.chunk(3, 2)[1].unbind(0)
+        inner, candidate = _gru_slopes(gates, states[:-1], pulled)
+        by_step = list(zip(inner.unbind(0), candidate.unbind(0), grad_states.unbind(0), update, strict=True))
+        grad_h = torch.zeros_like(states[0])
+        for grad, grad_n, grad_out, z in reversed(by_step):
+            grad_h = grad_h + grad_out
+            grad.view(-1, 3, hidden).mul_(grad_h.unsqueeze(1))
+            grad_n *= grad_h
+            grad_h = (grad_h * z).addmm_(grad, w_hh)
+        outer = torch.cat([inner[:, :, : 2 * hidden], candidate], 2)
+        if ctx.collector.recording:
+            record_linear(ctx.collector, _rows_first(x), _rows_first(outer), w_ih, b_ih)
+            record_linear(ctx.collector, _rows_first(states[:-1]), _rows_first(inner), w_hh, b_hh)
+        return None, outer @ w_ih if ctx.needs_input_grad[1] else None, grad_h, None, None
+
+
+def _gru_slopes(gates: Tensor, before: Tensor, pulled: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns ∂h/∂(recurrent pre-activations) [step, row, 3·hidden] and ∂h/∂(pre-activation of n)."""
+    r, z, n = gates.chunk(3, 2)
+    slopes = torch.empty_like(gates)
+    slope_r, slope_z, slope_n = slopes.chunk(3, 2)
+    candidate = (1 - z) * (1 - n * n)
+    torch.mul(candidate, r, out=slope_n)
+    torch.mul(slope_n, 1 - r, out=slope_r).mul_(pulled)
+    torch.sub(before, n, out=slope_z).mul_(z).mul_(1 - z)
+    return slopes, candidate
+
+
+def _rows_first(tensor: Tensor) -> Tensor:
+    return tensor.transpose(0, 1)
+
+
+def _lstm_direction(x: Tensor, start: tuple[Tensor, ...], collector: Collector, weights: Weights) -> Any:
+    return apply(_LSTMLayer, collector.anchor, x, *start, collector, weights)
+
+
+def _gru_direction(x: Tensor, start: tuple[Tensor, ...], collector: Collector, weights: Weights) -> Any:
+    states = apply(_GRULayer, collector.anchor, x, *start, collector, weights)
+    return (states,)
+
+
+def _weights(parameters: dict[str, nn.Parameter], layer: int, reverse: bool) -> Weights:
+    suffix = f"_l{layer}" + ("_reverse" if reverse else "")
+    names = [f"{kind}{suffix}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    return parameters[names[0]], parameters[names[1]], parameters.get(names[2]), parameters.get(names[3])
+
+
+def _stack(
+    module: Any, parameters: dict[str, nn.Parameter], collector: Collector, x: Tensor, start: Any, direction: Any
+) -> tuple[Tensor, list[list[Tensor]]]:
+    """Runs all layers and directions on [row, step, input]; returns the output and the last states of each."""
+    if not isinstance(x, Tensor) or x.ndim != 3:
+        raise UnsafeModule("Expected recurrent input [unit, step, channel], got a packed or unbatched sequence.")
+    directions = 2 if module.bidirectional else 1
+    hidden, last = _rows_first(x), []
+    for layer in range(module.num_layers):
+        outputs = []
+        for side in range(directions):
+            seen = hidden.flip(0) if side else hidden
+            place = layer * directions + side
+            begin = tuple(state[place] for state in start)
+            states, *rest = direction(seen, begin, collector, _weights(parameters, layer, bool(side)))
+            outputs.append(states.flip(0) if side else states)
+            last.append([states[-1], *rest])
+        hidden = torch.cat(outputs, 2) if side else outputs[0]
+        if module.dropout and module.training and layer + 1 < module.num_layers:
+            hidden = functional.dropout(hidden, module.dropout)
+    return _rows_first(hidden), last
+
+
+def _zero_state(module: Any, x: Tensor) -> Tensor:
+    places = module.num_layers * (2 if module.bidirectional else 1)
+    return x.new_zeros(places, x.shape[0], module.hidden_size)
+
+
+def lstm(
+    module: Any, parameters: dict[str, nn.Parameter], collector: Collector, x: Tensor, hx: Any = None
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Runs `nn.LSTM` (batch first, no projection)."""
+    start = hx if hx is not None else (_zero_state(module, x),) * 2
+    output, last = _stack(module, parameters, collector, x, start, _lstm_direction)
+    return output, (torch.stack([s[0] for s in last]), torch.stack([s[1] for s in last]))
+
+
+def gru(
+    module: Any, parameters: dict[str, nn.Parameter], collector: Collector, x: Tensor, hx: Any = None
+) -> tuple[Tensor, Tensor]:
+    """Runs `nn.GRU` (batch first)."""
+    start = (hx if hx is not None else _zero_state(module, x),)
+    output, last = _stack(module, parameters, collector, x, start, _gru_direction)
+    return output, torch.stack([s[0] for s in last])

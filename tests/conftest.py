@@ -1,0 +1,44 @@
+"""What every test gets: run-time checks of annotated shapes, a home of its own, and no silent skips in CI."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from jaxtyping import install_import_hook
+
+import tests.run_time_types  # noqa: F401 - the hook looks it up by name
+
+# Before anything of the package is imported: from here on each annotated shape is checked at every call.
+install_import_hook("understudy", "tests.run_time_types.check")
+
+# Two tests share two cores, so a slow example says nothing; CI wants the same examples every time.
+settings.register_profile(
+    "understudy", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("ci", settings.get_profile("understudy"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "understudy")
+
+
+@pytest.fixture(autouse=True)
+def understudy_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh folder for keys and the registry of ledgers: tests never touch the real one."""
+    home = tmp_path_factory.mktemp("understudy-home")
+    monkeypatch.setenv("UNDERSTUDY_HOME", str(home))
+    monkeypatch.delenv("UNDERSTUDY_DATA", raising=False)
+    return home
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in _refused_skips(terminalreporter):
+        terminalreporter.write_line(f"SKIPPED, a failure in CI: {report.nodeid}", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and exitstatus == pytest.ExitCode.OK and _refused_skips(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _refused_skips(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
+    return list(reporter.stats.get("skipped", [])) if os.environ.get("CI") == "true" else []

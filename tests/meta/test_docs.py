@@ -1,0 +1,111 @@
+"""The pages say what is so: links lead somewhere, claims name tests that exist, commands are real."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.meta.pages import CLAIMS, PAGES, ROOT, anchors, blocks, links, name
+
+EXPECTED = [
+    "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CITATION.cff", "LICENSE",
+    "docs/tour.md", "docs/choosing-a-method.md", "docs/privacy-unit.md", "docs/sharp-edges.md",
+    "docs/known-limits.md", "docs/glossary.md", "docs/dependencies.md",
+]  # fmt: skip
+_TEST = re.compile(r"`?(tests/[\w/]+\.py)(?:::(\w+))?")
+
+
+@pytest.mark.parametrize("page", EXPECTED)
+def test_the_page_is_there(page: str) -> None:
+    assert (ROOT / page).stat().st_size > 200
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_resolve(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{name(page)} links to {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{name(page)} links to {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_named_in_prose_exist(page: Path) -> None:
+    existing = {path.stem for path in (ROOT / "src/understudy/cli").glob("*.py")}
+    named = set(re.findall(r"`(?:\$ )?understudy ([a-z]+)", page.read_text(encoding="utf-8")))
+    assert named <= existing, f"{name(page)} names commands that do not exist: {named - existing}"
+
+
+def test_there_are_claims_pages() -> None:
+    assert len(CLAIMS) >= 3
+
+
+@pytest.mark.parametrize("page", CLAIMS, ids=name)
+def test_a_claims_page_names_tests_that_exist(page: Path) -> None:
+    named = _TEST.findall(page.read_text(encoding="utf-8"))
+    assert named, f"{name(page)} names no test: a claim is a number that a test can refute."
+    for path, function in named:
+        assert (ROOT / path).exists(), f"{name(page)} names {path}"
+        assert not function or function in _functions(ROOT / path), f"{name(page)} names {path}::{function}"
+
+
+def test_every_event_that_can_be_charged_has_a_claims_page() -> None:
+    from understudy.privacy import events
+
+    text = "\n".join(page.read_text(encoding="utf-8") for page in CLAIMS)
+    classes = [value for value in vars(events).values() if isinstance(value, type)]
+    kinds = [kind.__name__ for kind in classes if kind.__module__ == events.__name__]
+    assert kinds
+    assert [kind for kind in kinds if f"`{kind}" not in text] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/adr").glob("*.md")), ids=name)
+def test_a_decision_record_is_numbered_short_and_complete(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", page.name)
+    assert len(text.splitlines()) <= 60
+    for part in ("## Why", "## Decision", "## Price"):
+        assert part in text, f"{name(page)} lacks '{part}'"
+
+
+def test_schemas_printed_in_the_pages_load() -> None:
+    from understudy.data.schema import Schema
+
+    printed = [block for page in PAGES for block in blocks(page, "toml") if "[time]" in block]
+    assert printed
+    for block in printed:
+        Schema.loads(block)
+
+
+def test_every_dependency_has_a_line_and_a_pin() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    pins = {_plain(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    for requirement in [*project["dependencies"], *(r for extra in extras.values() for r in extra)]:
+        package = re.split(r"[\[<>=~!; ]", requirement)[0]
+        assert f"| {package} |" in page, f"docs/dependencies.md has no line for {package}"
+    for requirement in [*project["dependencies"], *extras["dev"]]:
+        package = re.split(r"[\[<>=~!; ]", requirement)[0]
+        assert _plain(package) in pins, f"constraints.txt does not pin {package}"
+
+
+def test_torch_is_pinned_and_one_version_is_told_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text().splitlines()
+    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{version}]" in changelog
+    assert "### Privacy" in changelog
+
+
+def _plain(package: str) -> str:
+    return package.lower().replace("_", "-")
+
+
+def _functions(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}

@@ -1,0 +1,53 @@
+"""The machinery around the tests works: skips fail in CI, the suite is whole, shapes are checked."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.meta.pages import ROOT
+
+MIN_TESTS = 1  # raise it as the suite grows; it stops tests from getting lost
+
+
+@pytest.mark.parametrize(("ci", "exit_code"), [("true", 1), ("", 0)])
+def test_a_skipped_test_fails_only_in_ci(ci: str, exit_code: int, tmp_path: Path) -> None:
+    (tmp_path / "test_skips.py").write_text("import pytest\ndef test_it():\n    pytest.skip('no browser')\n")
+    done = _pytest("-p", "tests.conftest", "-p", "no:cacheprovider", "-c", os.devnull, str(tmp_path), CI=ci)
+    assert done.returncode == exit_code, done.stdout + done.stderr
+
+
+def test_the_suite_has_not_lost_tests() -> None:
+    done = _pytest("--collect-only", "-qq", "tests")
+    counts = [line.rsplit(": ", 1)[1] for line in done.stdout.splitlines() if line.startswith("tests/")]
+    assert done.returncode == 0, done.stdout
+    assert sum(int(count) for count in counts) >= MIN_TESTS
+
+
+def test_ci_runs_make_test_and_nothing_else() -> None:
+    script = ROOT / ".ci" / "run"
+    lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
+    assert os.access(script, os.X_OK)
+    assert lines[-1] == "exec make test"
+    assert len(lines) == 4
+
+
+def test_a_wrong_shape_is_refused_while_tests_run() -> None:
+    from understudy.data.panel import broadcast_context
+
+    with pytest.raises(Exception, match="broadcast_context"):
+        broadcast_context(np.zeros((2, 3, 4, 5), dtype=np.float32), 7)
+
+
+def test_tests_have_a_home_of_their_own(understudy_home: Path) -> None:
+    assert os.environ["UNDERSTUDY_HOME"] == str(understudy_home)
+    assert not list(understudy_home.iterdir())
+
+
+def _pytest(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    command = [sys.executable, "-m", "pytest", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)

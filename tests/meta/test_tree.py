@@ -1,0 +1,77 @@
+"""The tree keeps its own rules: layers, public names, sizes, words that must not appear."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.meta.pages import ROOT
+
+SOURCE = sorted((ROOT / "src" / "understudy").rglob("*.py"))
+LEFT_OUT = {".git", ".venv", "__pycache__", "understudy-demo", "build", "dist"}
+LEFT_OUT |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"}
+MAX_LINES = 350
+
+PUBLIC: list[str] = []
+
+# Written as expressions that do not match themselves.
+FORBIDDEN = {
+    "a path of somebody's machine": r"/(work|root|home|opt|Users)/\w|\bshared[/]",
+    "a package host": r"pypi[.]org|python[h]osted|download[.]pytorch|index[-]url",
+    "the name of an issue": r"\bissue [#]?\d|\(#\d+\)",
+}
+RUNS_CODE = r"import (pickle|dill|joblib)|torch\.(load|save)\(|allow_pickle=True|\beval\(|\bexec\("
+
+
+def test_the_import_layers_hold() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_privacy_core_and_the_data_room_load_without_torch() -> None:
+    code = "import understudy.data, understudy.privacy, sys; raise SystemExit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+def test_the_public_names_are_these() -> None:
+    import understudy
+
+    assert sorted(understudy.__all__) == PUBLIC
+    assert len(PUBLIC) <= 15
+    for name in PUBLIC:
+        assert getattr(understudy, name).__doc__ or name == "METHODS"
+
+
+def test_no_module_is_a_drawer_or_too_long() -> None:
+    assert not [path for path in SOURCE if path.stem in ("utils", "helpers", "common", "misc")]
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE}
+    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
+
+
+@pytest.mark.parametrize("kind", FORBIDDEN)
+def test_no_file_holds(kind: str) -> None:
+    assert _holding(FORBIDDEN[kind], _files()) == []
+
+
+def test_the_package_reads_no_format_that_runs_code() -> None:
+    assert _holding(RUNS_CODE, SOURCE) == []
+
+
+def _holding(pattern: str, files: list[Path]) -> list[str]:
+    found = []
+    for path in files:
+        text = path.read_text(encoding="utf-8", errors="ignore")
+        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(pattern, text)]
+    return found
+
+
+def _files() -> list[Path]:
+    files = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in LEFT_OUT and not name.endswith(".egg-info")]
+        files += [Path(folder) / name for name in names]
+    return [path for path in files if path.suffix not in (".png", ".parquet")]
