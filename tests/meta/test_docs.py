@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 
 from tests.meta.pages import CLAIMS, PAGES, ROOT, anchors, blocks, links, name
 
@@ -34,7 +35,9 @@ def test_links_resolve(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_named_in_prose_exist(page: Path) -> None:
-    existing = {path.stem for path in (ROOT / "src/understudy/cli").glob("*.py")}
+    from understudy.cli.app import app
+
+    existing = set(typer.main.get_command(app).commands)
     named = set(re.findall(r"`(?:\$ )?understudy ([a-z]+)", page.read_text(encoding="utf-8")))
     assert named <= existing, f"{name(page)} names commands that do not exist: {named - existing}"
 

@@ -11,7 +11,7 @@ from understudy.errors import InputError
 
 app = typer.Typer(
     name="understudy",
-    help="Synthetic time series that can stand in for sensitive ones, under a privacy guarantee that is true.",
+    help="Synthetic time series that stand in for sensitive ones, under a privacy guarantee that is true.",
     epilog="Exit codes: 0 done, 2 bad input, 3 missing data, 4 budget refused, 1 our fault.",
     add_completion=False,
     no_args_is_help=True,

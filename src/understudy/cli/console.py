@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
+_PIPE_WIDTH = 120
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Progress = Callable[[str, float], None]
@@ -28,7 +30,7 @@ class Output:
         """Prints text and tables for a person; a program or `--quiet` gets nothing."""
         if not self.json and not self.quiet:
             for part in parts:
-                Console(highlight=False, soft_wrap=isinstance(part, str)).print(part)
+                _console().print(part, soft_wrap=isinstance(part, str | Text))
 
     def result(self, facts: Mapping[str, Any], *parts: RenderableType) -> None:
         """Prints what the command found: `facts` to a program, `parts` to a person."""
@@ -38,7 +40,7 @@ class Output:
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """Yields a callback (what is being done, share done); shows a bar with the time left on a terminal."""
+        """Yields a callback (what is done, share done); on a terminal it shows a bar with the time left."""
         if self.quiet or not sys.stderr.isatty():
             yield _silent
             return
@@ -53,7 +55,20 @@ class Output:
 
 def error_console() -> Console:
     """Standard error; without colours where NO_COLOR is set or nobody is watching."""
-    return Console(stderr=True, highlight=False)
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Prints text as it is: brackets and colons in it are a user's, not mark-up."""
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    return console
+
+
+def bold(text: str) -> Text:
+    """A line that stands out."""
+    return Text(text, style="bold")
 
 
 def table(*columns: str, title: str | None = None) -> Table:

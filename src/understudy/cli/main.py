@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _signals_raise_stopped():
             return _run(given)
     except Stopped as stop:
-        return _report(given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT)
+        return _report(
+            given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT
+        )
 
 
 def _run(given: list[str]) -> int:
@@ -58,7 +60,7 @@ def _report(given: list[str], message: str, exit_code: int) -> int:
 
     with suppress(BrokenPipeError):
         error_console().print("error:", style="bold red", end=" ")
-        error_console().print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+        error_console().print(message, style="red", soft_wrap=True)
         if "--json" in given:
             print(json.dumps({"error": message, "exit_code": exit_code}, ensure_ascii=False), flush=True)
     return exit_code
@@ -71,7 +73,9 @@ def _with_notes(message: str, problem: BaseException) -> str:
 
 def _operating_system(problem: OSError) -> str:
     where = f"'{problem.filename}': " if problem.filename else ""
-    return f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
+    return (
+        f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
+    )
 
 
 def _our_fault(problem: Exception) -> str:
@@ -85,8 +89,8 @@ def _our_fault(problem: Exception) -> str:
         place = place.tb_next
     where = "" if place is None else f" in {place.tb_frame.f_globals.get('__name__')}, line {place.tb_lineno}"
     return (
-        f"This is our fault, not yours: {type(problem).__name__}{where}. Nothing half-written was left. Please "
-        f"report it. {_DEBUG_VARIABLE}=1 shows the details, which may quote private data: read before you send."
+        f"This is our fault, not yours: {type(problem).__name__}{where}. Nothing half-written was left. "
+        f"Please report it. {_DEBUG_VARIABLE}=1 shows details; they may quote private data: read them first."
     )
 
 

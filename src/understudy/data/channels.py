@@ -59,7 +59,10 @@ class Continuous:
 
 @dataclass(frozen=True)
 class Integer:
-    """Whole numbers between two public bounds; samples come back whole. Fields as in `Continuous`."""
+    """Whole numbers between two public bounds; samples come back whole. Fields as in `Continuous`.
+
+    Panels hold float32: beyond 16 777 216 neighbouring whole numbers may become one.
+    """
 
     kind: ClassVar[str] = "integer"
 

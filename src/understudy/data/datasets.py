@@ -1,7 +1,7 @@
 """Public benchmark files that users bring themselves; the package ships loaders and no data.
 
-Bounds are round numbers written here from the files' public descriptions, so that nothing is computed from
-them.
+Bounds are fixed round numbers, not computed when a file is loaded. They were chosen with the ranges of these
+public files in view, so results on them do not show what bounds declared unseen would give.
 """
 
 import hashlib

@@ -1,157 +1,23 @@
 """The file border: schema.toml ⇄ `Schema`.
 
-Pydantic models mirror the file and live only here; inside the package a schema is a frozen dataclass. Every
-error names the file, the key and what to write.
+Pydantic models (toml_tables) mirror the file and are used only here; inside the package a schema is a frozen
+dataclass. Every error names the file, the key and what to write.
 """
 
 import dataclasses
-import datetime as dt
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pydantic
-from pydantic import Field
 
-from understudy.data.channels import Aggregate, Binary, Categorical, Channel, Continuous, Integer, OutOfBounds
+from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer
 from understudy.data.constraint_kinds import Constraint, Monotone, NonNegative, Sum, ZeroWhen
 from understudy.data.schema import SCHEMA_VERSION, BudgetDeclaration, Population, Schema
-from understudy.data.timegrid import Align, Layout, OffGrid, Time
-from understudy.data.units import PrivacyUnit, UnitKind
+from understudy.data.timegrid import Time
+from understudy.data.toml_tables import SchemaTable
+from understudy.data.units import PrivacyUnit
 from understudy.errors import MissingData, SchemaError
-
-
-class _Table(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
-
-
-class _ContinuousTable(_Table):
-    kind: Literal["continuous"]
-    name: str
-    low: float | None = None
-    high: float | None = None
-    missing: bool = False
-    out_of_bounds: OutOfBounds = "refuse"
-    aggregate: Aggregate = "mean"
-    dtype: str = "float64"
-    party: str | None = None
-
-
-class _IntegerTable(_Table):
-    kind: Literal["integer"]
-    name: str
-    low: int | None = None
-    high: int | None = None
-    missing: bool = False
-    out_of_bounds: OutOfBounds = "refuse"
-    aggregate: Aggregate = "mean"
-    dtype: str = "int64"
-    party: str | None = None
-
-
-class _CategoricalTable(_Table):
-    kind: Literal["categorical"]
-    name: str
-    categories: list[str | int] = []
-    missing: bool = False
-    aggregate: Aggregate = "last"
-    dtype: str = "string"
-    party: str | None = None
-
-
-class _BinaryTable(_Table):
-    kind: Literal["binary"]
-    name: str
-    missing: bool = False
-    aggregate: Aggregate = "last"
-    dtype: str = "bool"
-    party: str | None = None
-
-
-_ChannelTable = Annotated[
-    _ContinuousTable | _IntegerTable | _CategoricalTable | _BinaryTable, Field(discriminator="kind")
-]
-
-
-class _NonNegativeTable(_Table):
-    kind: Literal["non-negative"]
-    channel: str
-
-
-class _MonotoneTable(_Table):
-    kind: Literal["monotone"]
-    channel: str
-    direction: Literal["increasing", "decreasing"] = "increasing"
-
-
-class _SumTable(_Table):
-    kind: Literal["sum"]
-    total: str
-    parts: list[str]
-
-
-class _ZeroWhenTable(_Table):
-    kind: Literal["zero-when"]
-    channel: str
-    hours: list[int] | None = None
-    context: str | None = None
-    below: float | None = None
-
-
-_ConstraintTable = Annotated[
-    _NonNegativeTable | _MonotoneTable | _SumTable | _ZeroWhenTable, Field(discriminator="kind")
-]
-
-
-class _PopulationTable(_Table):
-    size: int | None = None
-    count_epsilon: float | None = None
-
-
-class _UnitTable(_Table):
-    kind: UnitKind = "entity"
-    column: str | None = None
-    max_series: int = 1
-    event_steps: int = 1
-    dtype: str = "string"
-
-
-class _TimeTable(_Table):
-    column: str | None = None
-    frequency: str
-    start: str | dt.datetime | dt.date = "2024-01-01T00:00:00"
-    steps: int
-    min_steps: int | None = None
-    align: Align = "calendar"
-    layout: Layout = "long"
-    wide_columns: str = "{channel}_{step}"
-    dtype: str = "timestamp[s]"
-    off_grid: OffGrid = "refuse"
-    series_column: str | None = None
-
-
-class _BudgetTable(_Table):
-    epsilon: float
-    delta: float | None = None
-    max_runs: int = 1
-    composition: Literal["basic", "rdp", "zcdp"] = "basic"
-
-
-class _SchemaTable(_Table):
-    version: int
-    name: str
-    population: int | _PopulationTable
-    label: str | None = None
-    ignore: list[str] = []
-    columns: list[str] = []
-    unit: _UnitTable
-    time: _TimeTable
-    channels: list[_ChannelTable]
-    static: list[_ChannelTable] = []
-    context: list[_ChannelTable] = []
-    constraints: list[_ConstraintTable] = []
-    budget: _BudgetTable | None = None
-
 
 _KINDS: dict[str, type[Channel]] = {
     "continuous": Continuous,
@@ -198,7 +64,7 @@ def loads(text: str, *, file: str = "schema.toml", draft: bool = False) -> Schem
     if not draft:
         _refuse_open_bounds(document, file)
     try:
-        return _to_schema(_SchemaTable.model_validate(document))
+        return _to_schema(SchemaTable.model_validate(document))
     except pydantic.ValidationError as error:
         raise _explained(error, document, file) from None
     except SchemaError as error:
@@ -254,7 +120,7 @@ def _key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
             words.append(str(named or word + 1))
         elif not (position == 2 and word in {**_KINDS, **_CONSTRAINTS}) and word not in (
             "int",
-            "_PopulationTable",
+            "PopulationTable",
         ):
             words.append(str(word))
     return ".".join(words)
@@ -264,7 +130,7 @@ def _lower_first(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def _to_schema(table: _SchemaTable) -> Schema:
+def _to_schema(table: SchemaTable) -> Schema:
     population = table.population
     time = table.time.model_dump()
     if not isinstance(time["start"], str):

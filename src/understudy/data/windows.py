@@ -17,9 +17,8 @@ class Windows:
 
     Attributes:
         panel: One series per window; the schema says the window's steps.
-        stability: Most windows that change when one privacy unit is added or removed; whoever spends budget
-            on the
-            windows multiplies one window's influence by it.
+        stability: Most windows that change when one privacy unit is added or removed. Whoever spends budget
+            on the windows multiplies one window's influence by it.
     """
 
     panel: Panel

@@ -16,7 +16,10 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         queries, keys, values = rearrange(
-            self.project_in(x), "unit step (three head d) -> three unit head step d", three=3, head=self.num_heads
+            self.project_in(x),
+            "unit step (three head d) -> three unit head step d",
+            three=3,
+            head=self.num_heads,
         )
         mixed = functional.scaled_dot_product_attention(queries, keys, values)
         output: Tensor = self.project_out(rearrange(mixed, "unit head step d -> unit step (head d)"))

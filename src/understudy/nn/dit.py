@@ -21,14 +21,18 @@ class DiTBlock(nn.Module):
         super().__init__()
         self.attention = SelfAttention(width, num_heads)
         self.feed_forward = nn.Sequential(
-            nn.Linear(width, expansion * width), nn.GELU(approximate="tanh"), nn.Linear(expansion * width, width)
+            nn.Linear(width, expansion * width),
+            nn.GELU(approximate="tanh"),
+            nn.Linear(expansion * width, width),
         )
         self.condition = nn.Linear(width, 6 * width)
         nn.init.zeros_(self.condition.weight)
         nn.init.zeros_(self.condition.bias)
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        shift_a, scale_a, gate_a, shift_f, scale_f, gate_f = self.condition(functional.silu(condition)).chunk(6, 1)
+        shift_a, scale_a, gate_a, shift_f, scale_f, gate_f = self.condition(functional.silu(condition)).chunk(
+            6, 1
+        )
         x = x + gate_a.unsqueeze(1) * self.attention(modulate(x, shift_a, scale_a))
         return x + gate_f.unsqueeze(1) * self.feed_forward(modulate(x, shift_f, scale_f))
 

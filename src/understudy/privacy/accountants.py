@@ -132,7 +132,7 @@ def _renyi_route_delta(parts: tuple[Event, ...], epsilon: float) -> float:
 
 
 def _loss_route(parts: tuple[Event, ...], delta: float) -> float:
-    """Privacy loss distribution; events that have none become one (epsilon, delta/2) event by the other route.
+    """Privacy loss distribution; what has none becomes one (epsilon, delta/2) event by the other route.
 
     The theorem behind the second half is concurrent composition of (epsilon, delta)-DP mechanisms
     (Vadhan & Zhang, arXiv:2207.08335), because the two groups may interleave.

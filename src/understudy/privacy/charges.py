@@ -38,6 +38,7 @@ def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
 
 
 def executed_totals(rows: tuple[Row, ...], run: int) -> dict[str, int]:
+    """How often each label of a run has been executed."""
     totals: dict[str, int] = {}
     for row in rows:
         if row.kind == "executed" and row.body["run"] == run:
@@ -46,10 +47,12 @@ def executed_totals(rows: tuple[Row, ...], run: int) -> dict[str, int]:
 
 
 def append_executed(writer: Writer, run: int, label: str, total: int) -> None:
+    """Writes down that `label` has now been executed `total` times."""
     writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": now()})
 
 
 def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
+    """A charge row and what later rows say about the same run."""
     run = int(row.body["run"])
     resumed = [
         other.body["secure_noise"] for other in rows if other.kind == "resumed" and other.body["run"] == run
@@ -68,4 +71,5 @@ def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
 
 
 def now() -> str:
+    """The time of day for people who read a ledger; nothing is computed from it."""
     return datetime.now(UTC).isoformat(timespec="seconds")

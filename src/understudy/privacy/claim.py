@@ -60,10 +60,8 @@ class Certificate:
             return f"This release is {self.status}"
         odds = math.exp(self.epsilon)
         return (
-            f"{self.unit} With or without one of them in the data, whatever is concluded from this "
-            f"release is at "
-            f"most {odds:.3g} times likelier (epsilon = {self.epsilon:.3g}), except with probability "
-            f"{self.delta:.1g}."
+            f"{self.unit} With or without it in the data, any conclusion from this release is at most "
+            f"{odds:.3g} times likelier (epsilon = {self.epsilon:.3g}), but for a chance of {self.delta:.1g}."
         )
 
     def to_json(self) -> dict[str, Any]:

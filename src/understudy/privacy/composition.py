@@ -8,6 +8,7 @@ privacy loss distributions of adaptively chosen runs is *not* among them.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from understudy.errors import InputError
 from understudy.privacy.accountants import renyi_at
@@ -43,13 +44,13 @@ class Composition:
         """The most delta one run may use: an equal slice under basic composition, else all of it."""
         return self.guarantee.delta / self.max_runs if self.kind == "basic" else self.guarantee.delta
 
-    @property
+    @cached_property
     def order(self) -> float:
         """The one Rényi order of an "rdp" ledger: where Gaussian releases get most out of the budget."""
         room = [(_renyi_room(self.guarantee, order) / order, order) for order in ORDERS]
         return float(max(room)[1])
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """The whole budget in the rule's own currency: epsilon, Rényi divergence or rho."""
         if self.kind == "basic":

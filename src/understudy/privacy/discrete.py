@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
@@ -54,14 +53,27 @@ def _draw(measurement: Any, count: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=64)
 def _gaussian(scale: float) -> Any:
-    dp.enable_features("contrib")
-    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale)
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+
+    return make_gaussian(_integer_vectors(), l2_distance(T="f64"), scale)
 
 
 @lru_cache(maxsize=64)
 def _laplace(scale: float) -> Any:
-    dp.enable_features("contrib")
-    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="f64"), scale)
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+
+    return make_laplace(_integer_vectors(), l1_distance(T="f64"), scale)
+
+
+def _integer_vectors() -> Any:
+    # Here and not at the top: OpenDP takes a second to import, which most commands never need.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return vector_domain(atom_domain(T="i64"))
 
 
 def _checked(scale: float) -> float:

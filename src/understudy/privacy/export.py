@@ -1,7 +1,8 @@
 """One page about a certificate for a regulator, as Markdown or HTML, in the words regulators use.
 
 The vocabulary follows NIST SP 800-226 (privacy unit, privacy loss parameters, trust model, hazards) and the
-headings of a data protection impact assessment (GDPR Article 35(7)). The page adds nothing to the certificate:
+headings of a data protection impact assessment (GDPR Article 35(7)). The page adds nothing to the
+certificate:
 it is a pure function of it.
 """
 
@@ -15,10 +16,13 @@ from understudy.privacy.keys import fingerprint
 
 _STYLE = (
     "body{font:14px/1.45 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a}"
-    "h1{font-size:1.4rem;margin:0 0 .5rem}h2{font-size:1.05rem;margin:1.2rem 0 .3rem;border-bottom:1px solid #ccc}"
+    "h1{font-size:1.4rem;margin:0 0 .5rem}"
+    "h2{font-size:1.05rem;margin:1.2rem 0 .3rem;border-bottom:1px solid #ccc}"
     "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.15rem .6rem .15rem 0;"
-    "vertical-align:top;overflow-wrap:anywhere}th{width:14rem;font-weight:600}ul{margin:.2rem 0;padding-left:1.2rem}"
-    ".status{padding:.5rem .8rem;border-radius:4px;background:#e6f4e6}.not{background:#fbe3e3;font-weight:600}"
+    "vertical-align:top;overflow-wrap:anywhere}th{width:14rem;font-weight:600}ul{margin:.2rem "
+    "0;padding-left:1.2rem}"
+    ".status{padding:.5rem .8rem;border-radius:4px;background:#e6f4e6}"
+    ".not{background:#fbe3e3;font-weight:600}"
     "@media print{body{margin:0;font-size:11px}}"
 )
 Section = tuple[str, Sequence[tuple[str, str]], Sequence[str]]
@@ -123,7 +127,8 @@ def _proportionality(certificate: Certificate) -> list[str]:
     return [
         "The recipient gets synthetic series or a model of the population; no original series, identifier or "
         "row count leaves the holder.",
-        "The privacy budget of the population is limited in advance and every use of it is recorded before data "
+        "The privacy budget of the population is limited in advance and every use of it is recorded "
+        "before data "
         f"is read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
     ]
 
@@ -135,7 +140,8 @@ def _accountability_rows(certificate: Certificate) -> list[tuple[str, str]]:
     return [
         (
             "Ledger",
-            f"{ledger.get('kind')}, composition {ledger.get('composition')}, head {str(ledger.get('head'))[:16]}…",
+            f"{ledger.get('kind')}, composition {ledger.get('composition')}, head "
+            f"{str(ledger.get('head'))[:16]}…",
         ),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
         ("Signed by", signer),

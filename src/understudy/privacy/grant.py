@@ -91,7 +91,8 @@ class Grant:
         )
 
     def discrete_gaussian(self, label: str, bounded: Bounded) -> NDArray[np.int64]:
-        """An integer statistic plus discrete Gaussian noise; the answer is exact in the computer's arithmetic."""
+        """An integer statistic plus discrete Gaussian noise; the answer is exact in the computer's "
+        "arithmetic."""
         event = self._event(label, DiscreteGaussian)
         _check_integers(bounded)
         if event.one_vote and bounded.l2_bound != 1:
@@ -175,7 +176,8 @@ class Grant:
             before = self._executed[label]
             if before + number > self.plan.executions(label):
                 raise BudgetExceeded(
-                    f"'{label}' was charged for {self.plan.executions(label)} executions and this would be more. "
+                    f"'{label}' was charged for {self.plan.executions(label)} executions and this would "
+                    f"be more. "
                     "Charge a new plan.",
                     requested=before + number,
                     remaining=self.plan.executions(label) - before,

@@ -1,7 +1,8 @@
 """The holder's Ed25519 keys, and the public keys of others whose certificates this computer trusts.
 
 Files in UNDERSTUDY_HOME: `keys/NAME.key` (private, readable by its owner only), `keys/NAME.pub`, and
-`trusted/FINGERPRINT.pub`. A signature says who issued a certificate; it says nothing about whether to trust them.
+`trusted/FINGERPRINT.pub`. A signature says who issued a certificate; it says nothing about whether to
+trust them.
 """
 
 import os

@@ -7,6 +7,7 @@ What a ledger can't do: notice that its file was replaced by an older copy of it
 head of the ledger's hash chain; `Ledger.knows` tells whether a ledger contains the head of a certificate.
 """
 
+import math
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
@@ -115,7 +116,8 @@ class Ledger:
         elsewhere = registry.lookup(schema.name)
         if elsewhere is not None and not elsewhere.exists():
             raise LedgerError(
-                f"The ledger of population '{schema.name}' was '{elsewhere}' and is gone. Put it back, to this "
+                f"The ledger of population '{schema.name}' was '{elsewhere}' and is gone. Put it back, "
+                f"to this "
                 "folder if you like: a new one would forget what has been spent."
             )
         try:
@@ -174,7 +176,7 @@ class Ledger:
     def remaining(self) -> Remaining:
         """What the next run may ask for."""
         charges = paid_charges(self._store.rows())
-        left = self.composition.limit - sum(float(body["amount"]) for body in charges)
+        left = self._left(charges)
         runs = max(0, self.composition.max_runs - len(charges)) if self.composition.kind == "basic" else None
         spendable = 0.0 if runs == 0 else self.composition.epsilon_left(left)
         return Remaining(epsilon=spendable, delta=self.composition.run_delta, runs=runs)
@@ -189,7 +191,8 @@ class Ledger:
         return self._store.head()
 
     def knows(self, head: str) -> bool:
-        """Whether a certificate's ledger head belongs to this ledger; False after an old copy was restored."""
+        """Whether a certificate's ledger head belongs to this ledger; False after an old copy was "
+        "restored."""
         return head == self._store.genesis or any(row.hash == head for row in self._store.rows())
 
     @property
@@ -246,7 +249,8 @@ class Ledger:
         if plan.guarantee.delta > self.composition.run_delta * (1 + TOLERANCE) and plan.entries:
             share = f" (its delta divided by max_runs = {self.composition.max_runs})"
             raise BudgetExceeded(
-                f"'{label}' asks for delta = {plan.guarantee.delta:g}, but this ledger gives each run at most "
+                f"'{label}' asks for delta = {plan.guarantee.delta:g}, but this ledger gives each run at "
+                f"most "
                 f"{self.composition.run_delta:g}{share if self.composition.kind == 'basic' else ''}. "
                 "Ask for that delta or less.",
                 requested=plan.guarantee.delta,
@@ -262,22 +266,29 @@ class Ledger:
             return
         if self.composition.kind == "basic" and len(charges) >= self.composition.max_runs:
             raise BudgetExceeded(
-                f"'{label}' would be run {len(charges) + 1} of a ledger for {self.composition.max_runs}: its delta "
+                f"'{label}' would be run {len(charges) + 1} of a ledger for {self.composition.max_runs}: "
+                f"its delta "
                 "is shared among that many runs and is spent.",
                 requested=price,
                 remaining=0.0,
                 label=label,
             )
-        left = self.composition.limit - sum(float(body["amount"]) for body in charges)
+        left = self._left(charges)
         if price > left + TOLERANCE * max(1.0, min(self.composition.limit, 1e6)):
             raise BudgetExceeded(
                 f"'{label}' asks for epsilon = {plan.epsilon():.4g} at delta = {plan.guarantee.delta:g}, but "
-                f"epsilon = {self.composition.epsilon_left(left):.4g} is left of {self.guarantee.epsilon:g} in the "
+                f"epsilon = {self.composition.epsilon_left(left):.4g} is left of "
+                f"{self.guarantee.epsilon:g} in the "
                 f"ledger of '{self.name}'. Nothing was charged. Ask for less, or use a release already made.",
                 requested=plan.epsilon(),
                 remaining=self.composition.epsilon_left(left),
                 label=label,
             )
+
+    def _left(self, charges: list[dict[str, Any]]) -> float:
+        if math.isinf(self.composition.limit):
+            return math.inf
+        return self.composition.limit - sum(float(body["amount"]) for body in charges)
 
     def _charge_body(
         self, run: int, plan: SpendingPlan, price: float, label: str, noise: NoiseSource
@@ -320,7 +331,7 @@ class Ledger:
 
     def _record_executed(self, run: int, plan: SpendingPlan, label: str, number: int) -> int:
         """Writes executions down before they happen; counts what other grants of the same run have used."""
-        with self._store.writing() as writer:
+        with self._store.writing(thorough=False) as writer:
             total = executed_totals(writer.rows, run).get(label, 0) + number
             if total > plan.executions(label):
                 raise BudgetExceeded(
@@ -346,8 +357,10 @@ class Ledger:
         )
         if mine != theirs:
             raise LedgerError(
-                f"'{self.path}' was made for the population '{self.name}' with epsilon = {self.guarantee.epsilon:g}, "
+                f"'{self.path}' was made for the population '{self.name}' with epsilon = "
+                f"{self.guarantee.epsilon:g}, "
                 f"delta = {self.guarantee.delta:g}, max_runs = {self.composition.max_runs}, composition = "
-                f"'{self.composition.kind}' and the unit: {self.unit_sentence} The schema now says otherwise. "
+                f"'{self.composition.kind}' and the unit: {self.unit_sentence} The schema now says "
+                f"otherwise. "
                 "Put the declaration back: what was promised about spent budget can't be changed afterwards."
             )

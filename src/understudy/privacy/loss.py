@@ -1,10 +1,10 @@
-"""Privacy loss distributions of events, composed numerically and rounded against us (dp-accounting)."""
+"""Privacy loss distributions of events, composed numerically and rounded against us (dp-accounting).
+
+dp-accounting is imported where it is used: it takes a second, and plans made of Gaussians never need it.
+"""
 
 from functools import lru_cache
 from typing import Any
-
-from dp_accounting.pld import common, privacy_loss_distribution
-from scipy.stats import binom
 
 from understudy.privacy.events import (
     ApproximateDP,
@@ -31,7 +31,10 @@ def has_loss_distribution(event: Event) -> bool:
 
 @lru_cache(maxsize=64)
 def composed_loss(events: tuple[Event, ...], interval: float = INTERVAL) -> Any:
-    """The privacy loss distribution of all events together. Valid for parameters frozen before first access."""
+    """The privacy loss distribution of all events together. Valid for parameters frozen before first "
+    "access."""
+    from dp_accounting.pld import privacy_loss_distribution
+
     total = privacy_loss_distribution.identity(value_discretization_interval=interval)
     for event in events:
         total = total.compose(_loss(event, interval))
@@ -50,6 +53,8 @@ def loss_delta(events: tuple[Event, ...], epsilon: float) -> float:
 
 @lru_cache(maxsize=256)
 def _loss(event: Event, interval: float) -> Any:
+    from dp_accounting.pld import privacy_loss_distribution
+
     if isinstance(event, Gaussian):
         return privacy_loss_distribution.from_gaussian_mechanism(
             standard_deviation=event.noise_multiplier / event.count**0.5,
@@ -69,7 +74,11 @@ def _loss(event: Event, interval: float) -> Any:
             value_discretization_interval=interval,
         ).self_compose(event.iterations)
     if isinstance(event, MixtureOfGaussians):
-        return _mixture(event, interval).self_compose(event.iterations)
+        from understudy.privacy.mixture import mixture_loss
+
+        return mixture_loss(
+            event.sampling_rate, event.noise_multiplier, event.max_windows, interval
+        ).self_compose(event.iterations)
     if isinstance(event, PureDP):
         return _approximate(event.epsilon, 0.0, interval).self_compose(event.count)
     if isinstance(event, ApproximateDP):
@@ -78,21 +87,10 @@ def _loss(event: Event, interval: float) -> Any:
     return composed_loss(event.parts, interval)
 
 
-def _mixture(event: MixtureOfGaussians, interval: float) -> Any:
-    """One iteration: a unit moves the sum by the number of its windows drawn, Binomial(max_windows, rate)."""
-    windows = range(event.max_windows + 1)
-    return privacy_loss_distribution.from_mixture_gaussian_mechanism(
-        standard_deviation=event.noise_multiplier,
-        sensitivities=[float(number) for number in windows],
-        sampling_probs=[
-            float(binom.pmf(number, event.max_windows, event.sampling_rate)) for number in windows
-        ],
-        value_discretization_interval=interval,
-    )
-
-
 def _approximate(epsilon: float, delta: float, interval: float) -> Any:
     """Randomised response with failure probability delta dominates every (epsilon, delta)-DP mechanism."""
+    from dp_accounting.pld import common, privacy_loss_distribution
+
     return privacy_loss_distribution.from_privacy_parameters(
         common.DifferentialPrivacyParameters(epsilon, delta), value_discretization_interval=interval
     )

@@ -52,7 +52,7 @@ class Bounded:
 
 
 def clip_rows(matrix: ArrayLike, radius: float) -> NDArray[np.float64]:
-    """Rows scaled down to norm at most radius·(1 − 1e-5); shorter rows stay, rows that are not finite become 0.
+    """Rows scaled down to norm at most radius·(1 − 1e-5); rows that are not finite become 0.
 
     **Privacy**: with one row per unit, the sum of the result moves by at most `radius` when a unit is added
     or removed, whatever the data.
@@ -87,9 +87,11 @@ def clipped_sum(matrix: ArrayLike, radius: float) -> Bounded:
 def sums_by_unit(rows: ArrayLike, unit: ArrayLike, num_units: int) -> NDArray[np.float64]:
     """One row per unit: the sum of the unit's rows. Clip the result, not the rows.
 
-    **Privacy**: a unit with a thousand series still is one row afterwards. Rows that are not finite count as 0.
+    **Privacy**: a unit with a thousand series still is one row afterwards. Rows that are not finite count
+    as 0.
     """
     values = np.nan_to_num(np.asarray(rows, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     out = np.zeros((num_units, values.shape[1]), dtype=np.float64)
-    np.add.at(out, np.asarray(unit), values)
+    with np.errstate(over="ignore"):  # an infinite sum is what `clip_rows` turns into 0
+        np.add.at(out, np.asarray(unit), values)
     return out

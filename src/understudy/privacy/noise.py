@@ -1,4 +1,4 @@
-"""Where all privacy noise and every private coin comes from: an AES-CTR keystream keyed by the operating system.
+"""Where all privacy noise and every private coin comes from: an AES-CTR keystream.
 
 A statistical generator such as numpy's has a state that a few outputs reveal; subtracting predictable noise
 undoes the guarantee. Here the noise is as hard to predict as AES-128 is to break. Normals are made in double

@@ -1,6 +1,7 @@
-"""Facts that a schema does not declare, bought with differential privacy: count, bounds, scale, lengths, categories.
+"""Facts that a schema does not declare, bought with differential privacy.
 
-Each query is a frozen dataclass with two verbs: `event()` for the spending plan, `run(grant, …)` once it is paid.
+Each query is a frozen dataclass with two verbs: `event()` for the spending plan, `run(grant, …)` once it
+is paid.
 Every unit enters with one value of its own, so its influence does not grow with the length of its series.
 """
 
@@ -130,7 +131,8 @@ class MeanAndScale:
         return Gaussian(self.noise_multiplier)
 
     def run(self, grant: Grant, panel: Panel) -> tuple[float, float]:
-        """(mean, scale) in the channel's own units; scale never below `smallest_scale` of the declared range."""
+        """(mean, scale) in the channel's own units; scale never below `smallest_scale` of the declared "
+        "range."""
         width = self.high - self.low
         first = (one_per_unit(panel, self.channel, "mean", self.low, self.high) - self.low) / width
         second = one_per_unit(panel, self.channel, "mean square", self.low, self.high)

@@ -9,10 +9,10 @@ from understudy.errors import InputError
 def quantile_scores(
     values_one_per_unit: ArrayLike, candidates: NDArray[np.float64], q: float
 ) -> NDArray[np.float64]:
-    """Minus the distance of each candidate's rank from q·n, so that the best candidate scores highest.
+    """Minus the distance of q·n from each candidate's ranks, so that the best candidate scores highest.
 
-    The score is −|(1 − q)·#{x ≤ c} − q·#{x > c}|: one unit enters either the first count or the second, so
-    adding it moves a score by at most max(q, 1 − q), and n itself never enters.
+    A candidate c covers the ranks from #{x < c} to #{x ≤ c}. Both #{x < c} − q·n and q·n − #{x ≤ c} move by
+    −q, 1 − q or their negatives when a unit is added, so no score moves by more than max(q, 1 − q).
     """
     if not 0 < q < 1:
         raise InputError(f"A quantile must lie between 0 and 1, got {q}.")
@@ -22,5 +22,7 @@ def quantile_scores(
     if values.ndim != 1:
         raise InputError("A quantile needs exactly one value per unit, as a flat array.")
     values = np.sort(values[~np.isnan(values)])
-    at_most = np.searchsorted(values, candidates, side="right")
-    return np.asarray(-np.abs((1 - q) * at_most - q * (len(values) - at_most)), dtype=np.float64)
+    wanted = q * len(values)
+    too_high = np.searchsorted(values, candidates, side="left") - wanted
+    too_low = wanted - np.searchsorted(values, candidates, side="right")
+    return np.asarray(-np.maximum(np.maximum(too_high, too_low), 0.0), dtype=np.float64)

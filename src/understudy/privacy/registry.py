@@ -20,7 +20,8 @@ def home() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         raise LedgerError(
-            f"'{folder}' can't be made ({problem.strerror}): set UNDERSTUDY_HOME to a folder you may write to."
+            f"'{folder}' can't be made ({problem.strerror}): set UNDERSTUDY_HOME to a folder you may "
+            f"write to."
         ) from problem
     return folder
 
@@ -72,7 +73,8 @@ def _is_copy(registered: Path, path: Path) -> bool:
 
 def _taken(name: str, path: Path | str) -> LedgerError:
     return LedgerError(
-        f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the first has "
+        f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the "
+        f"first has "
         "spent. Use that ledger; if this really is another population, rename it in the schema.",
         path=str(path),
     )

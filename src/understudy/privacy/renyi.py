@@ -5,9 +5,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
-from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent
-from dp_accounting.rdp import RdpAccountant
-from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
 from scipy.optimize import minimize_scalar
 
 from understudy.errors import UnsupportedEvent
@@ -46,16 +43,25 @@ def renyi_curve(events: Iterable[Event]) -> Curve:
 
 def renyi_epsilon(curve: Curve, delta: float) -> float:
     """Best epsilon over all orders (Canonne, Kamath & Steinke, arXiv:2004.00010v4, Proposition 12)."""
-    if not np.isfinite(curve).any():
+    orders, bounds = _finite(curve)
+    if not len(orders):
         return math.inf
-    finite = np.isfinite(curve)
-    return float(compute_epsilon(ORDERS[finite], curve[finite], delta)[0])
+    costs = bounds + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+    return max(0.0, float(costs.min()))
 
 
 def renyi_delta(curve: Curve, epsilon: float) -> float:
-    """Best delta over all orders."""
+    """Best delta over all orders: the formula of `renyi_epsilon` solved for delta."""
+    orders, bounds = _finite(curve)
+    if not len(orders):
+        return 1.0
+    logs = (orders - 1) * (bounds - epsilon + np.log1p(-1 / orders)) - np.log(orders)
+    return min(1.0, math.exp(min(0.0, float(logs.min()))))
+
+
+def _finite(curve: Curve) -> tuple[Curve, Curve]:
     finite = np.isfinite(curve)
-    return float(compute_delta(ORDERS[finite], curve[finite], epsilon)[0]) if finite.any() else 1.0
+    return ORDERS[finite], curve[finite]
 
 
 def concentrated_rho(events: Iterable[Event]) -> float | None:
@@ -138,6 +144,9 @@ def _poisson(sampling_rate: float, noise_multiplier: float) -> Curve:
 
     The series for fractional orders converges slowly or not at all for ordinary parameters.
     """
+    from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
     accountant = RdpAccountant(_WHOLE_ORDERS)
     accountant.compose(PoissonSampledDpEvent(sampling_rate, GaussianDpEvent(noise_multiplier)))
     whole = np.asarray(accountant._rdp, dtype=np.float64)
@@ -146,7 +155,8 @@ def _poisson(sampling_rate: float, noise_multiplier: float) -> Curve:
 
 
 def _pure(epsilon: float) -> Curve:
-    """Randomised response is the worst of all epsilon-DP mechanisms; this is its divergence, in logarithms."""
+    """Randomised response is the worst of all epsilon-DP mechanisms; this is its divergence, in "
+    "logarithms."""
     log_yes, log_no = -np.log1p(np.exp(-epsilon)), -epsilon - np.log1p(np.exp(-epsilon))
     one = ORDERS * log_yes + (1 - ORDERS) * log_no
     two = ORDERS * log_no + (1 - ORDERS) * log_yes

@@ -1,6 +1,7 @@
 """Trying several settings on private data and keeping the best, at a price that does not grow with the tries.
 
-Papernot & Steinke (arXiv:2110.03620): run a base mechanism a *random* number of times and release only the best
+Papernot & Steinke (arXiv:2110.03620): run a base mechanism a *random* number of times and release only the
+best
 result. What makes it true: the number of repetitions is secret, candidates are drawn from a list fixed
 beforehand, the score is part of the base mechanism's own budget, and no loser is ever seen.
 """

@@ -23,7 +23,9 @@ FORMAT = 1
 _WAIT_SECONDS = 30.0
 _TABLES = """
 CREATE TABLE facts (body TEXT NOT NULL);
-CREATE TABLE entries (sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE TABLE entries (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT
+NULL);
 CREATE TRIGGER facts_once BEFORE INSERT ON facts WHEN (SELECT count(*) FROM facts) > 0
   BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'append-only'); END;
@@ -52,6 +54,7 @@ class Store:
         self._memory = connection
         self._lock = threading.RLock()
         self._rows: list[Row] = []
+        self._raw: list[tuple[Any, ...]] = []
         self.facts: dict[str, Any] = {}
         with self._connected() as opened:
             if path is not None and opened.execute("PRAGMA quick_check").fetchone() != ("ok",):
@@ -72,19 +75,24 @@ class Store:
         return cls(path)
 
     @contextmanager
-    def writing(self) -> Iterator["Writer"]:
-        """Exclusive use of the store; everything appended is kept if the block ends well, else nothing is."""
+    def writing(self, *, thorough: bool = True) -> Iterator["Writer"]:
+        """Exclusive use of the store; everything appended is kept if the block ends well, else nothing is.
+
+        Args:
+            thorough: compare all rows with those seen before, not just the last: for charges, not for the
+                many small notes of a long training.
+        """
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                self._refresh(connection)
+                self._refresh(connection, thorough=thorough)
                 yield Writer(connection, self.rows_cached(), self.genesis)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            self._refresh(connection)
+            self._refresh(connection, thorough=False)
 
     def rows(self) -> tuple[Row, ...]:
         """All rows, each checked against the hash chain."""
@@ -127,29 +135,34 @@ class Store:
             raise _damaged(self.path)
         if facts.get("format") != FORMAT:
             raise LedgerError(
-                f"This ledger has format {facts.get('format')}, expected {FORMAT}: use the version that wrote it."
+                f"This ledger has format {facts.get('format')}, expected {FORMAT}: use the version that "
+                f"wrote it."
             )
         return facts
 
-    def _refresh(self, connection: sqlite3.Connection) -> None:
-        """Reads rows added since the last look and checks that they continue the chain seen so far."""
+    def _refresh(self, connection: sqlite3.Connection, *, thorough: bool = True) -> None:
+        """Checks that the rows seen before are still there, and that new ones continue their chain."""
         if canonical.dumps(self._read_facts(connection)) != canonical.dumps(self.facts):
             raise _damaged(self.path)
-        seen = self._rows[-1] if self._rows else None
-        start = seen.sequence if seen else 0
-        found = connection.execute(
-            "SELECT sequence, kind, body, hash FROM entries WHERE sequence >= ? ORDER BY sequence", (start,)
-        ).fetchall()
-        if seen and (not found or found[0][3] != seen.hash):
+        start = 0 if thorough else max(0, len(self._raw) - 1)
+        query = "SELECT sequence, kind, body, hash FROM entries WHERE sequence > ? ORDER BY sequence"
+        found = connection.execute(query, (start,)).fetchall()
+        written = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
+        known = self._raw[start:]
+        # SQLite remembers the last number it gave out, so rows deleted from the end are missed too.
+        if found[: len(known)] != known or start + len(found) != (written[0] if written else 0):
             raise _damaged(self.path)
-        previous = seen.hash if seen else self.genesis
-        for sequence, kind, body, digest in found[1:] if seen else found:
-            parsed = _object(body)
-            expected = chain_hash(previous, sequence, kind, body)
-            if parsed is None or digest != expected or sequence != len(self._rows) + 1:
+        self._append_checked(found[len(known) :])
+
+    def _append_checked(self, found: list[tuple[Any, ...]]) -> None:
+        previous = self._rows[-1].hash if self._rows else self.genesis
+        for raw in found:
+            row = _checked_row(raw, previous, len(self._rows) + 1)
+            if row is None:
                 raise _damaged(self.path)
-            self._rows.append(Row(sequence, kind, parsed, digest))
-            previous = digest
+            self._rows.append(row)
+            self._raw.append(raw)
+            previous = row.hash
 
 
 @final
@@ -171,6 +184,14 @@ class Writer:
         return digest
 
 
+def _checked_row(raw: tuple[Any, ...], previous: str, number: int) -> Row | None:
+    sequence, kind, body, digest = raw
+    parsed = _object(body)
+    if parsed is None or sequence != number or digest != chain_hash(previous, sequence, kind, body):
+        return None
+    return Row(sequence, kind, parsed, digest)
+
+
 def chain_hash(previous: str, sequence: int, kind: str, body: str) -> str:
     """Hash of one row and, through `previous`, of all rows before it."""
     return canonical.sha256(canonical.dumps([previous, sequence, kind, body]))
@@ -189,7 +210,8 @@ def plain_errors(path: Path) -> Iterator[None]:
             ) from problem
         if any(word in text for word in ("full", "readonly", "unable to open", "i/o")):
             raise LedgerError(
-                f"'{path}' can't be read and written ({problem}): free some disk space, or choose a directory "
+                f"'{path}' can't be read and written ({problem}): free some disk space, or choose a "
+                f"directory "
                 "you may write to. Nothing was charged."
             ) from problem
         raise _damaged(path) from problem

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.unit.data.toy import toy_schema, toy_table
 
+from tests.unit.data.toy import toy_schema, toy_table
 from understudy.data.io import read_panel
 from understudy.data.panel import Panel, broadcast_context, concatenate, take_context
-from understudy.data.schema import Population, PrivacyUnit, Schema, Time
 from understudy.data.schema import Continuous as Number
+from understudy.data.schema import Population, PrivacyUnit, Schema, Time
 
 
 def small(unit=(0, 0, 1, 2, 2, 2), steps=3, private=True, ids=None):
@@ -85,7 +85,9 @@ def test_one_more_unit_moves_no_other_unit_across_the_split():
     with_it = small(unit=np.arange(301), ids=np.arange(301).astype(object))
     without = with_it.take_units(np.arange(300))
     for panel, other in zip(
-        with_it.split(0.3, np.random.default_rng(5)), without.split(0.3, np.random.default_rng(5)), strict=True
+        with_it.split(0.3, np.random.default_rng(5)),
+        without.split(0.3, np.random.default_rng(5)),
+        strict=True,
     ):
         assert set(panel.unit_ids) - {300} == set(other.unit_ids)
 

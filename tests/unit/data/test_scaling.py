@@ -1,8 +1,8 @@
 """Scaling knows public bounds and nothing else."""
 
 import numpy as np
-from tests.unit.data.toy import toy_schema, toy_table
 
+from tests.unit.data.toy import toy_schema, toy_table
 from understudy.data.io import read_panel
 from understudy.data.scaling import from_unit_interval, to_unit_interval
 from understudy.data.schema import Categorical, Continuous, Integer

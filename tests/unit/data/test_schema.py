@@ -5,8 +5,8 @@ import string
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.data.toy import toy_schema
 
+from tests.unit.data.toy import toy_schema
 from understudy.data.schema import (
     Binary,
     BudgetDeclaration,
@@ -53,7 +53,9 @@ def channels(draw, name):
 def schemas(draw):
     names = draw(st.lists(TEXT, min_size=8, max_size=8, unique=True))
     steps = draw(st.integers(1, 400))
-    population = draw(st.one_of(st.integers(1, 10**9).map(Population), st.just(Population(count_epsilon=0.1))))
+    population = draw(
+        st.one_of(st.integers(1, 10**9).map(Population), st.just(Population(count_epsilon=0.1)))
+    )
     delta = draw(st.none() | st.floats(1e-12, 0.5))
     label = Categorical(names[6], ("a", "b"))
     constrained = Continuous(names[2], -1.0, 1.0)
@@ -61,7 +63,9 @@ def schemas(draw):
     return Schema(
         name=draw(TEXT),
         population=population,
-        unit=PrivacyUnit(column=names[0], max_series=draw(st.integers(1, 5)), event_steps=draw(st.integers(1, 9))),
+        unit=PrivacyUnit(
+            column=names[0], max_series=draw(st.integers(1, 5)), event_steps=draw(st.integers(1, 9))
+        ),
         time=Time(
             column=names[1],
             steps=steps,
@@ -79,7 +83,9 @@ def schemas(draw):
             ZeroWhen(names[2], hours=(0, 23)),
             ZeroWhen(names[2], context=names[5], below=draw(FLOATS)),
         ),
-        budget=draw(st.none() | st.just(BudgetDeclaration(epsilon=0.25, delta=delta, max_runs=2, composition="rdp"))),
+        budget=draw(
+            st.none() | st.just(BudgetDeclaration(epsilon=0.25, delta=delta, max_runs=2, composition="rdp"))
+        ),
         ignore=(names[7],),
     )
 
@@ -207,15 +213,6 @@ def test_the_order_of_columns_has_to_name_every_column():
         toy_schema(columns=("person", "when"))
     order = ("when", "person", "area", "plan", "alarm", "state", "visits", "power")
     assert Schema.loads(toy_schema(columns=order).dumps()).columns == order
-
-
-def test_the_sentence_says_who_is_protected():
-    assert "'person'" in PrivacyUnit(column="person").sentence()
-    event = PrivacyUnit(kind="event", column="person", event_steps=24)
-    assert "24 consecutive steps" in event.sentence()
-    window = PrivacyUnit(kind="overlapping-window")
-    assert window.sentence().startswith("No person is protected")
-    assert [unit.protects_a_person for unit in (event, window)] == [True, False]
 
 
 def test_awkward_text_survives():

@@ -116,9 +116,9 @@ def _moments(array: pa.Array, name: str) -> pa.Array:
             return array.cast(pa.timestamp("us", tz="UTC" if zone else None))
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         raise unparsable
-    for target in (pa.timestamp("us"), pa.timestamp("us", tz="UTC")):
+    for measure, zone in (("us", None), ("us", "UTC"), ("ns", None), ("ns", "UTC")):
         try:
-            return array.cast(target)
+            return array.cast(pa.timestamp(measure, tz=zone)).cast(pa.timestamp("us", tz=zone))
         except pa.ArrowInvalid:
             continue
     raise unparsable
@@ -127,7 +127,7 @@ def _moments(array: pa.Array, name: str) -> pa.Array:
 def _plain(array: pa.Array) -> pa.Array:
     """Spells out dictionaries and string views, which not every Arrow function takes."""
     if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+        return _plain(array.dictionary).take(array.indices)
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     return array

@@ -207,7 +207,7 @@ def _concatenate_keys(
 def _scatter(
     series: Int32[np.ndarray, " row"],
     placement: Placement,
-    rows: list[Float32[np.ndarray, "row channel"]],
+    rows: list[np.ndarray],
     schema: Schema,
     counted: tuple[bool, ...],
 ) -> Float32[np.ndarray, "series step channel"]:

@@ -22,12 +22,11 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
     """Reads a table into a private panel, checking everything its schema declares.
 
     Args:
-        source: A path (.csv, .parquet, .arrow, .feather, .npy, .npz), an Arrow table, a data frame that
-            speaks the
-            Arrow C stream interface (pandas, polars, duckdb), or an array [series, step, channel].
+        source: A path (.csv, .parquet, .arrow, .feather, .npy, .npz), an Arrow table, a data frame with
+            the Arrow C stream interface (pandas, polars, duckdb), or an array [series, step, channel].
         schema: The public contract.
-        context: Public context: a table with the time column and the context columns, or an array [step,
-            context].
+        context: Public context: a table with the time column and the context columns, or an array
+            [step, context].
         allow_few_units: Lets fewer than 100 units pass; the caller records the override.
 
     Privacy:

@@ -64,6 +64,13 @@ def existing(path: Path) -> Path:
 
 def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) -> None:
     """Refuses a table with columns the schema does not name, without ones it needs, or with a name twice."""
+    if required and not required & set(source.columns):
+        # Names are not quoted here: without a header line they would be somebody's values.
+        raise DataError(
+            f"{source.name}: none of the declared columns is there. A line of column names is expected, and "
+            "commas between them in a CSV file.",
+            column=None,
+        )
     for name in source.columns:
         if source.columns.count(name) > 1:
             raise DataError(
@@ -124,7 +131,7 @@ def _open_csv(path: Path, schema: Schema) -> Source:
         null_values=[text for text in pacsv.ConvertOptions().null_values if text not in texts],
         include_columns=[name for name in columns if name not in schema.ignore],
     )
-    with _unreadable(path.name):
+    with _unreadable(path.name, columns):
         reader = pacsv.open_csv(
             path, convert_options=options, read_options=pacsv.ReadOptions(block_size=1 << 23)
         )

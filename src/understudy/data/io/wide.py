@@ -64,9 +64,7 @@ def _wide_batch(
     return values, static, units.take(pa.array(code))
 
 
-def _together(
-    pieces: list[Float32[np.ndarray, "row step channel"]],
-) -> Float32[np.ndarray, "row step channel"]:
+def _together(pieces: list[np.ndarray]) -> Float32[np.ndarray, "row step channel"]:
     """Concatenates and lets go of each piece on the way, so that the table is not held twice."""
     whole = np.empty((sum(len(piece) for piece in pieces), *pieces[0].shape[1:]), dtype=np.float32)
     begin = 0

@@ -26,8 +26,7 @@ FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell 
 def panel_to_arrow(panel: Panel) -> pa.Table:
     """Returns the panel as a table like the one its schema describes.
 
-    Units get their own identifiers back if the panel kept them, else 0, 1, 2, … ("synthetic-000001" for
-    text).
+    Units get their own identifiers back if the panel kept them, else 0, 1, 2, … (text: "synthetic-000001").
 
     Privacy: writes every value it is given. For a private panel the table is as private as the panel.
     """
@@ -36,8 +35,7 @@ def panel_to_arrow(panel: Panel) -> pa.Table:
 
 
 def write_panel(panel: Panel, path: str | Path) -> Path:
-    """Writes the panel as .csv, .parquet, .arrow, .feather, .npz or .npy; the file appears whole or not at
-    all.
+    """Writes .csv, .parquet, .arrow, .feather, .npz or .npy; the file appears whole or not at all.
 
     Privacy: as `panel_to_arrow`.
     """
@@ -263,7 +261,8 @@ def shortest_decimal(values: Float32[np.ndarray, " row"]) -> Float64[np.ndarray,
         power = (digits - 1) - np.floor(np.log10(np.abs(exact)))
         scale = 10.0 ** np.abs(power)
         rounded = np.where(power >= 0, np.rint(exact * scale) / scale, np.rint(exact / scale) * scale)
-        same = rounded.astype(np.float32) == values[open_rows]
+        with np.errstate(over="ignore"):  # the largest float32 may round up to infinity
+            same = rounded.astype(np.float32) == values[open_rows]
         result[open_rows[same]] = rounded[same]
         open_rows = open_rows[~same]
     return result

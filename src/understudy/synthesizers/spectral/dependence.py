@@ -18,18 +18,23 @@ _SLACK = 1.5  # clip radius² over its expectation for independent Gaussian coor
 _FLOOR = 0.005  # smallest eigenvalue of a block of correlations
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """Which coordinates belong together: single ones first, then `num_frequencies` blocks of `num_channels`."""
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """Which pairs are measured, and how strongly.
+
+    Coordinates stand in this order: single columns, the channels of every coupled frequency, the channels of every
+    free frequency. Coupled frequencies are measured against each other, free ones within themselves only.
+
+    Attributes:
+        order: Blocks (level, volatility, frequencies), the coupled ones first.
+        cross_weight: Weight of a pair from two frequencies beside a pair of the same one.
+    """
 
     num_single: int
-    num_frequencies: int
     num_channels: int
-
-    @property
-    def num_coupled_frequencies(self) -> int:
-        """Frequencies whose pairs with other frequencies are measured."""
-        return min(self.num_frequencies, max(1, (MAX_COUPLED - self.num_single) // self.num_channels))
+    num_coupled_frequencies: int
+    order: np.ndarray
+    cross_weight: float
 
     @property
     def num_coupled(self) -> int:
@@ -39,7 +44,13 @@ class Blocks:
     @property
     def num_free(self) -> int:
         """Frequencies that keep only the pairs of their own block."""
-        return self.num_frequencies - self.num_coupled_frequencies
+        return len(self.order) - self.num_coupled_frequencies
+
+    @property
+    def num_pairs(self) -> int:
+        """Length of the released vector."""
+        width = self.num_channels
+        return self.num_coupled * (self.num_coupled + 1) // 2 + self.num_free * width * (width + 1) // 2
 
     @property
     def same_block(self) -> np.ndarray:
@@ -49,15 +60,10 @@ class Blocks:
         return np.asarray(member[:, None] == member[None])
 
     @property
-    def cross_weight(self) -> float:
-        """Weight of a pair from two blocks: both kinds of pairs then take the same share of the radius."""
-        return float(1 / np.sqrt(self.num_coupled_frequencies + self.num_single))
-
-    @property
     def radius(self) -> float:
-        """Clip radius of the weighted second moments."""
+        """Clip radius of the weighted second moments, from their size for independent Gaussian coordinates."""
         width = self.num_channels
-        within = self.num_frequencies * (width**2 + 2 * width) + 3 * self.num_single
+        within = len(self.order) * (width**2 + 2 * width) + 3 * self.num_single
         across = self.num_coupled**2 - self.num_coupled_frequencies * width**2 - self.num_single
         return float(np.sqrt(_SLACK * (within + self.cross_weight**2 * across)))
 
@@ -65,40 +71,71 @@ class Blocks:
         """Weight [coupled, coupled] of each second moment."""
         return np.where(self.same_block, 1.0, self.cross_weight)
 
+    def arrange(self, singles: np.ndarray, spectrum: np.ndarray) -> np.ndarray:
+        """Returns coordinates [series, coordinate] of [series, single] and [series, frequency, channel]."""
+        return np.concatenate([singles, spectrum[:, self.order].reshape(len(spectrum), -1)], axis=1)
 
-def shrink_factors(coordinates: np.ndarray, blocks: Blocks) -> np.ndarray:
+
+def choose_coupling(
+    num_single: int, energy: np.ndarray, num_channels: int, *, clockless: bool, relative_noise: float
+) -> Coupling:
+    """Decides from public numbers and the released spectrum which pairs to pay for.
+
+    Series with a clock (every one starts on the same Monday) have patterns locked to it, which couple frequencies
+    across the spectrum: the strongest frequencies are coupled, as many as the noise lets one see. Series without a
+    clock have almost none of that, so every frequency is coupled, at a low weight, and most of the budget stays
+    with the pairs inside a frequency.
+
+    Args:
+        energy: Released strength [block].
+        relative_noise: Noise multiplier times influence, over the population.
+    """
+    num_blocks = len(energy)
+    if clockless:
+        affordable = (MAX_COUPLED - num_single) // num_channels
+        coupled, order = min(num_blocks, max(1, affordable)), np.arange(num_blocks)
+        return Coupling(num_single, num_channels, coupled, order, float(1 / np.sqrt(coupled + num_single)))
+    # The edge of the noise, 2 · noise · √D with noise = multiplier · √1.5 · D / (√2 · population), stays below one.
+    affordable = min(int((1 / (1.73 * relative_noise)) ** (2 / 3)), MAX_COUPLED) - num_single
+    coupled = min(num_blocks, max(2, affordable // num_channels))
+    order = np.concatenate([[0, 1], 2 + np.argsort(-energy[2:], kind="stable")])
+    order[:coupled].sort()
+    return Coupling(num_single, num_channels, coupled, order, 1.0)
+
+
+def shrink_factors(coordinates: np.ndarray, coupling: Coupling) -> np.ndarray:
     """Returns per series the factor that brings its weighted second moments inside the radius.
 
     ‖W ∘ yyᵀ‖² = Σ_b ‖y_b‖⁴ + w² (‖y‖⁴ − Σ_b ‖y_b‖⁴) over the coupled blocks, plus Σ_b ‖y_b‖⁴ over the free ones.
     """
     squares = coordinates**2
-    singles, rest = squares[:, : blocks.num_single], squares[:, blocks.num_single :]
-    by_block = rest.reshape(len(squares), blocks.num_frequencies, blocks.num_channels).sum(2)
-    coupled = by_block[:, : blocks.num_coupled_frequencies]
+    singles, rest = squares[:, : coupling.num_single], squares[:, coupling.num_single :]
+    by_block = rest.reshape(len(squares), len(coupling.order), coupling.num_channels).sum(2)
+    coupled = by_block[:, : coupling.num_coupled_frequencies]
     within = (coupled**2).sum(1) + (singles**2).sum(1)
     total = coupled.sum(1) + singles.sum(1)
-    free = (by_block[:, blocks.num_coupled_frequencies :] ** 2).sum(1)
-    norm = np.sqrt(within + blocks.cross_weight**2 * np.maximum(total**2 - within, 0) + free)
-    factors = np.minimum(1.0, blocks.radius * (1 - 1e-5) / np.maximum(norm, 1e-12))
+    free = (by_block[:, coupling.num_coupled_frequencies :] ** 2).sum(1)
+    norm = np.sqrt(within + coupling.cross_weight**2 * np.maximum(total**2 - within, 0) + free)
+    factors = np.minimum(1.0, coupling.radius * (1 - 1e-5) / np.maximum(norm, 1e-12))
     return np.where(np.isfinite(norm), factors, 0.0)
 
 
-def moment_sums(coordinates: np.ndarray, weights: np.ndarray, blocks: Blocks) -> np.ndarray:
+def moment_sums(coordinates: np.ndarray, weights: np.ndarray, coupling: Coupling) -> np.ndarray:
     """Returns the weighted sum of clipped second moments, as one vector whose length per series is ≤ radius."""
-    factors = (shrink_factors(coordinates, blocks) * weights)[:, None]
+    factors = (shrink_factors(coordinates, coupling) * weights)[:, None]
     bounded = np.where(factors > 0, coordinates, 0)
-    coupled = bounded[:, : blocks.num_coupled]
-    moments = (coupled * factors).T @ coupled * blocks.weights()
-    free = bounded[:, blocks.num_coupled :].reshape(len(bounded), blocks.num_free, blocks.num_channels)
+    coupled = bounded[:, : coupling.num_coupled]
+    moments = (coupled * factors).T @ coupled * coupling.weights()
+    free = bounded[:, coupling.num_coupled :].reshape(len(bounded), coupling.num_free, coupling.num_channels)
     own = np.einsum("sbi,sbj->bij", free * factors[:, :, None], free, optimize=True)
     return np.concatenate([_triangles(moments[None]).ravel(), _triangles(own).ravel()])
 
 
-def unpack_moments(vector: np.ndarray, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (coupled moments without their weights, moments of the free blocks)."""
-    split = blocks.num_coupled * (blocks.num_coupled + 1) // 2
-    coupled = _from_triangles(vector[None, :split], blocks.num_coupled)[0] / blocks.weights()
-    free = _from_triangles(vector[split:].reshape(blocks.num_free, blocks.num_channels * (blocks.num_channels + 1) // 2), blocks.num_channels)
+def unpack_moments(vector: np.ndarray, coupling: Coupling) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (coupled moments without their weights, moments of the free coupling)."""
+    split = coupling.num_coupled * (coupling.num_coupled + 1) // 2
+    coupled = _from_triangles(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
+    free = _from_triangles(vector[split:].reshape(coupling.num_free, coupling.num_channels * (coupling.num_channels + 1) // 2), coupling.num_channels)
     return coupled, free
 
 
@@ -118,9 +155,9 @@ def _from_triangles(pairs: np.ndarray, size: int) -> np.ndarray:
     return matrices
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """Correlations of one kind of series: `coupled` [coordinate, coordinate] and `free` [frequency, channel, channel]."""
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Covariances of one kind of series: `coupled` [coordinate, coordinate] and `free` [frequency, channel, channel]."""
 
     coupled: np.ndarray
     free: np.ndarray
@@ -128,7 +165,7 @@ class Correlation:
     def draw(
         self, num_series: int, rng: np.random.Generator, known: dict[int, np.ndarray] | None = None
     ) -> np.ndarray:
-        """Returns coordinates [series, coordinate] from the Gaussian with these correlations.
+        """Returns coordinates [series, coordinate] from the Gaussian with these covariances.
 
         Args:
             known: Scores [series] of single coordinates to condition on, by position.
@@ -142,54 +179,71 @@ class Correlation:
         return np.concatenate([coupled, free.reshape(num_series, -1)], axis=1)
 
 
-def _condition(drawn: np.ndarray, correlation: np.ndarray, known: dict[int, np.ndarray]) -> np.ndarray:
+def _condition(drawn: np.ndarray, covariance: np.ndarray, known: dict[int, np.ndarray]) -> np.ndarray:
     """Moves unconditional draws to draws given the known coordinates (Matheron's rule)."""
     places = list(known)
     wanted = np.stack([known[place] for place in places], axis=1)
-    gain = np.linalg.solve(correlation[np.ix_(places, places)], correlation[places])
+    gain = np.linalg.solve(covariance[np.ix_(places, places)], covariance[places])
     moved = drawn + (wanted - drawn[:, places]) @ gain
     moved[:, places] = wanted
     return moved
 
 
-def fit_correlation(
-    coupled: np.ndarray, free: np.ndarray, noise: float, blocks: Blocks, deviation: np.ndarray | None
-) -> Correlation:
-    """Returns the correlations behind noisy mean second moments.
+def fit_covariance(
+    moments: np.ndarray, noise: float, coupling: Coupling, deviation: np.ndarray | None
+) -> Covariance:
+    """Returns the covariances behind noisy mean second moments.
 
     Args:
-        coupled: Noisy mean second moments of the coupled coordinates.
-        free: Those of the free blocks.
+        moments: Released vector over the number of series.
         noise: Standard deviation of the noise of a pair inside a block.
         deviation: Standard deviations [frequency, channel] of the coefficients when series have no clock, so that
             correlations across frequencies are known up to the spectrum; None when they have one.
     """
-    size = max(float(np.trace(coupled) + np.trace(free, axis1=1, axis2=2).sum()), 1e-9)
-    shrunk = size / (len(coupled) + free.shape[0] * free.shape[1])  # the clip shrank all of them alike
-    scale = 1 / min(max(shrunk, 0.2), 2.0)
-    repaired = _repair_blocks(np.where(blocks.same_block, coupled * scale, 0.0), noise * scale, blocks)
+    coupled, free = unpack_moments(moments, coupling)
+    variance = np.concatenate([np.diag(coupled), np.diagonal(free, axis1=1, axis2=2).ravel()])
+    scale = 1 / min(max(float(np.median(variance)), 0.2), 2.0)  # the clip shrank all moments alike
+    coupled, free, noise = coupled * scale, free * scale, noise * scale
+    spread = np.sqrt(_variances(variance * scale, noise * np.sqrt(2)))
+    spread[: coupling.num_single] = 1.0
+    first, rest = spread[: len(coupled)], spread[len(coupled) :].reshape(free.shape[:2])
+    repaired = _repair_blocks(coupled / np.outer(first, first), noise, coupling)
     expected = np.zeros_like(repaired)
-    if deviation is not None and blocks.num_free == 0 and blocks.num_single == 0:
-        expected = np.where(blocks.same_block, 0.0, stationary_prior(repaired, deviation))
-    across = np.where(blocks.same_block, 0.0, coupled * scale - expected)
-    signal = _loud_directions(across, noise * scale / blocks.cross_weight)
-    own = np.stack([_correlation_block(block, noise * scale) for block in free * scale]) if len(free) else free
-    return Correlation(nearest_correlation(repaired + expected + np.where(blocks.same_block, 0, signal)), own)
+    if deviation is not None and coupling.num_free == 0 and coupling.num_single == 0:
+        expected = np.where(coupling.same_block, 0.0, stationary_prior(repaired, deviation * first.reshape(deviation.shape)))
+    across = np.where(coupling.same_block, 0.0, coupled / np.outer(first, first) - expected)
+    signal = np.where(coupling.same_block, 0.0, _loud_directions(across, noise / coupling.cross_weight))
+    correlation = nearest_correlation(repaired + expected + signal)
+    own = [np.outer(s, s) * _correlation_block(b / np.outer(s, s), noise) for b, s in zip(free, rest, strict=True)]
+    return Covariance(correlation * np.outer(first, first), np.stack(own) if own else free)
+
+
+def _variances(noisy: np.ndarray, noise: float) -> np.ndarray:
+    """Returns variances near one: what noise alone explains of their differences is taken out (James–Stein)."""
+    excess = noisy - 1
+    weight = max(0.0, 1 - len(noisy) * noise**2 / max(float((excess**2).sum()), 1e-300))
+    return np.clip(1 + weight * excess, 0.1, 4.0)
 
 
 def _loud_directions(matrix: np.ndarray, noise: float) -> np.ndarray:
-    """Keeps the directions whose eigenvalue leaves the bulk of a noise matrix, the semicircle's edge 2 · noise · √D."""
+    """Keeps the directions whose eigenvalue leaves the bulk of a noise matrix, the semicircle's edge 2 · noise · √D.
+
+    An eigenvalue λ appears as λ + noise² D / λ (Capitaine, Donati-Martin and Féral 2009); that is undone.
+    """
     values, vectors = np.linalg.eigh(matrix)
-    loud = np.abs(values) > 1.05 * 2 * noise * np.sqrt(len(matrix))
-    return np.asarray((vectors[:, loud] * values[loud]) @ vectors[:, loud].T)
+    edge = 2 * noise * np.sqrt(len(matrix))
+    loud = np.abs(values) > 1.02 * edge
+    size = np.abs(values[loud])
+    true = np.sign(values[loud]) * (size + np.sqrt(size**2 - edge**2)) / 2
+    return np.asarray((vectors[:, loud] * true) @ vectors[:, loud].T)
 
 
-def _repair_blocks(within: np.ndarray, noise: float, blocks: Blocks) -> np.ndarray:
-    """Makes every block a correlation matrix."""
-    repaired = np.eye(len(within))
-    for start in range(blocks.num_single, len(within), blocks.num_channels):
-        here = slice(start, start + blocks.num_channels)
-        repaired[here, here] = _correlation_block(within[here, here], noise)
+def _repair_blocks(moments: np.ndarray, noise: float, coupling: Coupling) -> np.ndarray:
+    """Returns a matrix whose blocks are correlation matrices and whose other pairs are zero."""
+    repaired = np.eye(len(moments))
+    for start in range(coupling.num_single, len(moments), coupling.num_channels):
+        here = slice(start, start + coupling.num_channels)
+        repaired[here, here] = _correlation_block(moments[here, here], noise)
     return repaired
 
 
@@ -215,22 +269,30 @@ def stationary_prior(correlation: np.ndarray, deviation: np.ndarray) -> np.ndarr
     along each lag makes it the same at every step; the correlations across frequencies follow.
 
     Args:
-        correlation: Blocks of correlations [coordinate, coordinate], frequency by frequency.
-        deviation: Standard deviation [frequency, channel] of the coefficients.
+        correlation: Correlations [coordinate, coordinate], block by block: level, volatility, frequencies.
+        deviation: Standard deviation [block, channel] of the coefficients.
     """
-    num_steps, num_channels = deviation.shape
-    scale = deviation.ravel()
+    num_channels = deviation.shape[1]
+    clock = np.delete(np.arange(len(correlation)), np.s_[num_channels : 2 * num_channels])  # without volatility
+    frequencies = np.delete(deviation, 1, axis=0)
+    covariance = _same_at_every_step(correlation[np.ix_(clock, clock)] * np.multiply.outer(frequencies.ravel(), frequencies.ravel()), frequencies.shape)
+    variance = np.diag(covariance)
+    prior = np.zeros_like(correlation)
+    prior[np.ix_(clock, clock)] = covariance / np.sqrt(np.maximum(np.outer(variance, variance), 1e-18))
+    return prior
+
+
+def _same_at_every_step(covariance: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns the covariance of coefficients after averaging it over time along every lag."""
+    num_steps, num_channels = shape
     basis = np.kron(_dct_matrix(num_steps), np.eye(num_channels))
-    in_time = (basis.T @ (correlation * np.outer(scale, scale)) @ basis).reshape(
-        num_steps, num_channels, num_steps, num_channels
-    )
+    in_time = (basis.T @ covariance @ basis).reshape(num_steps, num_channels, num_steps, num_channels)
     averaged = np.empty_like(in_time)
     for lag in range(1 - num_steps, num_steps):
         step = np.arange(max(0, -lag), min(num_steps, num_steps - lag))
         averaged[step, :, step + lag, :] = in_time[step, :, step + lag, :].mean(0)
     size = num_steps * num_channels
-    covariance = basis @ averaged.reshape(size, size) @ basis.T
-    return covariance / np.sqrt(np.maximum(np.outer(np.diag(covariance), np.diag(covariance)), 1e-18))
+    return np.asarray(basis @ averaged.reshape(size, size) @ basis.T)
 
 
 def _dct_matrix(num_steps: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from understudy.synthesizers.spectral.marginals import nearest_distribution
+from understudy.synthesizers.spectral.counts import nearest_distribution
 
 COUNT_EDGES = np.array([0, 1, 2, 3, 4, 6, 9, 14, 22])  # lower ends; the last cell is open
 LENGTH_EDGES = np.array([1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 48, 96, 192])

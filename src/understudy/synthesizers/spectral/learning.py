@@ -5,30 +5,31 @@ by a public number, weighted so that a unit's series together weigh one (entity)
 one event can touch (event). Adding or removing one unit moves it by at most that bound, whatever the data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from understudy.data import Panel, Schema
+from understudy.data import Channel, Panel, Schema
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded, clip_rows
 from understudy.synthesizers.base import PrivateSeries, Progress
-from understudy.synthesizers.spectral import dependence, gaps, levels, profile, sampling, scales
+from understudy.synthesizers.spectral import dependence, gaps, levels, profile, sampling, spectrum
 from understudy.synthesizers.spectral.columns import own_context, single_columns, single_values
-from understudy.synthesizers.spectral.dependence import Blocks, Correlation
-from understudy.synthesizers.spectral.levels import Levels, Split
+from understudy.synthesizers.spectral.counts import share_among, shrink
+from understudy.synthesizers.spectral.dependence import Coupling, Covariance
+from understudy.synthesizers.spectral.levels import LEVEL_EDGES, VOLATILITY_EDGES, Distribution, Split
 from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, pack, vote_counts
+from understudy.synthesizers.spectral.kind import Kind
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.profile import Profile
-from understudy.synthesizers.spectral.scales import Scales
 from understudy.synthesizers.spectral.series import filled, to_frequencies
+from understudy.synthesizers.spectral.spectrum import Strengths
 
 _UNITS_PER_KIND = 1500  # a population is divided no further than this
 _CHUNK_VALUES = 2_000_000
 _POOL_SERIES, _POOL_NODES = 4096, 1025
-_LEVEL_SHARE = 0.25  # of the votes on the spectrum, what the level weighs
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,16 @@ class Learning:
         self.progress("levels", 0.35)
         counts, profiles = self.release_profiles(scores, kinds, num_kinds)
         self.progress("profile", 0.5)
-        level, tails = self.release_spectra(scores, kinds, profiles, counts)
-        self.progress("spectrum", 0.7)
-        correlations = self.release_dependence(scores, kinds, profiles, level, tails, counts, marginals)
+        strengths = self.release_spectra(scores, kinds, profiles, counts)
+        self.progress("spectrum", 0.6)
+        shapes = self.release_shapes(scores, kinds, profiles, strengths, counts)
+        self.progress("shape", 0.7)
+        kind_models = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
+        coupling, covariances = self.release_dependence(scores, kinds, kind_models, counts, marginals)
         self.progress("dependence", 0.9)
         gap_models, length_votes = self.release_absence(scores)
-        model = _assemble(marginals, counts, profiles, level, tails, correlations)
-        model = replace(model, gaps=gap_models, length_votes=length_votes, context=self.shared_context())
+        model = _assemble(marginals, counts, kind_models, covariances)
+        model = replace(model, order=coupling.order, gaps=gap_models, length_votes=length_votes, context=self.shared_context())
         self.progress("pooling", 1.0)
         return _with_score_nodes(model, schema)
 
@@ -109,8 +113,7 @@ class Learning:
         singles = single_columns(schema, own_context(self.panel.context))
         columns = (*schema.channels, *singles)
         bound = float(np.sqrt(len(columns)))
-        cell_noise = self.noise("marginals", bound) / self.private.population
-        grids = [grid_of(column, cell_noise) for column in columns]
+        grids = [grid_of(column) for column in columns]
         counts = [np.zeros(grid.num_cells) for grid in grids]
         for rows in self.chunks():
             weights = self.weights[rows]
@@ -121,7 +124,9 @@ class Learning:
                 counts[place] += vote_counts(values[:, None], weights, grids[place])
         noisy = self.release("marginals", np.concatenate(counts), bound)
         parts = np.split(noisy, np.cumsum([grid.num_cells for grid in grids])[:-1])
-        return [marginal_from(part, grid) for part, grid in zip(parts, grids, strict=True)]
+        noise = self.noise("marginals", bound)
+        parts = share_among(parts, noise, [_declared_like(column) for column in columns])
+        return [marginal_from(part, grid, noise) for part, grid in zip(parts, grids, strict=True)]
 
     def scores(self, marginals: list[Marginal]) -> np.ndarray:
         """Normal scores [series, step, channel] without gaps, in float32."""
@@ -138,7 +143,7 @@ class Learning:
         bound = float(np.sqrt(num_channels))
         votes = np.zeros((num_channels, levels.NUM_CELLS))
         for rows in self.chunks():
-            votes += levels.level_votes(scores[rows].mean(axis=1), self.weights[rows])
+            votes += levels.cell_votes(scores[rows].mean(axis=1), self.weights[rows], LEVEL_EDGES)
         noisy = self.release("levels", votes, bound)
         labels = sampling.num_labels(self.panel.schema)
         affordable = int(np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / labels)))
@@ -169,15 +174,16 @@ class Learning:
             _add_by_kind(sums, vectors * self.weights[rows, None], kinds[rows])
         noisy, noise = self.release("profile", sums, bound), self.noise("profile", bound)
         counts = np.maximum(noisy[:, -1] / one, 1.0)
-        pooled = noisy[:, :-1].sum(0) / counts.sum()
-        profiles = []
-        for own, count in zip(noisy[:, :-1], counts, strict=True):
-            moments, weight = shrink(own / count, pooled, noise / count)
-            effective = noise * np.hypot(weight / count, (1 - weight) * np.sqrt(num_kinds) / counts.sum())
-            profiles.append(profile.fit_profile(moments, effective, 1.0, (steps, channels)))
+        pooled_noise = noise * np.sqrt(num_kinds) / counts.sum()
+        pooled = profile.denoise(noisy[:, :-1].sum(0) / counts.sum(), pooled_noise, (steps, channels))
+        moments = [
+            pooled + profile.denoise(row / count - pooled, noise / count, (steps, channels))
+            for row, count in zip(noisy[:, :-1], counts, strict=True)
+        ]
+        profiles = profile.fit_profiles(np.stack(moments), pooled, counts / counts.sum(), (steps, channels))
         return counts, profiles
 
-    def spectrum(self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], rows: slice) -> np.ndarray:
+    def coefficients(self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], rows: slice) -> np.ndarray:
         """Coefficients [series, frequency, channel] of some series, their kind's profile taken out."""
         mean = np.stack([p.mean for p in profiles])[kinds[rows]]
         spread = np.stack([p.spread for p in profiles])[kinds[rows]]
@@ -185,58 +191,88 @@ class Learning:
 
     def release_spectra(
         self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], counts: np.ndarray
-    ) -> tuple[list[Levels], list[Scales]]:
-        """Votes for the level and for the size of every other coefficient, for each kind."""
+    ) -> list[Strengths]:
+        """Directions of the spectra: a vector of length one per series and channel."""
         steps, channels = scores.shape[1:]
-        weight = float(np.sqrt(max(steps - 1, 1) * _LEVEL_SHARE / (1 - _LEVEL_SHARE)))
-        bound = float(np.sqrt(channels * weight**2 + channels * (steps - 1)))
-        level = np.zeros((len(counts), channels, levels.NUM_CELLS))
-        sizes = np.zeros((len(counts), steps - 1, channels, scales.NUM_CELLS))
+        bound = float(np.sqrt(channels))
+        sums = np.zeros((len(counts), steps - 1, channels))
         for rows in self.chunks():
-            coefficients = self.spectrum(scores, kinds, profiles, rows)
+            moves = spectrum.directions(self.coefficients(scores, kinds, profiles, rows)[:, 1:])
+            _add_by_kind(sums, moves * self.weights[rows, None, None], kinds[rows])
+        noisy, noise = self.release("spectrum", sums, bound), self.noise("spectrum", bound)
+        pooled = noisy.sum(0) / counts.sum()
+        settled = [shrink(own / count, pooled, noise / count) for own, count in zip(noisy, counts, strict=True)]
+        return [
+            spectrum.fit_strengths(own, float(np.hypot(weight * noise / count, (1 - weight) * noise / counts.sum())))
+            for (own, weight), count in zip(settled, counts, strict=True)
+        ]
+
+    def release_shapes(
+        self,
+        scores: np.ndarray,
+        kinds: np.ndarray,
+        profiles: list[Profile],
+        strengths: list[Strengths],
+        counts: np.ndarray,
+    ) -> tuple[list[Distribution], list[Distribution]]:
+        """Votes for the level and for the volatility, one each per series and channel."""
+        steps, channels = scores.shape[1:]
+        bound = float(np.sqrt(2 * channels))
+        alike = [_declared_like(channel) for channel in self.panel.schema.channels]
+        votes = np.zeros((len(counts), 2, channels, levels.NUM_CELLS))
+        for rows in self.chunks():
+            coefficients = self.coefficients(scores, kinds, profiles, rows)
             for kind in np.unique(kinds[rows]):
                 here = kinds[rows] == kind
                 weights = self.weights[rows][here]
-                level[kind] += weight * levels.level_votes(coefficients[here, 0] / np.sqrt(steps), weights)
-                sizes[kind] += scales.size_votes(coefficients[here, 1:], weights)
-        noisy = self.release("spectrum", np.concatenate([level.ravel(), sizes.ravel()]), bound)
-        noisy_level = noisy[: level.size].reshape(level.shape) / weight
-        noisy_sizes = noisy[level.size :].reshape(sizes.shape)
-        noise = self.noise("spectrum", bound)
-        return _fit_levels(noisy_level, counts, noise / weight), _fit_tails(noisy_sizes, counts, noise, steps)
+                level = coefficients[here, 0] / np.sqrt(steps)
+                volatility = strengths[kind].volatilities_of(coefficients[here, 1:])
+                votes[kind, 0] += levels.cell_votes(level, weights, LEVEL_EDGES)
+                votes[kind, 1] += levels.cell_votes(volatility, weights, VOLATILITY_EDGES)
+        noisy, noise = self.release("shape", votes, bound), self.noise("shape", bound)
+        return (
+            _fit_distributions(noisy[:, 0], counts, noise, LEVEL_EDGES, alike),
+            _fit_distributions(noisy[:, 1], counts, noise, VOLATILITY_EDGES, alike),
+        )
 
     def release_dependence(
         self,
         scores: np.ndarray,
         kinds: np.ndarray,
-        profiles: list[Profile],
-        level: list[Levels],
-        tails: list[Scales],
+        kind_models: list[Kind],
         counts: np.ndarray,
         marginals: list[Marginal],
-    ) -> list[Correlation]:
+    ) -> tuple[Coupling, list[Covariance]]:
         """Second moments of all coordinates, for each kind."""
-        steps, channels = scores.shape[1:]
-        single = marginals[channels:]
-        blocks = Blocks(len(single), steps, channels)
-        coupled, free = blocks.num_coupled, blocks.num_free
-        pairs = coupled * (coupled + 1) // 2 + free * channels * (channels + 1) // 2
-        sums = np.zeros((len(counts), pairs))
+        channels = scores.shape[2]
+        single, profiles = marginals[channels:], [kind.profile for kind in kind_models]
+        clockless = self.panel.schema.time.align == "relative" or not self.panel.schema.unit.protects_a_person
+        coupling = dependence.choose_coupling(
+            len(single),
+            _energy(kind_models, counts),
+            channels,
+            clockless=clockless,
+            relative_noise=self.noise("dependence", 1.0) / self.private.population,
+        )
+        sums = np.zeros((len(counts), coupling.num_pairs))
         for rows in self.chunks():
-            coefficients = self.spectrum(scores, kinds, profiles, rows)
-            singles = self.single_values(rows)
-            static = [np.nan_to_num(single[i].scores_of(singles[:, i])) for i in range(len(single))]
+            coefficients = self.coefficients(scores, kinds, profiles, rows)
+            static = self.single_scores(rows, single)
             for kind in np.unique(kinds[rows]):
                 here = kinds[rows] == kind
-                first = level[kind].scores_of(coefficients[here, 0] / np.sqrt(steps))
-                rest = tails[kind].scores_of(coefficients[here, 1:])
-                spectrum = np.concatenate([first[:, None], rest], axis=1).reshape(len(first), -1)
-                coordinates = np.column_stack([*(column[here] for column in static), spectrum])
-                sums[kind] += dependence.moment_sums(coordinates, self.weights[rows][here], blocks)
-        noisy = self.release("dependence", sums, blocks.radius)
-        noise = self.noise("dependence", blocks.radius)
-        clockless = self.panel.schema.time.align == "relative" or not self.panel.schema.unit.protects_a_person
-        return _fit_correlations(noisy, counts, noise, blocks, level, tails, clockless)
+                coordinates = coupling.arrange(static[here], kind_models[kind].coordinates_of(coefficients[here]))
+                sums[kind] += dependence.moment_sums(coordinates, self.weights[rows][here], coupling)
+        noisy = self.release("dependence", sums, coupling.radius)
+        noise = self.noise("dependence", coupling.radius)
+        return coupling, _fit_covariances(noisy, counts, noise, coupling, kind_models, clockless)
+
+    def single_scores(self, rows: slice, single: list[Marginal]) -> np.ndarray:
+        """Scores [series, single column] of some series; a missing value counts as the middle."""
+        values = self.single_values(rows)
+        scores = np.zeros(values.shape)
+        for place, marginal in enumerate(single):
+            scores[:, place] = np.nan_to_num(marginal.scores_of(values[:, place]))
+        return scores
 
     def release_absence(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Votes on gaps and on lengths; nothing is released when neither can occur."""
@@ -265,14 +301,9 @@ class Learning:
 # --- from here on: post-processing of what was released -------------------------------------------------------------
 
 
-def shrink(own: np.ndarray, pooled: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
-    """Returns (own figures drawn towards the pooled ones, the weight own figures kept).
-
-    Positive-part James–Stein: what differs no more than noise would make it differ is taken from the pool.
-    """
-    distance = float(((own - pooled) ** 2).sum())
-    weight = max(0.0, 1.0 - own.size * noise**2 / max(distance, 1e-300))
-    return pooled + weight * (own - pooled), weight
+def _declared_like(column: Channel) -> Hashable:
+    """Columns with the same kind, bounds and gaps are declared alike."""
+    return column.kind, column.bounds, column.missing
 
 
 def _add_by_kind(sums: np.ndarray, vectors: np.ndarray, kinds: np.ndarray) -> None:
@@ -280,50 +311,46 @@ def _add_by_kind(sums: np.ndarray, vectors: np.ndarray, kinds: np.ndarray) -> No
         sums[kind] += vectors[kinds == kind].sum(0)
 
 
-def _fit_levels(votes: np.ndarray, counts: np.ndarray, noise: float) -> list[Levels]:
-    pooled = votes.sum(0) / counts.sum()
-    shares = [shrink(own / count, pooled, noise / count)[0] for own, count in zip(votes, counts, strict=True)]
-    return [levels.fit_levels(share) for share in shares]
+def _fit_distributions(
+    votes: np.ndarray, counts: np.ndarray, noise: float, edges: np.ndarray, alike: list[Hashable]
+) -> list[Distribution]:
+    pooled, pooled_noise = votes.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
+    fitted = []
+    for own, count in zip(votes, counts, strict=True):
+        shares, weight = shrink(own / count, pooled, noise / count)
+        remaining = float(np.hypot(weight * noise / count, (1 - weight) * pooled_noise))
+        shared = np.stack(share_among(list(shares), remaining, alike))
+        fitted.append(levels.fit_distribution(shared, remaining, edges))
+    return fitted
 
 
-def _fit_tails(votes: np.ndarray, counts: np.ndarray, noise: float, steps: int) -> list[Scales]:
-    pooled_noise = noise * np.sqrt(len(counts)) / counts.sum()
-    pooled = scales.fit_scales(votes.sum(0) / counts.sum(), pooled_noise, steps)
-    if len(counts) == 1:
-        return [pooled]
-    pairs = zip(votes, counts, strict=True)
-    return [scales.fit_scales(own / count, noise / count, steps, around=pooled) for own, count in pairs]
+def _energy(kind_models: list[Kind], counts: np.ndarray) -> np.ndarray:
+    """Returns the strength [block] of the population's spectrum, every channel weighing the same."""
+    pairs = zip(counts / counts.sum(), kind_models, strict=True)
+    energy = np.asarray(sum(share * kind.variances() for share, kind in pairs))
+    return np.asarray((energy / energy.sum(0)).sum(1))
 
 
-def _fit_correlations(
+def _fit_covariances(
     sums: np.ndarray,
     counts: np.ndarray,
     noise: float,
-    blocks: Blocks,
-    level: list[Levels],
-    tails: list[Scales],
+    coupling: Coupling,
+    kind_models: list[Kind],
     clockless: bool,
-) -> list[Correlation]:
+) -> list[Covariance]:
     pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
     fitted = []
-    for kind, count in enumerate(counts):
-        moments, weight = shrink(sums[kind] / count, pooled, noise / count)
+    for own, count, kind in zip(sums, counts, kind_models, strict=True):
+        moments, weight = shrink(own / count, pooled, noise / count)
         pair_noise = np.hypot(weight * noise / count, (1 - weight) * pooled_noise) / np.sqrt(2)
-        coupled, free = dependence.unpack_moments(moments, blocks)
-        spread = np.concatenate([level[kind].deviation[None] * np.sqrt(blocks.num_frequencies), tails[kind].deviation])
-        fitted.append(
-            dependence.fit_correlation(coupled, free, float(pair_noise), blocks, spread if clockless else None)
-        )
+        deviation = np.sqrt(kind.variances()) if clockless else None
+        fitted.append(dependence.fit_covariance(moments, float(pair_noise), coupling, deviation))
     return fitted
 
 
 def _assemble(
-    marginals: list[Marginal],
-    counts: np.ndarray,
-    profiles: list[Profile],
-    level: list[Levels],
-    tails: list[Scales],
-    correlations: list[Correlation],
+    marginals: list[Marginal], counts: np.ndarray, kind_models: list[Kind], covariances: list[Covariance]
 ) -> Model:
     left, right = (np.concatenate([getattr(m.grid, end) for m in marginals]) for end in ("left", "right"))
     cumulative, nodes = pack(marginals)
@@ -332,13 +359,14 @@ def _assemble(
         cumulative=cumulative,
         column_cells=nodes - 1,
         kind_share=counts / counts.sum(),
-        mean=np.stack([p.mean for p in profiles]),
-        spread=np.stack([p.spread for p in profiles]),
-        levels=np.stack([distribution.cumulative for distribution in level]),
-        scale=np.stack([tail.scale for tail in tails]),
-        freedom=np.stack([tail.freedom for tail in tails]),
-        coupled=np.stack([c.coupled for c in correlations]),
-        free=np.stack([c.free for c in correlations]),
+        mean=np.stack([kind.profile.mean for kind in kind_models]),
+        spread=np.stack([kind.profile.spread for kind in kind_models]),
+        strength=np.stack([kind.strengths.relative for kind in kind_models]),
+        levels=np.stack([kind.levels.cumulative for kind in kind_models]),
+        volatilities=np.stack([kind.volatilities.cumulative for kind in kind_models]),
+        coupled=np.stack([c.coupled for c in covariances]),
+        free=np.stack([c.free for c in covariances]),
+        order=np.zeros(0, dtype=np.int64),
         score_nodes=np.zeros((0, 0)),
         gaps=np.zeros((0, 0)),
         length_votes=np.zeros(0),

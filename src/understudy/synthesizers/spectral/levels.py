@@ -1,58 +1,59 @@
-"""Steps two and four for frequency 0: the level of a series, whose distribution may have several modes.
+"""Levels and volatilities: two numbers per series and channel whose distributions may have several modes.
 
-The level of a series is its mean score. Levels are counted on a public grid, so that two kinds of homes stay two
-kinds; a Gaussian would put its mass between them.
+The level of a series is its mean score, its volatility the log size of its movements. Both are counted on public
+grids, so that two kinds of homes stay two kinds; a Gaussian would put its mass between them.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.synthesizers.spectral.marginals import SCORE_LIMIT, bounded_scores, cumulative_of
+from understudy.synthesizers.spectral.counts import settle
+from understudy.synthesizers.spectral.marginals import SCORE_LIMIT, bounded_scores
 
 NUM_CELLS = 48
-EDGES = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, NUM_CELLS + 1)
+LEVEL_EDGES = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, NUM_CELLS + 1)
+VOLATILITY_EDGES = np.linspace(-4.0, 2.0, NUM_CELLS + 1)
 _SIGNIFICANT = 5.0  # a valley counts when it is this many standard deviations of noise deep
 _SMALLEST_SIDE = 0.1  # share of the population on the thinner side of a split
 
 
-def level_votes(levels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Returns votes [channel, cell] of mean scores [series, channel]."""
-    cells = np.clip(np.searchsorted(EDGES, levels, side="right") - 1, 0, NUM_CELLS - 1)
-    slots = np.arange(levels.shape[1]) * NUM_CELLS
+def cell_votes(numbers: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Returns votes [channel, cell] of [series, channel]; numbers beyond the edges vote for the outer cells."""
+    channels = numbers.shape[1]
+    cells = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, NUM_CELLS - 1)
     votes = np.broadcast_to(weights[:, None], cells.shape)
-    counts = np.bincount((cells + slots).ravel(), weights=votes.ravel(), minlength=levels.shape[1] * NUM_CELLS)
-    return counts.reshape(levels.shape[1], NUM_CELLS)
+    slots = (cells + np.arange(channels) * NUM_CELLS).ravel()
+    return np.bincount(slots, weights=votes.ravel(), minlength=channels * NUM_CELLS).reshape(channels, NUM_CELLS)
 
 
-@dataclass(frozen=True)
-class Levels:
-    """Released distribution functions [channel, cell + 1] of the mean scores."""
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Released distribution functions [channel, cell + 1] of levels or volatilities."""
 
     cumulative: np.ndarray
+    edges: np.ndarray
 
-    def scores_of(self, levels: np.ndarray) -> np.ndarray:
-        """Returns normal scores of mean scores [series, channel]."""
-        ranks = [np.interp(levels[:, c], EDGES, cumulative) for c, cumulative in enumerate(self.cumulative)]
+    def scores_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Returns normal scores of [series, channel]."""
+        ranks = [np.interp(numbers[:, c], self.edges, row) for c, row in enumerate(self.cumulative)]
         return bounded_scores(np.stack(ranks, axis=1))
 
-    def levels_of(self, ranks: np.ndarray) -> np.ndarray:
-        """Returns the mean scores at ranks [series, channel] in [0, 1]."""
+    def numbers_of(self, ranks: np.ndarray) -> np.ndarray:
+        """Returns the levels or volatilities at ranks [series, channel] in [0, 1]."""
         rising = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12  # np.interp wants strictly rising nodes
-        levels = [np.interp(ranks[:, c], nodes, EDGES) for c, nodes in enumerate(rising)]
-        return np.stack(levels, axis=1)
+        return np.stack([np.interp(ranks[:, c], row, self.edges) for c, row in enumerate(rising)], axis=1)
 
     @property
-    def deviation(self) -> np.ndarray:
-        """Standard deviation [channel] of the levels."""
-        mass, middle = np.diff(self.cumulative, axis=1), (EDGES[1:] + EDGES[:-1]) / 2
-        mean = mass @ middle
-        return np.sqrt(np.maximum(mass @ middle**2 - mean**2, 1e-6))
+    def second_moment(self) -> np.ndarray:
+        """Mean square [channel] around the mean."""
+        mass, middle = np.diff(self.cumulative, axis=1), (self.edges[1:] + self.edges[:-1]) / 2
+        return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
 
 
-def fit_levels(noisy_votes: np.ndarray) -> Levels:
-    """Returns the distributions nearest to noisy votes [channel, cell]."""
-    return Levels(np.stack([cumulative_of(votes) for votes in noisy_votes]))
+def fit_distribution(noisy_shares: np.ndarray, noise: float, edges: np.ndarray) -> Distribution:
+    """Returns the distributions behind noisy shares [channel, cell]."""
+    return Distribution(np.stack([settle(shares, noise, edges) for shares in noisy_shares]), edges)
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _deepest_valley(votes: np.ndarray, noise: float) -> tuple[float, float]:
         return 0.0, 0.0
     deepest = np.flatnonzero(allowed & (depth >= depth[allowed].max() - smooth_noise))
     place = int(deepest[len(deepest) // 2])
-    return float(depth[allowed].max()), float((EDGES[place] + EDGES[place + 1]) / 2)
+    return float(depth[allowed].max()), float((LEVEL_EDGES[place] + LEVEL_EDGES[place + 1]) / 2)
 
 
 def stratum_of(levels: np.ndarray, splits: tuple[Split, ...]) -> np.ndarray:

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from understudy.data import Binary, Categorical, Channel
+from understudy.synthesizers.spectral.counts import cumulative_of, smooth_by_risk
 
 SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
-_BINS_PER_OCTAVE = (8, 6, 4, 3, 2)
+_CELLS_PER_OCTAVE = 10
 _OCTAVES = 10
-_CUMULATIVE_ERROR = 0.01  # aimed-at standard error of F from noise alone
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,18 @@ class Grid:
         return np.where(values >= self.right[-1], self.num_cells - 1, inner).astype(np.intp)
 
 
-def grid_of(column: Channel, cell_noise: float) -> Grid:
-    """Returns the cells of a column from its declared bounds, coarser where the noise per cell is larger.
+def grid_of(column: Channel) -> Grid:
+    """Returns the cells of a column from its declared bounds.
 
     Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
-    only logarithmically.
+    only logarithmically; noise is dealt with later, by smoothing over neighbouring cells.
     """
     low, high = column.bounds
     if isinstance(column, Categorical | Binary):
         codes = np.arange(int(high) + 1, dtype=np.float64)
         return Grid(codes, codes)
-    for per_octave in _BINS_PER_OCTAVE:
-        rising = 0.5 * 2.0 ** (-np.arange(_OCTAVES * per_octave, -1, -1) / per_octave)
-        inner = np.concatenate([[0.0], rising, 1.0 - rising[-2::-1], [1.0]])
-        if cell_noise * np.sqrt(len(inner)) / 2 <= _CUMULATIVE_ERROR:
-            break
-    edges = low + (high - low) * inner
+    rising = 0.5 * 2.0 ** (-np.arange(_OCTAVES * _CELLS_PER_OCTAVE, -1, -1) / _CELLS_PER_OCTAVE)
+    edges = low + (high - low) * np.concatenate([[0.0], rising, 1.0 - rising[-2::-1], [1.0]])
     return Grid(np.concatenate([[low], edges[:-1], [high]]), np.concatenate([[low], edges[1:], [high]]))
 
 
@@ -91,28 +87,14 @@ class Marginal:
         return self.grid.left[cells] + inside * (self.grid.right - self.grid.left)[cells]
 
 
-def marginal_from(noisy_counts: np.ndarray, grid: Grid) -> Marginal:
-    """Returns the distribution closest to noisy counts (least squares over the simplex)."""
-    return Marginal(grid, cumulative_of(noisy_counts))
-
-
-def cumulative_of(noisy_counts: np.ndarray) -> np.ndarray:
-    """Returns a distribution function over cells, from noisy counts."""
+def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Marginal:
+    """Returns the distribution behind noisy counts; `noise` is the standard deviation of each."""
     total = max(float(noisy_counts.sum()), 1e-9)
-    mass = nearest_distribution(noisy_counts / total)
-    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
-    return cumulative / cumulative[-1]
-
-
-def nearest_distribution(weights: np.ndarray) -> np.ndarray:
-    """Returns the Euclidean projection onto the probability simplex.
-
-    Duchi, Shalev-Shwartz, Singer and Chandra (2008), Fig. 1. Small noisy cells become exactly empty.
-    """
-    falling = np.sort(weights)[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, len(weights) + 1)
-    last = np.flatnonzero(falling > excess)[-1]
-    return np.maximum(weights - excess[last], 0)
+    shares = noisy_counts / total
+    if grid.left[1] != grid.right[1]:
+        inner = smooth_by_risk(shares[1:-1], noise / total)
+        shares = np.concatenate([shares[:1], inner, shares[-1:]])
+    return Marginal(grid, cumulative_of(shares))
 
 
 def bounded_scores(ranks: np.ndarray) -> np.ndarray:

@@ -33,7 +33,15 @@ from understudy.synthesizers.spectral import sampling
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.model import Model
 
-_SHARES = {"marginals": 0.15, "levels": 0.05, "profile": 0.10, "spectrum": 0.22, "dependence": 0.43, "absence": 0.05}
+_SHARES = {
+    "marginals": 0.22,
+    "levels": 0.03,
+    "profile": 0.12,
+    "spectrum": 0.06,
+    "shape": 0.16,
+    "dependence": 0.36,
+    "absence": 0.05,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

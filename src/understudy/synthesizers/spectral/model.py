@@ -4,12 +4,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from understudy.synthesizers.spectral.dependence import Correlation
+from understudy.synthesizers.spectral.dependence import Covariance
 from understudy.synthesizers.spectral.gaps import COUNT_EDGES, LENGTH_EDGES, Gaps
-from understudy.synthesizers.spectral.levels import Levels
+from understudy.synthesizers.spectral.kind import Kind
+from understudy.synthesizers.spectral.levels import LEVEL_EDGES, VOLATILITY_EDGES, Distribution
 from understudy.synthesizers.spectral.marginals import Grid, Marginal
 from understudy.synthesizers.spectral.profile import Profile
-from understudy.synthesizers.spectral.scales import Scales
+from understudy.synthesizers.spectral.spectrum import Strengths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +23,10 @@ class Model:
         column_cells: Number of cells of each column.
         kind_share: Share of each kind.
         mean, spread: Profiles [kind, step, channel].
-        levels: Distribution functions [kind, channel, cell + 1] of the level.
-        scale, freedom: Tails of the other frequencies [kind, frequency, channel] and [kind, channel].
-        coupled, free: Correlations of each kind.
+        strength: Relative strengths [kind, frequency, channel] of the frequencies above 0.
+        levels, volatilities: Distribution functions [kind, channel, cell + 1].
+        coupled, free: Covariances of each kind.
+        order: Blocks of coordinates in the order of the covariances.
         score_nodes: Quantiles [channel, node] of synthetic scores, which map to ranks.
         gaps: Gap model [channel, cell] of the channels that may be missing.
         length_votes: Noisy votes for lengths; empty when all series have one length.
@@ -37,11 +39,12 @@ class Model:
     kind_share: np.ndarray
     mean: np.ndarray
     spread: np.ndarray
+    strength: np.ndarray
     levels: np.ndarray
-    scale: np.ndarray
-    freedom: np.ndarray
+    volatilities: np.ndarray
     coupled: np.ndarray
     free: np.ndarray
+    order: np.ndarray
     score_nodes: np.ndarray
     gaps: np.ndarray
     length_votes: np.ndarray
@@ -69,21 +72,18 @@ class Model:
             for column, (start, end) in enumerate(zip(starts, ends, strict=True))
         ]
 
-    def profile(self, kind: int) -> Profile:
-        """Mean and spread of one kind."""
-        return Profile(self.mean[kind], self.spread[kind])
+    def kind(self, kind: int) -> Kind:
+        """The road between coefficients and coordinates for one kind."""
+        return Kind(
+            Profile(self.mean[kind], self.spread[kind]),
+            Strengths(self.strength[kind]),
+            Distribution(self.levels[kind], LEVEL_EDGES),
+            Distribution(self.volatilities[kind], VOLATILITY_EDGES),
+        )
 
-    def level(self, kind: int) -> Levels:
-        """Level distribution of one kind."""
-        return Levels(self.levels[kind])
-
-    def scales(self, kind: int) -> Scales:
-        """Tails of one kind."""
-        return Scales(self.scale[kind], self.freedom[kind])
-
-    def correlation(self, kind: int) -> Correlation:
-        """Correlations of one kind."""
-        return Correlation(self.coupled[kind], self.free[kind])
+    def covariance(self, kind: int) -> Covariance:
+        """Covariances of one kind."""
+        return Covariance(self.coupled[kind], self.free[kind])
 
     def gap_model(self, place: int) -> Gaps:
         """Gap model of the `place`-th channel that may be missing."""

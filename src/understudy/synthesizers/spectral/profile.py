@@ -10,13 +10,13 @@ import numpy as np
 from scipy.fft import dct, idct
 
 _SLACK = 2.5  # clip radius² over its expectation
-_THRESHOLD = 2.5  # coefficients of a profile below so many standard deviations of noise are noise
-_SMALLEST_SPREAD = 0.05
+_SQUARE_WEIGHT = 0.5  # the mean of a step matters more than its spread
+_SMALLEST_SPREAD = 0.25
 
 
 def clip_radius(num_steps: int, num_channels: int) -> float:
     """Returns the most one series may weigh in `moment_vector`; scores have mean 0 and variance 1 by construction."""
-    return float(np.sqrt(_SLACK * 2 * num_steps * num_channels))
+    return float(np.sqrt(_SLACK * (1 + _SQUARE_WEIGHT**2) * num_steps * num_channels))
 
 
 def count_weight(num_steps: int, num_channels: int) -> float:
@@ -25,9 +25,9 @@ def count_weight(num_steps: int, num_channels: int) -> float:
 
 
 def moment_vectors(scores: np.ndarray) -> np.ndarray:
-    """Returns [series, 2 · step · channel]: each series' scores and their centred squares."""
+    """Returns [series, 2 · step · channel]: each series' scores and, weighing less, their centred squares."""
     flat = scores.reshape(len(scores), -1)
-    return np.concatenate([flat, (flat**2 - 1) / np.sqrt(2)], axis=1)
+    return np.concatenate([flat, _SQUARE_WEIGHT * (flat**2 - 1) / np.sqrt(2)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,28 @@ class Profile:
         return self.mean + self.spread * standard
 
 
-def fit_profile(moments: np.ndarray, noise: float, count: float, shape: tuple[int, int]) -> Profile:
-    """Returns the profile of noisy moment sums; `noise` is their standard deviation."""
+def fit_profiles(moments: np.ndarray, pooled: np.ndarray, share: np.ndarray, shape: tuple[int, int]) -> list[Profile]:
+    """Returns a profile per kind: a mean of its own and the spread that all kinds share.
+
+    A spread of its own would need more series than most kinds have; a spread too small by chance would blow up
+    what it divides.
+    """
     size = shape[0] * shape[1]
-    share = noise / max(count, 1.0)
-    mean = _significant(moments[:size].reshape(shape) / max(count, 1.0), share)
-    square = 1 + np.sqrt(2) * moments[size:].reshape(shape) / max(count, 1.0)
-    square = _significant(square, share * np.sqrt(2))
-    return Profile(mean, np.sqrt(np.maximum(square - mean**2, _SMALLEST_SPREAD**2)))
+    means = moments[:, :size].reshape(-1, *shape)
+    square = 1 + np.sqrt(2) / _SQUARE_WEIGHT * pooled[size:].reshape(shape)
+    spread = np.sqrt(np.maximum(square - np.einsum("k,ktc->tc", share, means**2), _SMALLEST_SPREAD**2))
+    return [Profile(mean, spread) for mean in means]
+
+
+def denoise(moments: np.ndarray, noise: float, shape: tuple[int, int]) -> np.ndarray:
+    """Keeps the frequencies of noisy mean moments that stand out of the noise."""
+    size = shape[0] * shape[1]
+    parts = [_significant(part.reshape(shape), noise).ravel() for part in (moments[:size], moments[size:])]
+    return np.concatenate(parts)
 
 
 def _significant(profile: np.ndarray, noise: float) -> np.ndarray:
-    """Keeps the overall mean and the frequencies of [step, channel] that stand out of the noise."""
+    """Sets the frequencies of [step, channel] within the noise to zero."""
     coefficients = dct(profile, axis=0, norm="ortho")
-    quiet = np.abs(coefficients) < _THRESHOLD * noise
-    quiet[0] = False
-    return idct(np.where(quiet, 0, coefficients), axis=0, norm="ortho")
+    threshold = noise * np.sqrt(2 * np.log(profile.size + 1))  # Donoho and Johnstone (1994)
+    return np.asarray(idct(np.where(np.abs(coefficients) < threshold, 0, coefficients), axis=0, norm="ortho"))

@@ -1,7 +1,6 @@
 """From a released model to synthetic series. Nothing here has ever seen private data."""
 
 import numpy as np
-from scipy.special import ndtr
 
 from understudy.data import Schema
 from understudy.data.timegrid import hours_of_day, parse_frequency
@@ -33,25 +32,20 @@ def draw_scores(
     model: Model, schema: Schema, kinds: np.ndarray, rng: np.random.Generator, context: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (scores [series, step, channel], scores of the single columns [series, column])."""
-    num_channels = schema.num_channels
+    num_blocks, num_channels = schema.num_steps + 1, schema.num_channels
     scores = np.empty((len(kinds), schema.num_steps, num_channels))
-    num_single = model.coupled.shape[1] - _coupled_frequencies(model, schema) * num_channels
+    num_single = model.coupled.shape[1] - (num_blocks - model.free.shape[1]) * num_channels
     singles = np.empty((len(kinds), num_single))
     for kind in np.unique(kinds):
         rows = np.flatnonzero(kinds == kind)
         known = _known_singles(model, schema, None if context is None else context[rows])
-        drawn = model.correlation(kind).draw(len(rows), rng, known)
+        drawn = model.covariance(kind).draw(len(rows), rng, known)
         singles[rows] = drawn[:, :num_single]
-        spectrum = drawn[:, num_single:].reshape(len(rows), schema.num_steps, num_channels)
-        level = model.level(kind).levels_of(ndtr(spectrum[:, 0])) * np.sqrt(schema.num_steps)
-        rest = model.scales(kind).coefficients_of(spectrum[:, 1:])
-        standard = to_steps(np.concatenate([level[:, None], rest], axis=1))
-        scores[rows] = model.profile(kind).restore(standard)
+        coordinates = np.empty((len(rows), num_blocks, num_channels))
+        coordinates[:, model.order] = drawn[:, num_single:].reshape(coordinates.shape)
+        road = model.kind(kind)
+        scores[rows] = road.profile.restore(to_steps(road.coefficients_of(coordinates)))
     return scores, singles
-
-
-def _coupled_frequencies(model: Model, schema: Schema) -> int:
-    return schema.num_steps - model.free.shape[1]
 
 
 def _known_singles(model: Model, schema: Schema, context: np.ndarray | None) -> dict[int, np.ndarray] | None:

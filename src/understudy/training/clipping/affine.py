@@ -6,48 +6,41 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from understudy.training.clipping.linear import Parameters, apply
+from understudy.training.clipping.observe import Parameters, observe
 from understudy.training.clipping.records import Collector
 
-
-class _Affine(torch.autograd.Function):
-    """x · scale + shift, where scale and shift broadcast from `shape` against one row of x."""
-
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any,
-        anchor: Tensor,
-        x: Tensor,
-        collector: Collector,
-        scale: nn.Parameter | None,
-        shift: nn.Parameter | None,
-        shape: tuple[int, ...],
-    ) -> Tensor:
-        ctx.collector, ctx.scale, ctx.shift, ctx.shape = collector, scale, shift, shape
-        ctx.save_for_backward(x if scale is not None else None)
-        if scale is None:
-            return x + shift.view(shape) if shift is not None else x.clone()
-        if shift is None:
-            return x * scale.view(shape)
-        return torch.addcmul(shift.view(shape), x, scale.view(shape))
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
-        collector = ctx.collector
-        collector.first_order_only()
-        (x,) = ctx.saved_tensors
-        if collector.recording:
-            if collector.wants(ctx.scale):
-                collector.keep(ctx.scale, _sum_within_units(grad * x, collector, ctx.shape))
-            if collector.wants(ctx.shift):
-                collector.keep(ctx.shift, _sum_within_units(grad, collector, ctx.shape))
-        grad_x = None
-        if ctx.needs_input_grad[1]:
-            grad_x = grad if ctx.scale is None else grad * ctx.scale.view(ctx.shape)
-        return None, grad_x, None, None, None, None
+Shape = tuple[int, ...]
 
 
-def _sum_within_units(tensor: Tensor, collector: Collector, shape: tuple[int, ...]) -> Tensor:
+def _affine(
+    collector: Collector, x: Tensor, scale: nn.Parameter | None, shift: nn.Parameter | None, shape: Shape
+) -> Tensor:
+    """Returns x · scale + shift, both viewed as `shape` and broadcast against one row of x."""
+    if scale is None:
+        assert shift is not None
+        return observe(collector, x + shift.detach().view(shape), _record, None, scale, shift, shape)
+    if shift is None:
+        output = x * scale.detach().view(shape)
+    else:
+        output = torch.addcmul(shift.detach().view(shape), x, scale.detach().view(shape))
+    return observe(collector, output, _record, x, scale, shift, shape)
+
+
+def _record(
+    collector: Collector,
+    grad: Tensor,
+    x: Tensor | None,
+    scale: nn.Parameter | None,
+    shift: nn.Parameter | None,
+    shape: Shape,
+) -> None:
+    if x is not None and scale is not None and collector.wants(scale):
+        collector.keep(scale, _sum_within_units(collector, grad * x, shape))
+    if shift is not None and collector.wants(shift):
+        collector.keep(shift, _sum_within_units(collector, grad, shape))
+
+
+def _sum_within_units(collector: Collector, tensor: Tensor, shape: Shape) -> Tensor:
     """Sums [unit · rows, …] over everything that `shape` does not have, except units."""
     by_unit = collector.by_unit(tensor)
     missing = by_unit.ndim - 1 - len(shape)
@@ -56,34 +49,28 @@ def _sum_within_units(tensor: Tensor, collector: Collector, shape: tuple[int, ..
     return by_unit.sum(over) if over else by_unit
 
 
-def _affine(collector: Collector, x: Tensor, parameters: Parameters, shape: tuple[int, ...]) -> Tensor:
-    scale, shift = parameters.get("weight"), parameters.get("bias")
-    output: Tensor = apply(_Affine, collector.anchor, x, collector, scale, shift, shape)
-    return output
-
-
 def layer_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.LayerNorm`."""
     normal = functional.layer_norm(x, module.normalized_shape, None, None, module.eps)
-    return _affine(collector, normal, parameters, tuple(module.normalized_shape))
+    shape = tuple(module.normalized_shape)
+    return _affine(collector, normal, parameters.get("weight"), parameters.get("bias"), shape)
 
 
 def rms_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.RMSNorm`."""
     normal = functional.rms_norm(x, module.normalized_shape, None, module.eps)
-    return _affine(collector, normal, parameters, tuple(module.normalized_shape))
+    return _affine(collector, normal, parameters.get("weight"), None, tuple(module.normalized_shape))
 
 
 def group_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.GroupNorm`; channels are the second dimension."""
     normal = functional.group_norm(x, module.num_groups, None, None, module.eps)
-    return _affine(collector, normal, parameters, (module.num_channels, *(1 for _ in x.shape[2:])))
+    shape = (module.num_channels, *(1 for _ in x.shape[2:]))
+    return _affine(collector, normal, parameters.get("weight"), parameters.get("bias"), shape)
 
 
 def learned_offset(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `understudy.nn.LearnedOffset`: x plus one parameter that every row shares."""
     offset = parameters["offset"]
-    leading = x.ndim - 1 - offset.ndim
-    shape = (*(1 for _ in range(max(leading, 0))), *offset.shape)
-    output: Tensor = apply(_Affine, collector.anchor, x, collector, None, offset, shape)
-    return output
+    shape = (*(1 for _ in range(x.ndim - 1 - offset.ndim)), *offset.shape)
+    return _affine(collector, x, None, offset, shape)

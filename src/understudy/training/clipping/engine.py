@@ -1,6 +1,7 @@
 """The per-unit clipping engine: from one loss per unit to a sum in which no unit weighs more than the clip norm."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 
 import torch
@@ -9,11 +10,11 @@ from torch import Tensor, nn
 from understudy.errors import InputError, UnsafeModule
 from understudy.training.clipping.patch import Expand, Patch
 from understudy.training.clipping.records import (
+    NORM_MARGIN,
     Collector,
     NeedsExpandedParameters,
     NeedsWholeModule,
     Pool,
-    clip_factors,
 )
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,10 @@ class PerUnitClipper:
     def __init__(self, model: nn.Module, clip_norm: float) -> None:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.parameters:
-            raise InputError("Expected a model with trainable parameters, got none. Nothing would be trained.")
+            raise InputError(
+                "Expected a model with trainable parameters, got none. Nothing would be trained."
+            )
+        self._by_id = {id(parameter): parameter for parameter in self.parameters}
         self._model = model
         self._clip_norm = clip_norm
         self._patch = Patch(model, Expand.UNKNOWN)
@@ -53,10 +57,12 @@ class PerUnitClipper:
         """
         collector = self.collect(losses, num_units)
         with torch.no_grad():
-            factors, broken = clip_factors(collector.squared_norms(), self._clip_norm)
-            if bool(broken.any()):
+            squared = collector.squared_norms()
+            if not math.isfinite(squared.sum().item()):
+                broken = ~torch.isfinite(squared)
                 collector.drop(broken)
-            collector.add_sum(factors, targets)
+                squared = squared.masked_fill(broken, 0)
+            collector.add_sum(clip_factors(squared, self._clip_norm), targets)
 
     def collect(self, losses: Losses, num_units: int) -> Collector:
         """Runs forward and backward and returns the gradients of every unit, not yet clipped.
@@ -65,11 +71,11 @@ class PerUnitClipper:
             The result is as private as the data; nothing of it may be shown or kept.
         """
         while True:
-            collector = Collector(self.parameters, num_units, self._pool)
+            collector = Collector(self._by_id, num_units, self._pool)
             try:
                 with self._patch.active(collector):
-                    total = _mean_within_units(losses(), num_units).sum()
-                    collector.backward(total)
+                    unit_losses = losses()
+                    collector.backward(unit_losses, 1 / _terms_per_unit(unit_losses, num_units))
                 return collector
             except NeedsExpandedParameters:
                 self._fall_back(Expand.LAYERS, "second derivatives")
@@ -87,11 +93,16 @@ class PerUnitClipper:
         self._patch = Patch(self._model, expand)
 
 
-def _mean_within_units(losses: Tensor, num_units: int) -> Tensor:
-    """Returns one loss per unit. Refuses a loss already reduced over units: nobody could take it apart again."""
+def clip_factors(squared_norms: Tensor, clip_norm: float) -> Tensor:
+    """Returns a factor per unit such that factor · norm ≤ clip_norm · (1 − margin)."""
+    return (squared_norms.rsqrt() * (clip_norm * (1 - NORM_MARGIN))).clamp_(max=1.0)
+
+
+def _terms_per_unit(losses: Tensor, num_units: int) -> int:
+    """Returns how many losses one unit has. Refuses a loss reduced over units: nobody could take it apart again."""
     if losses.ndim == 0 or losses.shape[0] == 0 or losses.shape[0] % num_units:
         raise InputError(
             "Expected losses with units in the first dimension, got a loss reduced over units or with another "
             "first dimension. Use reduction='none'."
         )
-    return losses.reshape(num_units, -1).mean(1)
+    return losses.numel() // num_units

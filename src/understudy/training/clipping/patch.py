@@ -42,10 +42,12 @@ class Expand(enum.Enum):
     WHOLE = enum.auto()  # the network as one: parameters may be used anywhere inside its forward
 
 
+_PROPERTIES: tuple[Any, ...] = (Tensor.shape, Tensor.dtype, Tensor.device, Tensor.ndim, Tensor.is_cuda)
 _READABLE = {
-    property.__get__
-    for property in (Tensor.shape, Tensor.dtype, Tensor.device, Tensor.ndim, Tensor.requires_grad, Tensor.is_cuda)
-} | {Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point}
+    *(descriptor.__get__ for descriptor in _PROPERTIES),
+    *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point),
+}
+_TRAINABLE: Any = Tensor.requires_grad
 
 
 class _Guard(Tensor):
@@ -59,6 +61,8 @@ class _Guard(Tensor):
         if func in _READABLE:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
+        if func == _TRAINABLE.__get__:
+            return True
         raise NeedsWholeModule
 
 

@@ -14,17 +14,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.errors import UnsafeModule
-from understudy.training.clipping.linear import apply, record_linear
+from understudy.training.clipping.linear import record_linear
+from understudy.training.clipping.observe import apply
 from understudy.training.clipping.records import Collector
 
-Weights = tuple[nn.Parameter, nn.Parameter, nn.Parameter | None, nn.Parameter | None]  # W_ih, W_hh, b_ih, b_hh
+Weights = tuple[
+    nn.Parameter, nn.Parameter, nn.Parameter | None, nn.Parameter | None
+]  # W_ih, W_hh, b_ih, b_hh
 
 
 class _LSTMLayer(torch.autograd.Function):
     """One direction of one layer: [step, row, input] → states [step, row, hidden] and the last cell."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, anchor: Tensor, x: Tensor, h0: Tensor, c0: Tensor, collector: Collector, weights: Weights
     ) -> tuple[Tensor, Tensor]:
         w_ih, w_hh, b_ih, b_hh = weights
@@ -34,40 +37,41 @@ class _LSTMLayer(torch.autograd.Function):
         squashed = x.new_empty(steps, rows, hidden)  # tanh of the cells
         states[0], cells[0] = h0, c0
         h, c, recurrent = states.unbind(0), cells.unbind(0), w_hh.t().contiguous()
+        i, f, g, o = (part.unbind(0) for part in gates.split(hidden, 2))
+        both = gates[:, :, : 2 * hidden].unbind(0)
         for step, (gate, tanh_c) in enumerate(zip(gates.unbind(0), squashed.unbind(0), strict=True)):
             gate.addmm_(h[step], recurrent)
-            i, f, g, o = gate.split(hidden, 1)
-            i.sigmoid_()
-            f.sigmoid_()
-            g.tanh_()
-            o.sigmoid_()
-            torch.mul(f, c[step], out=c[step + 1]).addcmul_(i, g)
+            both[step].sigmoid_()
+            g[step].tanh_()
+            o[step].sigmoid_()
+            torch.mul(f[step], c[step], out=c[step + 1]).addcmul_(i[step], g[step])
             torch.tanh(c[step + 1], out=tanh_c)
-            torch.mul(o, tanh_c, out=h[step + 1])
+            torch.mul(o[step], tanh_c, out=h[step + 1])
         ctx.save_for_backward(x, gates, states, cells, squashed)
         ctx.collector, ctx.weights = collector, weights
         return states[1:], cells[-1].clone()
 
     @staticmethod
-    def backward(ctx: Any, grad_states: Tensor, grad_cell: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad_states: Tensor, grad_cell: Tensor) -> Any:
         ctx.collector.first_order_only()
         x, gates, states, cells, squashed = ctx.saved_tensors
-        w_ih, w_hh, b_ih, b_hh = ctx.weights
-        forget = gates.chunk(4, 2)[1].unbind(0)
-        grads, through = _lstm_slopes(gates, cells[:-1], squashed)
-        by_step = list(zip(grads.unbind(0), grad_states.unbind(0), through.unbind(0), forget, strict=True))
-        grad_h, grad_c = torch.zeros_like(grad_cell), grad_cell.clone()
+        w_ih, w_hh = ctx.weights[:2]
         hidden = w_hh.shape[1]
-        for grad, grad_out, slope_c, f in reversed(by_step):
-            grad_h += grad_out
-            grad_c.addcmul_(grad_h, slope_c)
-            grad[:, : 3 * hidden].view(-1, 3, hidden).mul_(grad_c.unsqueeze(1))
-            grad[:, 3 * hidden :] *= grad_h
-            torch.mm(grad, w_hh, out=grad_h)
-            grad_c *= f
+        grads, through = _lstm_slopes(gates, cells[:-1], squashed)
+        of_cell = grads[:, :, : 3 * hidden].unflatten(2, (3, hidden)).unbind(0)
+        of_state, forget = grads[:, :, 3 * hidden :].unbind(0), gates.chunk(4, 2)[1].unbind(0)
+        slope_c, grad_out, by_step = through.unbind(0), grad_states.unbind(0), grads.unbind(0)
+        grad_h, grad_c = torch.zeros_like(grad_cell), grad_cell.clone()
+        grad_c_of_gates = grad_c.unsqueeze(1)
+        for step in reversed(range(len(by_step))):
+            grad_h.add_(grad_out[step])
+            grad_c.addcmul_(grad_h, slope_c[step])
+            of_cell[step].mul_(grad_c_of_gates)
+            of_state[step].mul_(grad_h)
+            torch.mm(by_step[step], w_hh, out=grad_h)
+            grad_c.mul_(forget[step])
         if ctx.collector.recording:
-            record_linear(ctx.collector, _rows_first(x), _rows_first(grads), w_ih, b_ih)
-            record_linear(ctx.collector, _rows_first(states[:-1]), _rows_first(grads), w_hh, b_hh)
+            _record(ctx.collector, (grads, grads), (x, states[:-1]), ctx.weights)
         return None, grads @ w_ih if ctx.needs_input_grad[1] else None, grad_h, grad_c, None, None
 
 
@@ -76,18 +80,28 @@ def _lstm_slopes(gates: Tensor, cells_before: Tensor, squashed: Tensor) -> tuple
     i, f, g, o = gates.chunk(4, 2)
     slopes = torch.empty_like(gates)
     slope_i, slope_f, slope_g, slope_o = slopes.chunk(4, 2)
-    torch.mul(g, i, out=slope_i).mul_(1 - i)
-    torch.mul(cells_before, f, out=slope_f).mul_(1 - f)
-    torch.mul(i, 1 - g * g, out=slope_g)
-    torch.mul(squashed, o, out=slope_o).mul_(1 - o)
-    return slopes, o * (1 - squashed * squashed)
+    aten = torch.ops.aten
+    aten.sigmoid_backward.grad_input(g, i, grad_input=slope_i)
+    aten.sigmoid_backward.grad_input(cells_before, f, grad_input=slope_f)
+    aten.tanh_backward.grad_input(i, g, grad_input=slope_g)
+    aten.sigmoid_backward.grad_input(squashed, o, grad_input=slope_o)
+    return slopes, aten.tanh_backward(o, squashed)
+
+
+def _record(
+    collector: Collector, grads: tuple[Tensor, Tensor], inputs: tuple[Tensor, Tensor], weights: Weights
+) -> None:
+    """Records the weights on the input and on the state from gradients and inputs [step, row, …]."""
+    for grad, x, weight, bias in zip(grads, inputs, weights[:2], weights[2:], strict=True):
+        assert weight is not None
+        record_linear(collector, grad.transpose(0, 1), x.transpose(0, 1), weight, bias)
 
 
 class _GRULayer(torch.autograd.Function):
     """One direction of one layer: [step, row, input] → states [step, row, hidden]."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, anchor: Tensor, x: Tensor, h0: Tensor, collector: Collector, weights: Weights
     ) -> Tensor:
         w_ih, w_hh, b_ih, b_hh = weights
@@ -110,10 +124,10 @@ class _GRULayer(torch.autograd.Function):
         return states[1:]
 
     @staticmethod
-    def backward(ctx: Any, grad_states: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad_states: Tensor) -> Any:
         ctx.collector.first_order_only()
         x, gates, states, pulled = ctx.saved_tensors
-        w_ih, w_hh, b_ih, b_hh = ctx.weights
+        w_ih, w_hh = ctx.weights[:2]
         hidden, update = w_hh.shape[1], gates.chunk(3, 2)[1].unbind(0)
         inner, candidate = _gru_slopes(gates, states[:-1], pulled)
         by_step = list(zip(inner.unbind(0), candidate.unbind(0), grad_states.unbind(0), update, strict=True))
@@ -125,8 +139,7 @@ class _GRULayer(torch.autograd.Function):
             grad_h = (grad_h * z).addmm_(grad, w_hh)
         outer = torch.cat([inner[:, :, : 2 * hidden], candidate], 2)
         if ctx.collector.recording:
-            record_linear(ctx.collector, _rows_first(x), _rows_first(outer), w_ih, b_ih)
-            record_linear(ctx.collector, _rows_first(states[:-1]), _rows_first(inner), w_hh, b_hh)
+            _record(ctx.collector, (outer, inner), (x, states[:-1]), ctx.weights)
         return None, outer @ w_ih if ctx.needs_input_grad[1] else None, grad_h, None, None
 
 
@@ -140,10 +153,6 @@ def _gru_slopes(gates: Tensor, before: Tensor, pulled: Tensor) -> tuple[Tensor, 
     torch.mul(slope_n, 1 - r, out=slope_r).mul_(pulled)
     torch.sub(before, n, out=slope_z).mul_(z).mul_(1 - z)
     return slopes, candidate
-
-
-def _rows_first(tensor: Tensor) -> Tensor:
-    return tensor.transpose(0, 1)
 
 
 def _lstm_direction(x: Tensor, start: tuple[Tensor, ...], collector: Collector, weights: Weights) -> Any:
@@ -162,13 +171,20 @@ def _weights(parameters: dict[str, nn.Parameter], layer: int, reverse: bool) -> 
 
 
 def _stack(
-    module: Any, parameters: dict[str, nn.Parameter], collector: Collector, x: Tensor, start: Any, direction: Any
+    module: Any,
+    parameters: dict[str, nn.Parameter],
+    collector: Collector,
+    x: Tensor,
+    start: Any,
+    direction: Any,
 ) -> tuple[Tensor, list[list[Tensor]]]:
     """Runs all layers and directions on [row, step, input]; returns the output and the last states of each."""
     if not isinstance(x, Tensor) or x.ndim != 3:
-        raise UnsafeModule("Expected recurrent input [unit, step, channel], got a packed or unbatched sequence.")
+        raise UnsafeModule(
+            "Expected recurrent input [unit, step, channel], got a packed or unbatched sequence."
+        )
     directions = 2 if module.bidirectional else 1
-    hidden, last = _rows_first(x), []
+    hidden, last = x.transpose(0, 1), []
     for layer in range(module.num_layers):
         outputs = []
         for side in range(directions):
@@ -181,7 +197,7 @@ def _stack(
         hidden = torch.cat(outputs, 2) if side else outputs[0]
         if module.dropout and module.training and layer + 1 < module.num_layers:
             hidden = functional.dropout(hidden, module.dropout)
-    return _rows_first(hidden), last
+    return hidden.transpose(0, 1), last
 
 
 def _zero_state(module: Any, x: Tensor) -> Tensor:

@@ -27,11 +27,10 @@ def _start(module: Any, x: Tensor, hx: Any, num_states: int) -> tuple[Tensor, ..
     return tuple(x.new_zeros(places, x.shape[0], module.hidden_size) for _ in range(num_states))
 
 
-def _run(
-    module: Any, cell: Any, x: Tensor, start: tuple[Tensor, ...]
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+def _run(module: Any, cell: Any, x: Tensor, start: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
     sides = ["", "_reverse"] if module.bidirectional else [""]
-    hidden, last = x, []
+    hidden = x
+    last: list[tuple[Tensor, ...]] = []
     for layer in range(module.num_layers):
         outputs = []
         for side in sides:

@@ -1,0 +1,72 @@
+"""What a run may cost: the asked epsilon and delta against what the schema declares."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.errors import InputError, SchemaError
+
+if TYPE_CHECKING:
+    from understudy.data import Schema
+    from understudy.privacy.budget import Guarantee
+    from understudy.synthesizers import Synthesizer
+
+
+def require_budget(schema: "Schema") -> None:
+    """Refuses a schema that has no ledger to charge."""
+    if schema.budget is None:
+        raise SchemaError(
+            "The schema declares no [budget], so there is no ledger to charge. Add [budget] with epsilon and "
+            "max_runs: all that may ever be spent on this population.",
+            key="budget",
+        )
+
+
+def guarantee_for(schema: "Schema", epsilon: float | None, delta: float | None) -> "Guarantee":
+    """Returns the guarantee of one run: what was asked for, completed by a share of the declared budget.
+
+    Delta is checked here, before any table is read, so that a refusal costs nothing.
+    """
+    from understudy.privacy.budget import Guarantee, check_delta
+
+    share = None if schema.budget is None else _share_of_a_run(schema)
+    if epsilon is None:
+        if share is None:
+            raise InputError("--epsilon: a number is expected, because the schema declares no [budget] yet.")
+        epsilon = share.epsilon
+    if delta is None:
+        delta = schema.delta if share is None else share.delta
+    asked = Guarantee(epsilon, delta)
+    if not asked.epsilon < float("inf"):
+        raise InputError("--epsilon: a finite number above 0 is expected. 1 is strict, 10 is weak.")
+    check_delta(asked.delta, schema.population.size)
+    return asked
+
+
+def method_for(name: str, window_steps: int | None, schema: "Schema") -> "Synthesizer":
+    """Returns the method of that name; "auto" is the one to try first."""
+    from understudy.synthesizers.registry import AUTO, METHODS
+
+    if name != "auto" and name not in METHODS:
+        raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{name}'.")
+    if window_steps is not None and window_steps > schema.num_steps:
+        raise InputError(
+            f"--window-steps: at most the schema's {schema.num_steps} steps are expected, got {window_steps}."
+        )
+    return METHODS[AUTO if name == "auto" else name](window_steps=window_steps)
+
+
+def ledger_path(schema_file: Path, schema: "Schema") -> Path:
+    """Returns where the population's ledger lies or will lie: beside the schema."""
+    return schema_file.absolute().parent / f"{schema.name}.ledger"
+
+
+def _share_of_a_run(schema: "Schema") -> "Guarantee":
+    """An equal share of epsilon, and the delta that the ledger gives each run."""
+    from understudy.privacy.budget import Guarantee
+    from understudy.privacy.composition import Composition
+    from understudy.privacy.declaration import declared
+
+    facts = declared(schema)
+    whole, runs = facts["guarantee"], facts["max_runs"]
+    rule = Composition(kind=facts["composition"], guarantee=whole, max_runs=runs)
+    return Guarantee(whole.epsilon / (runs if rule.kind == "basic" else 1), rule.run_delta)

@@ -1,0 +1,109 @@
+"""`understudy data`: example data that comes with the package, and public data that you bring."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.console import Json, Output, Quiet, bold, table
+from understudy.cli.places import unused
+from understudy.errors import InputError
+
+app = typer.Typer(help="List, describe and make example data.", no_args_is_help=True)
+_MADE = {
+    "households": "a week of hourly load and solar output of invented homes, with public weather and prices"
+}
+MAX_HOMES = 100_000
+Root = Annotated[
+    Path | None, typer.Option("--data", help="Folder with public data. Default: UNDERSTUDY_DATA.")
+]
+
+
+@app.command("list")
+def list_data(root: Root = None, json: Json = False, quiet: Quiet = False) -> None:
+    """List what can be made here and which public data are found."""
+    rows, facts = table("name", "kind", "state"), []
+    for name in _MADE:
+        rows.add_row(name, "simulated", f"understudy data make {name}")
+        facts.append({"name": name, "kind": "simulated", "there": True})
+    for name, state in _public(root).items():
+        rows.add_row(name, "public", state or "found")
+        facts.append({"name": name, "kind": "public", "there": not state})
+    Output(json=json, quiet=quiet).result({"data": facts}, rows)
+
+
+@app.command("describe")
+def describe(
+    name: Annotated[str, typer.Argument(help="A name that `understudy data list` prints.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Print the columns, bounds and time axis of a dataset."""
+    from understudy.data.datasets import windows_schema
+    from understudy.data.households import households_schema
+
+    schema = households_schema(10_000) if name in _MADE else windows_schema(name)
+    columns = table("column", "role", "kind", ">low", ">high")
+    facts = []
+    groups = (("channel", schema.channels), ("static", schema.static), ("public context", schema.context))
+    for role, group in groups:
+        for column in group:
+            low, high = column.bounds
+            columns.add_row(column.name, role, column.kind, f"{low:g}", f"{high:g}")
+            facts.append({"name": column.name, "role": role, "kind": column.kind, "low": low, "high": high})
+    steps = f"{schema.num_steps} steps of {schema.time.frequency}"
+    Output(json=json, quiet=quiet).result(
+        {"name": name, "steps": schema.num_steps, "frequency": schema.time.frequency, "columns": facts},
+        bold(f"{name}: {_MADE.get(name, 'public data, cut into windows at every step')}"),
+        f"{steps}. {schema.unit.sentence()}",
+        columns,
+    )
+
+
+@app.command("make")
+def make(
+    name: Annotated[str, typer.Argument(help="households")],
+    out: Annotated[Path, typer.Option(help="Folder for the table, the public context and schema.toml.")],
+    n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="How many homes.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other homes.")] = 7,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make example data: a table, its public context and its schema with a budget."""
+    if name not in _MADE:
+        raise InputError(f"NAME: one of {', '.join(_MADE)} is expected, got '{name}'.")
+    files = make_households(n, out, seed)
+    lines = [f"Wrote {n} invented homes to {out}/", *(f"  {file.name}" for file in files)]
+    facts = {"name": name, "series": n, "files": [str(file) for file in files]}
+    Output(json=json, quiet=quiet).result(facts, "\n".join(lines))
+
+
+def make_households(num_homes: int, folder: Path, seed: int = 7) -> tuple[Path, ...]:
+    """Writes all files of the example or none."""
+    from understudy.data import write_households
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".understudy-make-", dir=folder.parent) as draft:
+        made = write_households(num_homes, draft, seed)
+        targets = tuple(unused(folder / path.name, "--out") for path in made)
+        folder.mkdir(exist_ok=True)
+        for path, target in zip(made, targets, strict=True):
+            shutil.move(path, target)
+    return targets
+
+
+def _public(root: Path | None) -> dict[str, str]:
+    """Returns what is missing of each public dataset; an empty text where nothing is."""
+    from understudy.data.datasets import DATASET_NAMES, find_dataset
+    from understudy.errors import MissingData
+
+    state = {}
+    for name in DATASET_NAMES:
+        try:
+            find_dataset(name, root)
+            state[name] = ""
+        except MissingData as missing:
+            state[name] = str(missing)
+    return state

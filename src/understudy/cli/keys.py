@@ -1,0 +1,77 @@
+"""`understudy keys`: who vouches for certificates, and whom this computer believes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.console import Json, Output, Quiet, table
+from understudy.cli.places import existing, unused, whole_file
+
+app = typer.Typer(help="Make, list, export and trust the keys that sign certificates.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="The key's name.")]
+
+
+@app.command("create")
+def create(name: Name = "default", json: Json = False, quiet: Quiet = False) -> None:
+    """Make a signing key. Its private half stays in a file that only you can read."""
+    from understudy.privacy import keys
+
+    public = keys.create(name).public
+    Output(json=json, quiet=quiet).result(
+        {"name": public.name, "fingerprint": public.fingerprint},
+        f"Made the key '{public.name}', fingerprint {public.fingerprint}.",
+        f"Hand out its public half: understudy keys export {public.name} --out {public.name}.pub",
+    )
+
+
+@app.command("list")
+def list_keys(json: Json = False, quiet: Quiet = False) -> None:
+    """List your own keys and those you trust."""
+    from understudy.privacy import keys
+
+    own = keys.own()
+    known = [("own" if key in own else "trusted", key) for key in keys.trusted()]
+    rows = table("name", "whose", "fingerprint")
+    for whose, key in known:
+        rows.add_row(key.name, whose, key.fingerprint)
+    facts = [{"name": key.name, "whose": whose, "fingerprint": key.fingerprint} for whose, key in known]
+    nothing = "There are no keys yet: the first release makes one, or `understudy keys create` does."
+    Output(json=json, quiet=quiet).result({"keys": facts}, rows if known else nothing)
+
+
+@app.command("export")
+def export(
+    name: Name = "default",
+    out: Annotated[Path | None, typer.Option(help="File for the public key. Default: print it.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a public key for those who will verify your certificates."""
+    from understudy.privacy import keys
+
+    public = keys.load(name).public
+    facts = {"name": public.name, "public_key": public.hexadecimal, "fingerprint": public.fingerprint}
+    output = Output(json=json, quiet=quiet)
+    if out is None:
+        output.result(facts, f"understudy-ed25519 {public.hexadecimal} {public.name}")
+        return
+    with whole_file(unused(out, "--out")) as draft:
+        keys.export(public, draft)
+    output.result(facts | {"file": str(out)}, f"Wrote {out}; its fingerprint is {public.fingerprint}.")
+
+
+@app.command("trust")
+def trust(
+    file: Annotated[Path, typer.Argument(help="A public key that somebody gave you.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Believe certificates signed by this key. Compare its fingerprint by another way first."""
+    from understudy.privacy import keys
+
+    key = keys.trust(existing(file, "FILE"))
+    Output(json=json, quiet=quiet).result(
+        {"name": key.name, "fingerprint": key.fingerprint},
+        f"Certificates signed by '{key.name}' ({key.fingerprint}) are believed from now on.",
+    )

@@ -1,0 +1,120 @@
+"""`understudy ledger`: what has been spent on a population, and what is left."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.cli.budget import ledger_path
+from understudy.cli.console import Json, Output, Quiet, table
+from understudy.cli.places import existing
+from understudy.errors import LedgerError
+
+if TYPE_CHECKING:
+    from understudy.privacy.ledger import Ledger
+
+app = typer.Typer(help="Show what was charged to a population, and what is left.", no_args_is_help=True)
+Where = Annotated[Path, typer.Argument(help="A schema, whose ledger lies beside it, or a ledger file.")]
+
+
+@app.command("show")
+def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
+    """Print every charge and what is left."""
+    ledger = opened(where)
+    facts, left = facts_of(ledger), ledger.remaining()
+    charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise")
+    for entry in facts["charges"]:
+        cells = (entry["label"], f"{entry['epsilon']:.4g}", f"{entry['delta']:.3g}", entry["recorded_at"])
+        executed = (
+            ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet"
+        )
+        charges.add_row(
+            str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible"
+        )
+    runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"
+    Output(json=json, quiet=quiet).result(
+        facts,
+        f"Population '{ledger.name}': {ledger.unit_sentence}",
+        charges if facts["charges"] else "Nothing has been charged yet.",
+        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {left.epsilon:.4g}, "
+        f"at delta = {left.delta:.3g} a run{runs}.",
+    )
+
+
+@app.command("list")
+def list_ledgers(json: Json = False, quiet: Quiet = False) -> None:
+    """List the populations this computer knows, and where their ledgers are."""
+    from understudy.privacy import registry
+
+    known = registry.populations()
+    rows = table("population", "ledger")
+    for name, path in known.items():
+        rows.add_row(name, str(path) if path.exists() else f"{path} (gone)")
+    facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
+    Output(json=json, quiet=quiet).result(
+        {"populations": facts}, rows if known else "No population has a ledger yet."
+    )
+
+
+@app.command("check")
+def check(
+    where: Where,
+    release: Annotated[Path, typer.Argument(help="A release made from this population.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check that a ledger remembers a release; it does not if an old copy of the ledger was put back."""
+    from understudy.privacy.certificate import Certificate
+
+    ledger = opened(where)
+    head = str(Certificate.load(existing(release, "RELEASE")).ledger.get("head"))
+    if not ledger.knows(head):
+        raise LedgerError(
+            f"The ledger of '{ledger.name}' does not remember '{release}'. Either the release belongs to "
+            "another population, or an old copy of the ledger was put back and has forgotten what was spent."
+        )
+    facts = {"ledger": str(ledger.path), "release": str(release), "remembers": True}
+    Output(json=json, quiet=quiet).result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.")
+
+
+def opened(where: Path) -> "Ledger":
+    """Returns the ledger at a path or beside a schema."""
+    from understudy.data import Schema
+    from understudy.privacy.ledger import Ledger
+
+    existing(where, "WHERE")
+    if where.suffix != ".toml":
+        return Ledger.open(where)
+    beside = ledger_path(where, Schema.load(where))
+    if not beside.exists():
+        raise LedgerError(f"'{beside}' is not there yet: the first run on this population makes it.")
+    return Ledger.open_for(where)
+
+
+def facts_of(ledger: "Ledger") -> dict[str, Any]:
+    """Returns a ledger's public facts as plain values."""
+    left = ledger.remaining()
+    charges = [
+        {
+            "run": entry.run,
+            "label": entry.label,
+            "epsilon": entry.epsilon,
+            "delta": entry.delta,
+            "recorded_at": entry.recorded_at,
+            "executed": dict(entry.executed),
+            "secure_noise": entry.secure_noise,
+        }
+        for entry in ledger.entries()
+    ]
+    return {
+        "population": ledger.name,
+        "unit": ledger.unit_sentence,
+        "file": str(ledger.path),
+        "epsilon": ledger.guarantee.epsilon,
+        "delta": ledger.guarantee.delta,
+        "composition": ledger.composition.kind,
+        "max_runs": ledger.composition.max_runs,
+        "head": ledger.head(),
+        "remaining": {"epsilon": left.epsilon, "delta": left.delta, "runs": left.runs},
+        "charges": charges,
+    }

@@ -1,0 +1,69 @@
+"""Paths that people name: what must be there, what must not be there yet, and whether it will fit."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from understudy.errors import InputError, MissingData, ReleaseError
+
+
+def existing(path: Path, what: str) -> Path:
+    """Returns the path of a file or folder that is there."""
+    if not path.exists():
+        raise MissingData(f"{what}: nothing is at '{path}'. Check the path.")
+    return path
+
+
+def unused(path: Path, what: str) -> Path:
+    """Returns a path at which nothing is yet: results never replace what is there."""
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{what}: '{path}' exists already and is not overwritten. Choose another name.")
+    return path
+
+
+def outside(path: Path, release: Path, what: str) -> Path:
+    """Returns a path that is not within the release directory, every file of which is certified."""
+    if path.resolve().is_relative_to(release.resolve()):
+        raise InputError(
+            f"{what}: '{path}' lies inside the release '{release}', which holds what its certificate names "
+            "and nothing else. Choose a place outside it."
+        )
+    return path
+
+
+def require_room(target: Path, num_bytes: int) -> None:
+    """Refuses a place that can't take `num_bytes`, before anything is spent on filling it."""
+    folder = _nearest_folder(target)
+    try:
+        if shutil.disk_usage(folder).free < num_bytes:
+            raise OSError(28, os.strerror(28))
+        with tempfile.TemporaryFile(dir=folder, prefix=".understudy-room-") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, num_bytes)
+    except OSError as problem:
+        raise ReleaseError(
+            f"'{target}': about {num_bytes / 2**20:.0f} MiB are expected to fit there, and they do not "
+            f"({problem.strerror}). Nothing was charged. Free some space, or choose another place."
+        ) from problem
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """Yields a draft beside `target` that takes its place if the block ends well and vanishes if not."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _nearest_folder(path: Path) -> Path:
+    folder = path.absolute().parent
+    while not folder.is_dir():
+        folder = folder.parent
+    return folder

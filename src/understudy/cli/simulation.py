@@ -1,0 +1,208 @@
+"""Public stand-ins for a private table, and how well a method serves them: what `plan` tries a budget on.
+
+Nothing here has seen private data: series come from the schema, from the package's own simulator, or from a
+public file that the user names.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from understudy.cli.console import Progress
+from understudy.data import Channel, Panel, Population, Schema, simulate_households
+from understudy.data.channels import num_codes
+from understudy.data.households import households_schema
+from understudy.data.panel import broadcast_context
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.gaussian import gaussian_epsilon, gaussian_mu
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers import METHODS, Draw, Synthesizer
+
+_MAX_TRIED = 4_000_000  # values in a trial; a larger population is tried with fewer units and less noise
+_SEED = 7
+_SKEW = 2.5  # most values low, a few high: what meters, vitals and accounts have in common
+_MEMORY = 0.8
+_MAX_LAG = 24
+_MAX_VALUES = 400_000  # distances are computed on so many values; more would not change a digit that is shown
+
+
+@dataclass(frozen=True)
+class Utility:
+    """How far synthetic series are from the public ones they were made from; 0 is perfect.
+
+    Attributes:
+        marginal_distance: Kolmogorov–Smirnov distance of the values, the mean over channels.
+        autocorrelation_error: Mean difference of autocorrelations over lags and channels.
+    """
+
+    marginal_distance: float
+    autocorrelation_error: float
+
+    def gains_over(self, control: "Utility") -> str:
+        """Says what is closer to the truth than with the control: values, movement, both or nothing."""
+        values = self.marginal_distance < control.marginal_distance
+        movement = self.autocorrelation_error < control.autocorrelation_error
+        return " and ".join([*["values"] * values, *["movement"] * movement]) or "nothing"
+
+
+def simulated(schema: Schema, num_series: int) -> Panel:
+    """Returns invented series that obey the schema; the package's own homes if it is their schema."""
+    homes = households_schema(num_series)
+    if (schema.channels, schema.static, schema.context, schema.time) == (
+        homes.channels,
+        homes.static,
+        homes.context,
+        homes.time,
+    ):
+        return replace(simulate_households(num_series), schema=sized(schema, num_series))
+    return _generic(sized(schema, num_series), num_series)
+
+
+def resized(panel: Panel, num_series: int) -> Panel:
+    """Returns so many units of a public panel, drawn with replacement."""
+    rng = np.random.default_rng(_SEED)
+    public = replace(panel, private=False, unit_ids=None)
+    drawn = public.take_units(rng.integers(0, public.num_units, num_series))
+    return replace(drawn, schema=sized(panel.schema, num_series))
+
+
+def sized(schema: Schema, num_units: int) -> Schema:
+    """Returns the schema with a declared population of this size."""
+    return replace(schema, population=Population(num_units))
+
+
+def utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
+    """Fits a public panel as if it were private, with a ledger that is thrown away, and compares."""
+    release = method.fit(
+        panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED)
+    )
+    drawn = release.sample(panel.num_series, rng=np.random.default_rng(_SEED))
+    return compared(panel, drawn)
+
+
+def num_tried(schema: Schema, population: int) -> int:
+    """Returns how many units a trial takes: the population, up to what fits into seconds."""
+    return min(population, max(1000, _MAX_TRIED // (schema.num_steps * schema.num_channels)))
+
+
+def expected_utility(
+    method: Synthesizer, panel: Panel, guarantees: list[Guarantee], population: int, progress: Progress
+) -> tuple[list[Utility], Utility]:
+    """Returns (utility under each guarantee, utility of the control that reads no data).
+
+    A trial with fewer units than the population gets less noise, so that signal stands to noise as it would
+    there.
+    """
+    scale = population / panel.num_units
+    control = utility(METHODS["independent"](window_steps=method.window_steps), panel, guarantees[0])
+    tried = []
+    for place, wanted in enumerate(guarantees):
+        progress(f"trying epsilon = {wanted.epsilon:g}", place / len(guarantees))
+        mu = gaussian_mu(wanted.epsilon, wanted.delta) * scale
+        same = wanted if scale == 1 else Guarantee(gaussian_epsilon(mu, wanted.delta), wanted.delta)
+        tried.append(utility(method, panel, same))
+    return tried, control
+
+
+def compared(real: Panel, drawn: Panel) -> Utility:
+    """Returns the distances between two panels of the same channels."""
+    channels = range(real.schema.num_channels)
+    distances = [_distance(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
+    errors = [_correlation_error(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
+    return Utility(float(np.mean(distances)), float(np.mean(errors)))
+
+
+def _distance(real: np.ndarray, drawn: np.ndarray) -> float:
+    """Largest gap between two distribution functions, ties included."""
+    one, other = (np.sort(_some(values)) for values in (real, drawn))
+    if not len(one) or not len(other):
+        return 1.0
+    points = np.concatenate([one, other])
+    gap = np.searchsorted(one, points, "right") / len(one) - np.searchsorted(other, points, "right") / len(
+        other
+    )
+    return float(np.abs(gap).max())
+
+
+def _some(values: np.ndarray) -> np.ndarray:
+    observed = values[~np.isnan(values)]
+    return observed[:: max(1, len(observed) // _MAX_VALUES)]
+
+
+def _correlation_error(real: np.ndarray, drawn: np.ndarray) -> float:
+    lags = range(1, min(_MAX_LAG, real.shape[1] - 1, drawn.shape[1] - 1) + 1)
+    differences = [abs(_correlation(real, lag) - _correlation(drawn, lag)) for lag in lags]
+    return float(np.mean(differences)) if differences else 0.0
+
+
+def _correlation(values: np.ndarray, lag: int) -> float:
+    """Correlation of a value with the one `lag` steps later, over all series; 0 for a constant channel."""
+    both = ~np.isnan(values[:, :-lag]) & ~np.isnan(values[:, lag:])
+    now, later = values[:, :-lag][both].astype(np.float64), values[:, lag:][both].astype(np.float64)
+    if len(now) < 2 or now.std() == 0 or later.std() == 0:
+        return 0.0
+    return float(np.corrcoef(now, later)[0, 1])
+
+
+def _generic(schema: Schema, num_series: int) -> Panel:
+    """Series with levels, a rhythm, memory, skewed values, uneven categories, gaps and early ends."""
+    rng = np.random.default_rng(_SEED)
+    level = rng.standard_normal((num_series, 1))
+    columns = [
+        _channel(channel, place, level, schema.num_steps, rng)
+        for place, channel in enumerate(schema.channels)
+    ]
+    static = [
+        _skewed(column, ndtr(0.6 * level[:, 0] + 0.8 * rng.standard_normal(num_series)))
+        for column in schema.static
+    ]
+    lengths = np.full(num_series, schema.num_steps)
+    if schema.time.min_steps is not None:
+        early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
+        lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
+    context: Any = _context(schema)
+    request = Draw(
+        num_series=num_series,
+        rng=rng,
+        context=None if context is None else broadcast_context(context, num_series),
+    )
+    stacked = np.stack(static, axis=1) if static else np.zeros((num_series, 0))
+    return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
+
+
+def _channel(
+    channel: Channel, place: int, level: np.ndarray, num_steps: int, rng: np.random.Generator
+) -> np.ndarray:
+    steps = np.arange(num_steps)
+    rhythm = np.sin(2 * np.pi * steps / max(4, min(24, num_steps // 2)) + place)
+    movement = np.empty((len(level), num_steps))
+    movement[:, 0] = rng.standard_normal(len(level))
+    for step in steps[1:]:
+        fresh = np.sqrt(1 - _MEMORY**2) * rng.standard_normal(len(level))
+        movement[:, step] = _MEMORY * movement[:, step - 1] + fresh
+    values = _skewed(channel, ndtr(0.6 * level + 0.5 * rhythm + 0.6 * movement))
+    return np.where(rng.random(values.shape) < 0.03, np.nan, values) if channel.missing else values
+
+
+def _skewed(channel: Channel, ranks: np.ndarray) -> np.ndarray:
+    low, high = channel.bounds
+    codes = num_codes(channel)
+    if codes is not None:
+        return np.asarray(np.minimum(np.floor(ranks**_SKEW * codes), codes - 1))
+    return np.asarray(low + (high - low) * ranks**_SKEW)
+
+
+def _context(schema: Schema) -> np.ndarray | None:
+    """A slow wave inside the bounds of each public channel."""
+    if not schema.context:
+        return None
+    wave = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(schema.num_steps) / max(4, min(24, schema.num_steps)))
+    columns = []
+    for column in schema.context:
+        low, high = column.bounds
+        exact = low + (high - low) * wave
+        columns.append(exact if column.kind == "continuous" else np.rint(exact))
+    return np.stack(columns, axis=1).astype(np.float32)

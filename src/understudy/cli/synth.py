@@ -1,0 +1,268 @@
+"""`understudy synth`: a private table becomes a release.
+
+Order: everything that can be checked without the table, then the table, then room on the disk and the signing
+key, then the charge. Whatever can fail should fail before it costs something.
+"""
+
+import csv
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.budget import guarantee_for, ledger_path, method_for, require_budget
+from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.places import existing, outside, require_room, unused, whole_file
+from understudy.cli.sample import draw
+from understudy.errors import BudgetExceeded, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from understudy.data import Panel, Schema
+    from understudy.privacy.keys import SigningKey
+    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.plan import SpendingPlan
+    from understudy.synthesizers import Release
+
+_MODEL_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One run as it was asked for."""
+
+    file: Path
+    schema: Path
+    out: Path
+    epsilon: float
+    delta: float | None = None
+    method: str = "auto"
+    window_steps: int | None = None
+    context: Path | None = None
+    holdout: float | None = None
+    holdout_list: Path | None = None
+    num_series: int | None = None
+    few_units: str | None = None
+    seed: int | None = None
+    key: str = "default"
+
+
+def synth(
+    file: Annotated[
+        Path, typer.Argument(help="The private table: .parquet, .csv, .arrow, .feather, .npz or .npy.")
+    ],
+    schema: Annotated[Path, typer.Option(help="Its schema; the population's ledger lies beside it.")],
+    epsilon: Annotated[float, typer.Option(help="What this run may cost. 1 is strict, 10 is weak.")],
+    out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
+    delta: Annotated[
+        float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto, or a method's name.")] = "auto",
+    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
+    holdout: Annotated[
+        float | None, typer.Option(help="Share of units to keep out of the run, such as 0.2.")
+    ] = None,
+    holdout_list: Annotated[
+        Path | None, typer.Option(help="Where the kept-out units are listed. Default: OUT.holdout.csv")
+    ] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")
+    ] = None,
+    window_steps: Annotated[
+        int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")
+    ] = None,
+    allow_few_units: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Let fewer than 100 units pass; the certificate says why."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private."),
+    ] = None,
+    key: Annotated[str, typer.Option(help="Name of the key that signs; made on first use.")] = "default",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Charge the ledger, learn, and write synthetic series with their certificate."""
+    output = Output(json=json, quiet=quiet)
+    request = Request(
+        file=file, schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, context=context,
+        window_steps=window_steps, holdout=holdout, holdout_list=holdout_list, num_series=n,
+        few_units=allow_few_units, seed=seed, key=key,
+    )  # fmt: skip
+    with output.progress() as progress:
+        release, ledger = run(request, progress)
+    certificate, left = release.certificate, ledger.remaining()
+    held_out = None if holdout is None else str(_holdout_list(request))
+    facts = {
+        "release": str(out),
+        "status": certificate.status,
+        "method": certificate.method,
+        "epsilon": certificate.epsilon,
+        "delta": certificate.delta,
+        "ledger": {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs},
+        "holdout_list": held_out,
+    }
+    lines = [
+        f"Wrote {out}.",
+        certificate.sentence(),
+        f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}.",
+    ]
+    output.result(facts, *lines, *([f"Kept-out units, private: {held_out}"] if held_out else []))
+
+
+def run(request: Request, progress: Progress) -> tuple["Release", "Ledger"]:
+    """Returns the saved release and the ledger it was charged to.
+
+    Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.
+    """
+    import numpy as np
+
+    from understudy.data import Schema, read_panel
+    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.noise import NoiseSource
+
+    _check_places(request)
+    schema = Schema.load(request.schema)
+    schema.require_declared()
+    require_budget(schema)
+    guarantee = guarantee_for(schema, request.epsilon, request.delta)
+    method = method_for(request.method, request.window_steps, schema)
+    _refuse_early(request.schema, schema, method.spending_plan(schema, guarantee))
+    progress("reading", 0.0)
+    few = request.few_units is not None
+    panel = read_panel(request.file, schema, context=request.context, allow_few_units=few)
+    rng = np.random.default_rng(request.seed)
+    panel, held_out = _split(panel, request.holdout, rng)
+    key = _prepared(request, schema)
+    ledger = Ledger.open_for(request.schema)
+    with _charge_stays_known(ledger):
+        release = method.fit(
+            panel,
+            ledger,
+            guarantee=guarantee,
+            noise=None if request.seed is None else NoiseSource.seeded(request.seed),
+            progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
+            public_inputs=_public_inputs(request),
+            overrides={"few_units": request.few_units} if request.few_units else None,
+        )
+        del panel  # samples need the room
+        samples = draw(
+            release, request.num_series, rng, progress=lambda stage, share: progress(stage, 0.6 + 0.3 * share)
+        )
+        progress("writing", 0.9)
+        with _listed(held_out, request, schema):
+            release = release.save(request.out, samples=samples, key=key)
+    return release, ledger
+
+
+def _check_places(request: Request) -> None:
+    """Every refusal that needs no table."""
+    existing(request.file, "FILE")
+    existing(request.schema, "--schema")
+    unused(request.out, "--out")
+    if request.context is not None:
+        existing(request.context, "--context")
+    if request.holdout is None and request.holdout_list is not None:
+        raise InputError("--holdout-list: needs --holdout, the share of units to keep out.")
+    if request.holdout is not None:
+        if not 0 < request.holdout < 1:
+            raise InputError(f"--holdout: a share between 0 and 1 is expected, got {request.holdout:g}.")
+        unused(outside(_holdout_list(request), request.out, "--holdout-list"), "--holdout-list")
+    if request.few_units is not None and not request.few_units.strip():
+        raise InputError("--allow-few-units: the reason is expected; the certificate prints it.")
+
+
+def _refuse_early(path: Path, schema: "Schema", plan: "SpendingPlan") -> None:
+    """Says no before a large table is read if the ledger clearly can't pay; `charge` has the last word."""
+    from understudy.privacy.ledger import Ledger
+
+    if not plan.entries or not ledger_path(path, schema).exists():
+        return
+    ledger = Ledger.open_for(path)
+    left = ledger.remaining()
+    cost, basic = plan.epsilon(), ledger.composition.kind == "basic"
+    if left.runs == 0 or left.epsilon <= 0 or (basic and cost > left.epsilon * (1 + 1e-6)):
+        runs = "no run" if left.runs == 0 else f"epsilon = {left.epsilon:.4g}"
+        raise BudgetExceeded(
+            f"The run asks for epsilon = {cost:.4g}, and {runs} is left in the ledger of '{ledger.name}' "
+            f"(epsilon = {ledger.guarantee.epsilon:g}, {ledger.composition.max_runs} runs). Nothing was "
+            "charged. Ask for less, or use a release already made.",
+            requested=cost,
+            remaining=left.epsilon,
+            label="synth",
+        )
+
+
+def _prepared(request: Request, schema: "Schema") -> "SigningKey":
+    """Room for the release and the key that signs it: last checks before the charge."""
+    from understudy.privacy import keys
+
+    num_series = request.num_series or schema.population.size or 0
+    require_room(request.out, _MODEL_BYTES + 8 * num_series * schema.num_steps * schema.num_channels)
+    return keys.load_or_create(request.key)
+
+
+def _split(panel: "Panel", share: float | None, rng: "np.random.Generator") -> tuple["Panel", "Panel | None"]:
+    """Keeps units out before anything is learned, each on its own coin."""
+    import numpy as np
+
+    if share is None:
+        return replace(panel, unit_ids=None), None
+    if panel.unit_ids is None:
+        panel = replace(panel, unit_ids=np.arange(panel.num_units))
+    train, held_out = panel.split(share, rng)
+    return replace(train, unit_ids=None), held_out
+
+
+def _public_inputs(request: Request) -> dict[str, str]:
+    from understudy.privacy.canonical import file_sha256
+
+    named = {"schema": request.schema, "context": request.context}
+    return {name: file_sha256(path) for name, path in named.items() if path is not None}
+
+
+def _holdout_list(request: Request) -> Path:
+    return request.holdout_list or request.out.with_name(f"{request.out.name}.holdout.csv")
+
+
+@contextmanager
+def _listed(held_out: "Panel | None", request: Request, schema: "Schema") -> Iterator[None]:
+    """Writes the list of kept-out units, for its owner only; it goes again if the release is not written.
+
+    Privacy: the list holds identifiers. It is private, lies outside the release and is never printed.
+    """
+    if held_out is None:
+        yield
+        return
+    target = _holdout_list(request)
+    with whole_file(target) as draft:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow([schema.unit.column or "series"])
+            rows.writerows([identifier] for identifier in held_out.unit_ids)  # type: ignore[union-attr]
+    try:
+        yield
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _charge_stays_known(ledger: "Ledger") -> Iterator[None]:
+    """Adds to any error whether the ledger had been charged: a charge is never given back."""
+    before = ledger.head()
+    try:
+        yield
+    except BaseException as problem:
+        if ledger.head() != before:
+            problem.add_note(
+                "The run had been charged and stays charged: `understudy ledger show` prints it."
+            )
+        raise

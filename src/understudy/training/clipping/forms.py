@@ -1,0 +1,153 @@
+"""The exact forms in which one parameter's per-unit gradient may be held."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.linalg import vector_norm
+
+_BLOCK = 4096  # floats per partial norm; keeps the rounding of a float32 sum of squares below the clip margin
+
+
+@dataclass
+class Outer:
+    """One outer product per unit (and group): output ⊗ input. Its norm is the product of two short norms."""
+
+    output: Tensor  # unit, (group,) out
+    input: Tensor  # unit, (group,) in
+
+    def squares(self, seen: dict[int, Tensor]) -> Tensor:
+        if self.output.ndim == 2:
+            return _once(self.output, seen) * _once(self.input, seen)
+        return _square(self.output) * _square(self.input)
+
+    def dense(self) -> Tensor:
+        return self.output.unsqueeze(-1) * self.input.unsqueeze(-2)
+
+    def add_to(self, target: Tensor, factors: Tensor) -> None:
+        if self.output.ndim == 2:
+            target.addmm_((self.output * factors.unsqueeze(1)).t(), self.input)
+        else:
+            scaled = self.output * factors.view(-1, 1, 1)
+            target.baddbmm_(scaled.permute(1, 2, 0), self.input.transpose(0, 1))
+
+    def without(self, broken: Tensor) -> "Outer":
+        mask = broken.view(-1, *(1 for _ in self.output.shape[1:]))
+        return Outer(self.output.masked_fill(mask, 0), self.input.masked_fill(mask, 0))
+
+
+@dataclass
+class Rows:
+    """The touched rows of an embedding table, already added up within each unit."""
+
+    unit: Tensor  # entry
+    row: Tensor  # entry
+    value: Tensor  # entry, channel
+
+    @classmethod
+    def of(cls, index: Tensor, value: Tensor, num_rows: int) -> "Rows":
+        """Adds up `value` [unit, entry, channel] by unit and `index` [unit, entry]."""
+        unit = torch.arange(index.shape[0], device=index.device).unsqueeze(1)
+        keys, place = torch.unique((unit * num_rows + index).reshape(-1), return_inverse=True)
+        summed = value.new_zeros(len(keys), value.shape[-1]).index_add_(0, place, value.flatten(0, 1))
+        return cls(keys // num_rows, keys % num_rows, summed)
+
+    def squares(self, num_units: int) -> Tensor:
+        squares = _square(self.value).double()
+        return squares.new_zeros(num_units).index_add_(0, self.unit, squares).unsqueeze(1)
+
+    def dense(self, num_units: int, shape: torch.Size) -> Tensor:
+        table = self.value.new_zeros((num_units, *shape))
+        return table.index_put_((self.unit, self.row), self.value, accumulate=True)
+
+    def add_to(self, target: Tensor, factors: Tensor) -> None:
+        target.index_add_(0, self.row, self.value * factors[self.unit].unsqueeze(1))
+
+    def without(self, broken: Tensor) -> "Rows":
+        return Rows(self.unit, self.row, self.value.masked_fill(broken[self.unit].unsqueeze(1), 0))
+
+
+@dataclass
+class Record:
+    """What is known of one parameter. `kept` [unit, …] may be split in slabs along the last dimension."""
+
+    kept: dict[int | None, Tensor] = field(default_factory=dict)
+    outer: Outer | None = None
+    rows: Rows | None = None
+
+    def is_empty(self) -> bool:
+        return not self.kept and self.outer is None and self.rows is None
+
+    def unify(self, parameter: Tensor, num_units: int) -> None:
+        """Turns several forms into one kept gradient, since norms of summands do not add up."""
+        forms = bool(self.kept) + (self.outer is not None) + (self.rows is not None)
+        if forms > 1 or (None in self.kept and len(self.kept) > 1):
+            dense = self.dense(parameter, num_units)
+            self.kept, self.outer, self.rows = {None: dense.flatten(1)}, None, None
+
+    def squares(self, num_units: int, seen: dict[int, Tensor]) -> list[Tensor]:
+        """Returns squared norms [unit, part] that add up to the squared norm; `seen` remembers them by tensor."""
+        parts = [_once(slab, seen) for slab in self.kept.values()]
+        if self.outer is not None:
+            parts.append(self.outer.squares(seen))
+        if self.rows is not None:
+            parts.append(self.rows.squares(num_units))
+        return parts
+
+    def drop(self, broken: Tensor) -> None:
+        for part, slab in self.kept.items():
+            self.kept[part] = slab.masked_fill(broken.unsqueeze(1), 0)
+        self.outer = self.outer and self.outer.without(broken)
+        self.rows = self.rows and self.rows.without(broken)
+
+    def add_to(self, target: Tensor, factors: Tensor) -> None:
+        """Adds Σ factor·gradient to `target`."""
+        for part, slab in self.kept.items():
+            if part is None:
+                target.view(-1).addmv_(slab.t(), factors)
+            else:
+                piece = target[..., part]
+                piece += torch.mv(slab.t(), factors).view(piece.shape)
+        if self.outer is not None:
+            self.outer.add_to(target, factors)
+        if self.rows is not None:
+            self.rows.add_to(target, factors)
+
+    def dense(self, parameter: Tensor, num_units: int) -> Tensor:
+        """Returns the gradient of every unit, shaped [unit, *parameter]."""
+        dense = torch.zeros((num_units, *parameter.shape), dtype=parameter.dtype, device=parameter.device)
+        if self.outer is not None:
+            dense += self.outer.dense().view_as(dense)
+        if self.rows is not None:
+            dense += self.rows.dense(num_units, parameter.shape)
+        for part, slab in self.kept.items():
+            piece = dense if part is None else dense[..., part]
+            piece += slab.view(piece.shape)
+        return dense
+
+
+def _square(vectors: Tensor) -> Tensor:
+    squares: Tensor = torch.linalg.vecdot(vectors, vectors)
+    return squares
+
+
+def _once(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
+    """Returns the block squares of `matrix`, computed once: a bias and its weight often share a tensor."""
+    if id(matrix) not in seen:
+        seen[id(matrix)] = block_squares(matrix)
+    return seen[id(matrix)]
+
+
+def block_squares(matrix: Tensor) -> Tensor:
+    """Returns the squared norms [unit, block] of consecutive blocks of each row, at least in float32."""
+    if matrix.dtype in (torch.float16, torch.bfloat16):
+        matrix = matrix.float()
+    width = matrix.shape[1]
+    if width <= _BLOCK:
+        return _square(matrix).unsqueeze(1)
+    whole = width - width % _BLOCK
+    squares: Tensor = vector_norm(matrix[:, :whole].unflatten(1, (-1, _BLOCK)), dim=2).square_()
+    if whole == width:
+        return squares
+    rest = matrix[:, whole:]
+    return torch.cat([squares, _square(rest).unsqueeze(1)], 1)

@@ -1,0 +1,187 @@
+"""The private training loop."""
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from understudy.errors import InputError
+from understudy.privacy.grant import Grant
+from understudy.training import checkpoint
+from understudy.training.ema import RunningAverage
+from understudy.training.flat import MakeOptimiser
+from understudy.training.plan import MechanismPlan, Performance
+from understudy.training.progress import Report
+from understudy.training.step import Loss, PrivateGradient, PublicLoss
+from understudy.training.validate_module import try_out, validate_module
+from understudy.training.windows import UnitWindows
+
+_TRIAL_UNITS = 3
+
+
+def adam(learning_rate: float) -> MakeOptimiser:
+    """Returns a maker of Adam optimisers."""
+    return lambda parameters: torch.optim.Adam(parameters, lr=learning_rate)
+
+
+_DEFAULT = adam(1e-3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is trained, on what.
+
+    Attributes:
+        model: the network; its trainable parameters are updated in place.
+        loss: (model, batch, generator) → losses [unit · rows, …] of any per-unit shape.
+        windows: the private windows.
+        public_loss: (model, generator) → scalar; reads no private data; its gradient is added after the noise.
+        after_iteration: called with the number of finished iterations; may use the model (post-processing).
+    """
+
+    model: nn.Module
+    loss: Loss
+    windows: UnitWindows
+    public_loss: PublicLoss | None = None
+    after_iteration: Callable[[int], None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimisation:
+    """How noisy gradients become parameters; free of charge, whatever it does.
+
+    Attributes:
+        make: any torch optimiser. Element-wise ones see the parameters as a few flat vectors.
+        warm_up: iterations over which the learning rate rises from near zero.
+        average_decay: weight of the past in the running average that becomes the result; None: last iterate.
+    """
+
+    make: MakeOptimiser = _DEFAULT
+    warm_up: int = 0
+    average_decay: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoints:
+    """Where to save, and how many iterations one ledger entry and one checkpoint cover."""
+
+    directory: Path
+    every: int = 100
+
+
+def check_task(task: Task, performance: Performance) -> None:
+    """Refuses a network or loss that mixes units. Costs nothing: only made-up inputs are used."""
+    validate_module(task.model)
+    rng = np.random.default_rng(0)
+    made_up = task.windows.made_up(_TRIAL_UNITS, rng, performance.device)
+    try_out(task.model, task.loss, made_up, _TRIAL_UNITS)
+
+
+def train(
+    task: Task,
+    plan: MechanismPlan,
+    grant: Grant,
+    *,
+    label: str = "training",
+    optimisation: Optimisation | None = None,
+    performance: Performance | None = None,
+    checkpoints: Checkpoints | None = None,
+    progress: Report | None = None,
+) -> None:
+    """Trains `task.model` in place by DP-SGD, as far as the grant allows.
+
+    Privacy:
+        The charge under `label` must be the plan's event. Iterations are counted in the ledger before they run.
+        Resuming restarts from the last checkpoint; iterations that ran after it stay counted and are lost, so
+        the model sees fewer of them and the guarantee holds as charged.
+
+    Edge cases:
+        No units at all: every iteration is noise. A grant used up: the checkpointed model is the result.
+    """
+    if grant.plan.event(label) != plan.event:
+        raise InputError(f"Expected the event charged under '{label}', got another plan. Charge this plan.")
+    optimisation, performance = optimisation or Optimisation(), performance or Performance()
+    task.model.to(performance.device)
+    with _threads(performance.threads):
+        check_task(task, performance)
+        run = _Run(task, plan, grant, label, optimisation, performance)
+        run.execute(checkpoints, progress)
+
+
+class _Run:
+    """The moving parts of one call of `train`."""
+
+    def __init__(
+        self,
+        task: Task,
+        plan: MechanismPlan,
+        grant: Grant,
+        label: str,
+        optimisation: Optimisation,
+        performance: Performance,
+    ) -> None:
+        self._task, self._plan, self._grant, self._label = task, plan, grant, label
+        self._gradient = PrivateGradient(task.model, plan, grant.noise, performance)
+        self._flat = self._gradient.flat
+        self._optimiser = self._flat.optimiser(optimisation.make)
+        self._rates = [group["lr"] for group in self._optimiser.param_groups]
+        self._warm_up = optimisation.warm_up
+        decay = optimisation.average_decay
+        self._average = None if decay is None else RunningAverage(self._flat.values, decay)
+        self._generator = torch.Generator(device=performance.device).manual_seed(secrets.randbits(63))
+        self._iteration = 0
+
+    def execute(self, checkpoints: Checkpoints | None, progress: Report | None) -> None:
+        """Runs block after block: count, iterate, save."""
+        self._task.model.train()
+        identity = checkpoint.Identity.of(self._grant, self._label, self._plan, self._flat)
+        state = (self._flat, self._optimiser, self._average)
+        if checkpoints is not None:
+            executed = self._grant.executed[self._label]
+            self._iteration = checkpoint.load(checkpoints.directory, identity, executed, *state)
+        draws = self._plan.sampler.draw(
+            self._task.windows.num_drawable, self._grant.noise, done=self._grant.executed[self._label]
+        )
+        while (left := self._grant.remaining(self._label)) > 0:
+            block = left if checkpoints is None else min(left, checkpoints.every)
+            self._grant.begin_block(self._label, block)
+            for place, drawn in enumerate(islice(draws, block), start=1):
+                self._iterate(drawn)
+                if progress is not None:
+                    progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
+            if checkpoints is not None:
+                checkpoint.save(checkpoints.directory, identity, self._iteration, *state)
+        if self._average is not None:
+            self._flat.values.copy_(self._average.values)
+
+    def _iterate(self, drawn: np.ndarray) -> None:
+        """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
+        task = self._task
+        self._gradient.write(task.loss, task.windows, drawn, self._generator)
+        if task.public_loss is not None:
+            self._gradient.add_public(task.public_loss, self._generator)
+        for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
+            group["lr"] = rate * min(1.0, (self._iteration + 1) / max(1, self._warm_up))
+        self._optimiser.step()
+        if self._average is not None:
+            self._average.update(self._flat.values)
+        self._iteration += 1
+        if task.after_iteration is not None:
+            task.after_iteration(self._iteration)
+
+
+@contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,159 @@
+"""Sampler, clip, noise and event of a DP-SGD run, tied together once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from understudy.errors import InputError
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.calibrate import smallest_noise_multiplier
+from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
+from understudy.privacy.sampling import PoissonSampler
+
+
+def _at_least_one(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 1 or int(number) != number:
+            raise InputError(f"Expected {name} to be a whole number of at least 1, got {number}.")
+
+
+@dataclass(frozen=True)
+class DrawUnits:
+    """Each iteration draws units; a drawn unit shows `windows` of its windows, averaged *before* the clip."""
+
+    windows: int = 1
+
+    def __post_init__(self) -> None:
+        _at_least_one(windows=self.windows)
+
+
+@dataclass(frozen=True)
+class DrawWindows:
+    """Each iteration draws windows, each clipped on its own; a unit owns at most `max_windows` of them."""
+
+    max_windows: int
+
+    def __post_init__(self) -> None:
+        _at_least_one(max_windows=self.max_windows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSGDConfig:
+    """DP-SGD over privacy units. Every number is a public constant, chosen before data is read.
+
+    Attributes:
+        sampling_rate: probability with which each unit (or window) takes part in one iteration.
+        iterations: optimiser updates; not epochs, which would depend on the private number of units.
+        expected_batch: what the noisy sum is divided by: rate · declared population.
+        clip_norm: the most one unit (or window) may weigh in a sum.
+        noise_multiplier: noise standard deviation ÷ clip norm; None until calibrated.
+        draw: whole units (default) or single windows.
+    """
+
+    sampling_rate: float
+    iterations: int
+    expected_batch: float
+    clip_norm: float = 1.0
+    noise_multiplier: float | None = None
+    draw: DrawUnits | DrawWindows = DrawUnits()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sampling_rate <= 1:
+            raise InputError(f"Expected sampling_rate in (0, 1], got {self.sampling_rate}.")
+        if not 0 < self.expected_batch < float("inf"):
+            raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
+        if not 1e-6 <= self.clip_norm <= 1e6:  # beyond, float32 norms lose their meaning
+            raise InputError(
+                f"Expected clip_norm between 1e-6 and 1e6, got {self.clip_norm}. Rescale the loss."
+            )
+        _at_least_one(iterations=self.iterations)
+
+    @classmethod
+    def for_population(
+        cls, population: int, *, expected_batch: float, iterations: int, clip_norm: float = 1.0
+    ) -> "DPSGDConfig":
+        """Returns a configuration that draws `expected_batch` of a declared population on average."""
+        return cls(
+            sampling_rate=min(1.0, expected_batch / population),
+            iterations=iterations,
+            expected_batch=min(float(expected_batch), float(population)),
+            clip_norm=clip_norm,
+        )
+
+    def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
+        """Returns a copy with the least noise that meets `guarantee` beside `others`, rounded up."""
+        noise = smallest_noise_multiplier(lambda multiplier: self._event(multiplier), guarantee, others)
+        return replace(self, noise_multiplier=noise)
+
+    def plan(self) -> "MechanismPlan":
+        """Returns the frozen mechanism; needs a noise multiplier."""
+        if self.noise_multiplier is None:
+            raise InputError("Expected a noise_multiplier, got none. Call calibrated(guarantee) first.")
+        return MechanismPlan(
+            sampler=PoissonSampler(self.sampling_rate, self.iterations),
+            draw=self.draw,
+            clip_norm=self.clip_norm,
+            noise_multiplier=self.noise_multiplier,
+            expected_batch=self.expected_batch,
+            event=self._event(self.noise_multiplier),
+        )
+
+    def _event(self, noise_multiplier: float) -> SubsampledGaussian | MixtureOfGaussians:
+        return _event(PoissonSampler(self.sampling_rate, self.iterations), self.draw, noise_multiplier)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismPlan:
+    """What every iteration does to private data, and the event that prices all of them. Made by `DPSGDConfig.plan`.
+
+    Privacy:
+        Neighbours differ by one added or removed unit. An iteration draws at `sampler.rate`, clips every drawn
+        unit (or window) to `clip_norm`, adds N(0, (noise_multiplier · clip_norm)²) to every coordinate of the
+        sum, also to an empty one, and divides by `expected_batch`.
+    """
+
+    sampler: PoissonSampler
+    draw: DrawUnits | DrawWindows
+    clip_norm: float
+    noise_multiplier: float
+    expected_batch: float
+    event: SubsampledGaussian | MixtureOfGaussians
+
+    def __post_init__(self) -> None:
+        if self.event != _event(self.sampler, self.draw, self.noise_multiplier):
+            raise InputError(
+                "Expected the event of this sampler and noise, got another. Use DPSGDConfig.plan()."
+            )
+
+    @property
+    def noise_scale(self) -> float:
+        """Standard deviation of the noise on every coordinate of the clipped sum."""
+        return self.noise_multiplier * self.clip_norm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Performance:
+    """Speed and memory. Nothing here can change a guarantee.
+
+    Attributes:
+        max_units_in_memory: units whose gradients are held at once; None lets the number of parameters decide.
+        threads: torch threads; None leaves torch's setting.
+        device: where the model and the batches live.
+    """
+
+    max_units_in_memory: int | None = None
+    threads: int | None = None
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("max_units_in_memory", "threads"):
+            value = getattr(self, name)
+            if value is not None:
+                _at_least_one(**{name: value})
+
+
+def _event(
+    sampler: PoissonSampler, draw: DrawUnits | DrawWindows, noise_multiplier: float
+) -> SubsampledGaussian | MixtureOfGaussians:
+    if isinstance(draw, DrawUnits):
+        return SubsampledGaussian(sampler.rate, noise_multiplier, sampler.iterations)
+    return MixtureOfGaussians(sampler.rate, noise_multiplier, draw.max_windows, sampler.iterations)

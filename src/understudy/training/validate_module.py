@@ -1,0 +1,152 @@
+"""Refuses networks in which one unit's loss depends on another unit, before any budget is spent.
+
+Two nets: known offenders by name, with what to use instead; and a trial on made-up inputs, which catches the
+rest, including layers that this package has never heard of.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from understudy.errors import InputError, UnsafeModule
+from understudy.training.clipping import PerUnitClipper
+from understudy.training.step import Loss
+from understudy.training.windows import Batch
+
+logger = logging.getLogger(__name__)
+
+_BATCH_NORM = "GroupNorm or LayerNorm, which normalise each series on its own"
+REPLACEMENTS: dict[type[Any], str] = {
+    nn.modules.batchnorm._BatchNorm: _BATCH_NORM,
+    nn.EmbeddingBag: "Embedding followed by a mean over steps",
+    nn.RNN: "GRU or LSTM with batch_first=True",
+    nn.modules.lazy.LazyModuleMixin: "the layer with its sizes given, so that its parameters exist now",
+    nn.AdaptiveLogSoftmaxWithLoss: "Linear and cross_entropy with reduction='none'",
+}
+TOLERANCE = 1e-2  # of the largest unit gradient; float32 rounding stays far below, a mixed-up unit far above
+
+
+def validate_module(model: nn.Module) -> None:
+    """Refuses layers that are known to mix units, by name, and says what to use instead."""
+    for name, module in model.named_modules():
+        problem = _problem(module)
+        if problem is not None:
+            where = f"'{name}'" if name else "the model"
+            raise UnsafeModule(
+                f"Expected layers that treat every unit on its own, got {type(module).__name__} at {where}. "
+                f"Use {problem}.",
+                layer=name,
+            )
+
+
+def _problem(module: Any) -> str | None:
+    for kind, replacement in REPLACEMENTS.items():
+        if isinstance(module, kind):
+            return replacement
+    if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
+        return "track_running_stats=False: running statistics are private data that nobody noised"
+    if isinstance(module, nn.LSTM | nn.GRU | nn.MultiheadAttention) and not module.batch_first:
+        return "batch_first=True: units must be the first dimension"
+    if isinstance(module, nn.LSTM | nn.GRU) and module.proj_size:
+        return "proj_size=0 and a Linear layer after it"
+    if isinstance(module, nn.Embedding) and module.max_norm is not None:
+        return "max_norm=None: it rewrites the rows that private series touch, without noise"
+    return None
+
+
+def try_out(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
+    """Runs the loss on a made-up batch and refuses it unless units are separate and the engine's gradients right.
+
+    Args:
+        batch: at least two units' worth of made-up rows. Nothing of the result depends on private data.
+
+    Raises:
+        UnsafeModule: another unit's input changes a unit's loss, a buffer changes, or gradients disagree.
+        InputError: the loss draws randomness from elsewhere than its generator.
+    """
+    with _without_dropout(model), torch.random.fork_rng(devices=[]):
+        buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+        losses = _seeded(model, loss, batch)
+        if not torch.equal(losses.nan_to_num(), _seeded(model, loss, batch).nan_to_num()):
+            raise InputError(
+                "Expected a loss that repeats itself for the same generator, got one that does not. Draw all its "
+                "randomness from the generator it is handed."
+            )
+        _check_buffers(model, buffers)
+        _check_separate(model, loss, batch, num_units, losses.detach())
+        _check_gradients(model, loss, batch, num_units, losses)
+
+
+def _seeded(model: nn.Module, loss: Loss, batch: Batch) -> Tensor:
+    torch.manual_seed(1)
+    device = next(model.parameters()).device
+    return loss(model, batch, torch.Generator(device=device).manual_seed(2))
+
+
+def _check_buffers(model: nn.Module, before: dict[str, Tensor]) -> None:
+    for name, buffer in model.named_buffers():
+        if not torch.equal(before[name], buffer):
+            raise UnsafeModule(
+                f"Expected buffers that stay as they are, got '{name}' changed by a forward pass. It would carry "
+                "private data out without noise: make it a parameter, or update it from public data only."
+            )
+
+
+def _check_separate(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
+    changed = {name: tensor.clone() for name, tensor in batch.items()}
+    for tensor in changed.values():
+        rows = len(tensor) // num_units
+        if tensor.is_floating_point():
+            tensor[:rows] = 1 - tensor[:rows]
+    with torch.no_grad():
+        other = _seeded(model, loss, changed)
+    if losses.ndim == 0 or len(losses) % num_units:
+        raise InputError(
+            "Expected losses with units in the first dimension, got another. Use reduction='none'."
+        )
+    rows = len(losses) // num_units
+    if not torch.allclose(losses[rows:], other[rows:], rtol=1e-4, atol=1e-6, equal_nan=True):
+        raise UnsafeModule(
+            "Expected every unit's loss to depend on that unit alone, got losses that change when another unit's "
+            "series changes. Look for statistics taken over the first dimension."
+        )
+
+
+def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
+    """Compares the engine with one ordinary backward per unit of the same forward."""
+    clipper = PerUnitClipper(model, clip_norm=1.0)
+    found = clipper.collect(lambda: _seeded(model, loss, batch), num_units).dense()
+    of_unit = losses.reshape(num_units, -1).mean(1)
+    expected = [
+        torch.autograd.grad(of_unit[unit], clipper.parameters, retain_graph=True, allow_unused=True)
+        for unit in range(num_units)
+    ]
+    error, size = 0.0, 0.0
+    for unit, grads in enumerate(expected):
+        for parameter, grad in zip(clipper.parameters, grads, strict=True):
+            truth = torch.zeros_like(parameter) if grad is None else grad
+            error = max(error, float(torch.linalg.vector_norm(found[id(parameter)][unit] - truth)))
+            size = max(size, float(torch.linalg.vector_norm(truth)))
+    if error > TOLERANCE * size:
+        raise UnsafeModule(
+            "Expected per-unit gradients that agree with one backward per unit, got others. A layer probably sees "
+            "its rows in another order than unit by unit: keep units first when reshaping."
+        )
+
+
+@contextmanager
+def _without_dropout(model: nn.Module) -> Iterator[None]:
+    """Dropout inside a vmapped layer draws in another order than outside; gradients could not be compared."""
+    kinds = (nn.modules.dropout._DropoutNd, nn.RNNBase, nn.MultiheadAttention)
+    active = [module for module in model.modules() if isinstance(module, kinds) and module.training]
+    for module in active:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in active:
+            module.training = True

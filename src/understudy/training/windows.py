@@ -1,0 +1,86 @@
+"""The private windows a network is trained on, grouped by unit, and which of them a batch shows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from understudy.errors import DataError, InputError
+from understudy.training.plan import DrawUnits, DrawWindows
+
+Batch = dict[str, Tensor]
+
+
+class UnitWindows:
+    """Named arrays [window, …] with the unit of each window.
+
+    Privacy:
+        Holds private data; drawing a batch looks at one unit at a time. How many windows or units there are is
+        private and never shown.
+
+    Args:
+        arrays: whatever the loss needs, one row per window.
+        unit: unit of each window, 0, 1, 2, … never decreasing (as in a Panel).
+        draw: whether the sampler draws units or windows; a cap that the data break is refused.
+        rng: chooses a drawn unit's windows. Any choice is covered by the guarantee.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, NDArray[np.generic]],
+        unit: NDArray[np.int64],
+        draw: DrawUnits | DrawWindows,
+        rng: np.random.Generator,
+    ) -> None:
+        if not arrays or any(len(array) != len(unit) for array in arrays.values()):
+            raise InputError("Expected arrays with one row per window, got none or another number of rows.")
+        counts = np.bincount(unit) if len(unit) else np.zeros(0, dtype=np.int64)
+        if len(unit) and ((np.diff(unit) < 0).any() or (counts == 0).any()):
+            raise InputError("Expected units numbered 0, 1, 2, … with the windows of a unit side by side.")
+        if isinstance(draw, DrawWindows) and len(counts) and counts.max() > draw.max_windows:
+            raise DataError(
+                "Expected at most max_windows windows per unit, got more. Cut windows with that cap."
+            )
+        self._arrays = dict(arrays)
+        self._counts, self._first = counts, np.cumsum(counts) - counts
+        self._draw, self._rng = draw, rng
+        self.rows_per_drawn = draw.windows if isinstance(draw, DrawUnits) else 1
+
+    @property
+    def num_drawable(self) -> int:
+        """How many units (or windows) the sampler chooses from; private."""
+        return len(self._counts) if isinstance(self._draw, DrawUnits) else int(self._counts.sum())
+
+    def batch(self, drawn: NDArray[np.int64], device: str) -> Batch:
+        """Returns `rows_per_drawn` consecutive rows for each drawn unit (or window)."""
+        rows = drawn if isinstance(self._draw, DrawWindows) else self._rows_of(drawn)
+        return {
+            name: torch.from_numpy(np.array(array[rows])).to(device) for name, array in self._arrays.items()
+        }
+
+    def made_up(self, num_drawn: int, rng: np.random.Generator, device: str) -> Batch:
+        """Returns a batch of the same shapes and types that shows no private value: noise, zeros or True."""
+        batch = {}
+        for name, array in self._arrays.items():
+            shape = (num_drawn * self.rows_per_drawn, *array.shape[1:])
+            if np.issubdtype(array.dtype, np.floating):
+                made = rng.random(shape).astype(array.dtype)
+            else:
+                made = np.full(shape, array.dtype == np.bool_, dtype=array.dtype)
+            batch[name] = torch.from_numpy(made).to(device)
+        return batch
+
+    def _rows_of(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Chooses windows of each unit: without repetition as far as it has enough, all equally likely."""
+        wanted, counts = self.rows_per_drawn, self._counts[units]
+        if wanted == 1:
+            return self._first[units] + self._rng.integers(0, counts)
+        chosen = [_choose(self._rng, int(count), wanted) for count in counts]
+        return np.concatenate([self._first[unit] + pick for unit, pick in zip(units, chosen, strict=True)])
+
+
+def _choose(rng: np.random.Generator, count: int, wanted: int) -> NDArray[np.int64]:
+    order = rng.permutation(count)
+    return np.resize(order, wanted)  # repeats the order when the unit has fewer windows than wanted

@@ -1,0 +1,151 @@
+"""The budget holds: refusals, kill -9 at any moment, and several processes at once."""
+
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import Clinic, charges, finish, make_clinic, run, start
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Clinic:
+    return make_clinic(tmp_path / "clinic")
+
+
+def test_a_ledger_of_two_refuses_the_run_that_would_exceed_it(clinic: Clinic) -> None:
+    for number in (1, 2, 3):
+        assert run(*clinic.synth(epsilon="0.6", out=clinic.folder / f"release-{number}")).code == 0
+    before = clinic.files()
+    outcome = run(*clinic.synth(epsilon="0.6"), "--json")
+    assert outcome.code == 4
+    assert outcome.facts["exit_code"] == 4
+    assert "0.2" in outcome.err
+    assert clinic.files() == before
+    assert run(*clinic.synth(epsilon="0.2")).code == 0
+
+
+def test_a_ledger_refuses_one_run_more_than_declared(clinic: Clinic) -> None:
+    clinic.edit_schema("max_runs = 8", "max_runs = 1")
+    assert run(*clinic.synth(epsilon="0.1", out=clinic.folder / "first")).code == 0
+    assert run(*clinic.synth(epsilon="0.1")).code == 4
+    assert not clinic.release.exists()
+
+
+def test_more_delta_than_a_run_may_use_is_refused_as_budget(clinic: Clinic) -> None:
+    outcome = run(*clinic.synth("--delta", "8e-5"))
+    assert outcome.code == 4
+    assert not charges(clinic.ledger)
+
+
+def test_new_data_of_the_same_people_charges_the_same_ledger(clinic: Clinic) -> None:
+    assert run(*clinic.synth(out=clinic.folder / "january")).code == 0
+    clinic.edit_rows(lambda rows: [rows[0], *([*row[:2], "5.5", row[3]] for row in rows[1:])])
+    assert run(*clinic.synth(out=clinic.folder / "february")).code == 0
+    shown = run("ledger", "show", clinic.schema, "--json").facts
+    assert [charge["run"] for charge in shown["charges"]] == [1, 2]
+    assert shown["remaining"]["epsilon"] == pytest.approx(1.0, rel=1e-4)
+
+
+def test_a_copy_of_the_schema_elsewhere_gets_no_second_ledger(clinic: Clinic, tmp_path: Path) -> None:
+    assert run(*clinic.synth()).code == 0
+    copy = make_clinic(tmp_path / "copy")
+    outcome = run(*copy.synth())
+    assert outcome.code == 2
+    assert "already has a ledger" in outcome.err
+    assert not copy.ledger.exists()
+
+
+def test_a_ledger_remembers_its_releases_and_an_old_copy_does_not(clinic: Clinic) -> None:
+    assert run(*clinic.synth(out=clinic.folder / "first")).code == 0
+    old = clinic.ledger.read_bytes()
+    assert run(*clinic.synth()).code == 0
+    assert run("ledger", "check", clinic.schema, clinic.release).code == 0
+    clinic.ledger.write_bytes(old)
+    assert run("ledger", "check", clinic.schema, clinic.release).code == 2
+
+
+def test_two_processes_at_once_cannot_overspend(clinic: Clinic) -> None:
+    processes = [start(*clinic.synth(epsilon="1.2", out=clinic.folder / f"release-{n}")) for n in range(3)]
+    outcomes = [finish(process) for process in processes]
+    assert sorted(outcome.code for outcome in outcomes) == [0, 4, 4], [outcome.err for outcome in outcomes]
+    assert len(charges(clinic.ledger)) == 1
+    assert len(list(clinic.folder.glob("release-*"))) == 1
+
+
+def test_six_kills_leave_no_less_charged_than_executed(clinic: Clinic) -> None:
+    _kill_and_check(clinic, kills=6)
+
+
+@pytest.mark.slow
+def test_twenty_kills_leave_no_less_charged_than_executed(clinic: Clinic) -> None:
+    _kill_and_check(clinic, kills=20)
+
+
+def test_the_check_after_a_kill_would_see_an_uncharged_release(clinic: Clinic) -> None:
+    """Negative control: a release that the ledger knows nothing of must not pass."""
+    assert run(*clinic.synth()).code == 0
+    clinic.ledger.unlink()
+    with pytest.raises(AssertionError):
+        _check_charged(clinic)
+
+
+def _kill_and_check(clinic: Clinic, kills: int) -> None:
+    """Kills runs at random moments, most of them while the run is charged, executed or written."""
+    clinic.edit_schema("epsilon = 2.0\nmax_runs = 8", "epsilon = 100.0\nmax_runs = 100")
+    begin = time.monotonic()
+    assert finish(start(*clinic.synth(out=clinic.folder / "release-whole"))).code == 0
+    whole_run = time.monotonic() - begin
+    killed = 0
+    for number in range(kills):
+        process = start(*clinic.synth(out=clinic.folder / f"release-{number}"))
+        earliest = 0.0 if number % 3 == 0 else 0.6
+        time.sleep(random.uniform(earliest, 1.0) * whole_run)
+        process.kill()
+        killed += finish(process).code == -9
+        _check_charged(clinic)
+    assert killed >= kills // 3, "too few runs were still alive when they were killed"
+    assert run(*clinic.synth()).code == 0, "the ledger no longer works"
+
+
+def _check_charged(clinic: Clinic) -> None:
+    """What was executed was charged, and every release that exists is among the charges."""
+    from understudy.privacy.certificate import Certificate
+    from understudy.privacy.ledger import Ledger
+
+    releases = [path for path in clinic.folder.glob("release*") if path.is_dir()]
+    entries = charges(clinic.ledger)
+    assert len(entries) >= len(releases)
+    for entry in entries:
+        for label, executed in entry.executed.items():
+            assert executed <= entry.plan.executions(label)
+    heads = [str(Certificate.load(release).ledger["head"]) for release in releases]
+    if heads:
+        ledger = Ledger.open(clinic.ledger)
+        assert all(ledger.knows(head) for head in heads)
+        assert ledger.remaining().epsilon <= ledger.guarantee.epsilon - sum(e.epsilon for e in entries) + 1e-6
+
+
+def test_help_is_quick_and_the_spectral_path_never_loads_torch(clinic: Clinic) -> None:
+    begin = time.monotonic()
+    assert finish(start("--help")).code == 0
+    assert time.monotonic() - begin < 3.0  # under one second when nobody else uses the machine
+    arguments = [str(argument) for argument in clinic.synth()]
+    code = (
+        "import sys; from understudy.cli.main import main; "
+        f"code = main({arguments!r}); sys.exit(code or 10 * ('torch' in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+def test_nothing_printed_depends_on_the_number_of_private_rows(clinic: Clinic) -> None:
+    outcome = run(*clinic.synth("--holdout", "0.3"))
+    assert outcome.code == 0
+    held_out = (clinic.folder / "release.holdout.csv").read_text().splitlines()
+    numbers = set(re.findall(r"\d+", outcome.out + outcome.err))
+    assert str(len(held_out) - 1) not in numbers
+    assert str(120 - len(held_out) + 1) not in numbers

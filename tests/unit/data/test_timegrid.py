@@ -1,0 +1,70 @@
+"""The time axis: timestamps to steps and back."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.data.timegrid import (
+    Time,
+    hours_of_day,
+    parse_frequency,
+    start_microseconds,
+    step_ticks,
+    steps_since,
+)
+from understudy.errors import SchemaError
+
+
+@given(
+    st.sampled_from(["1us", "250ms", "1s", "15min", "1h", "1d", "2w", "1mo", "3mo", "1y"]),
+    st.integers(1, 300),
+    st.sampled_from(["refuse", "floor", "nearest"]),
+    st.sampled_from(["1850-02-01", "1969-12-01T00:00:00", "2024-02-01"]),
+)
+def test_every_step_finds_its_way_back(frequency, steps, off_grid, start):
+    time = Time(column="t", frequency=frequency, start=start, steps=steps, off_grid=off_grid)
+    found, on_grid = steps_since(step_ticks(time, steps), start_microseconds(time), time)
+    assert on_grid
+    assert found.tolist() == list(range(steps))
+
+
+@pytest.mark.parametrize("frequency", ["", "h", "0h", "1.5h", "hourly", "1 h", "-1h"])
+def test_unreadable_frequencies_are_refused(frequency):
+    with pytest.raises(SchemaError, match=r"time\.frequency"):
+        parse_frequency(frequency)
+
+
+def test_a_time_zone_in_the_start_is_honoured():
+    east = Time(column="t", start="2024-01-01T02:00:00+02:00")
+    assert start_microseconds(east) == start_microseconds(Time(column="t"))
+
+
+def test_hours_of_the_day_wrap_around():
+    time = Time(column="t", start="2024-01-01T22:30:00", frequency="30min")
+    assert hours_of_day(time, 5).tolist() == [22, 23, 23, 0, 0]
+
+
+def test_off_grid_times_are_noticed_before_the_epoch_too():
+    time = Time(column="t", start="1960-01-01")
+    ticks = step_ticks(time, 3) + np.array([0, 1, 0])
+    assert not steps_since(ticks, start_microseconds(time), time)[1]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"steps": 0},
+        {"min_steps": 0},
+        {"min_steps": 200},
+        {"start": "soon"},
+        {"start": "2024-01-15", "frequency": "1mo"},
+        {"dtype": "float64"},
+        {"align": "diagonal"},
+        {"wide_columns": "{channel}"},
+        {"wide_columns": "{other}"},
+    ],
+)
+def test_axes_that_make_no_sense_are_refused(fields):
+    with pytest.raises(SchemaError, match=r"'time\."):
+        Time(column="t", **fields)

@@ -1,0 +1,287 @@
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.privacy.conftest import gaussian_plan, make_schema
+from understudy.errors import CertificateError
+from understudy.privacy import keys
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.certificate import (
+    Certificate,
+    issue,
+    recompute,
+    seal,
+    sign,
+    to_html,
+    to_markdown,
+    verify,
+)
+from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+
+
+def certify(plan=None, schema=None, noise=None, **ledger):
+    facts = {"guarantee": Guarantee(math.inf, 1e-6), "population": 10_000, "max_runs": 2} | ledger
+    plan = gaussian_plan() if plan is None else plan
+    grant = Ledger.in_memory(facts.pop("guarantee"), **facts).charge(
+        plan, label="run", noise=noise or NoiseSource.secure()
+    )
+    return issue(grant, schema or make_schema(), method="spectral", public_inputs={"context": "ab" * 32})
+
+
+@pytest.fixture
+def key():
+    return keys.create("holder")
+
+
+@pytest.fixture
+def release(tmp_path, key):
+    folder = tmp_path / "release"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "synthetic.parquet").write_bytes(b"synthetic")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return folder, seal(certify(), folder, key)
+
+
+def failed(checks):
+    return [check.name for check in checks if not check.ok]
+
+
+# --- what it says ------------------------------------------------------------------------------------------
+
+
+def test_the_first_field_is_the_status_and_says_private():
+    body = json.loads(certify().dumps())
+    assert next(iter(body)) == "status"
+    assert body["status"] == "private"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"schema": make_schema("overlapping-window")}, "not private: protects no person"),
+        ({"noise": NoiseSource.seeded(1)}, "not private: reproducible noise"),
+        ({"plan": gaussian_plan(0.2, epsilon=1000.0)}, "not private: epsilon is above 20"),
+        (
+            {"plan": SpendingPlan((PlanEntry("x", NonPrivate("raw gradients")),), Guarantee(math.inf, 5e-7))},
+            "not private: raw gradients",
+        ),
+        (
+            {
+                "plan": gaussian_plan(delta=1e-3, epsilon=1.0),
+                "guarantee": Guarantee(2.0, 1e-2),
+                "reproduction": "Jordon et al. 2019",
+            },
+            "not private: delta as in the paper being reproduced (Jordon et al. 2019)",
+        ),
+    ],
+    ids=["overlapping windows", "seeded noise", "large epsilon", "non-private event", "a paper's delta"],
+)
+def test_a_release_that_is_not_private_says_so_first(changes, reason):
+    certificate = certify(**changes)
+    assert certificate.status.startswith(reason)
+    assert not certificate.is_private
+    assert reason in certificate.sentence()
+
+
+def test_the_unit_and_the_relation_are_in_words_and_the_sentence_is_plain():
+    certificate = certify()
+    assert certificate.unit == make_schema().unit.sentence()
+    assert "Add or remove" in certificate.adjacency
+    assert "times likelier" in certificate.sentence()
+
+
+def test_epsilon_is_stated_at_three_deltas_and_for_replacement():
+    certificate = certify()
+    deltas = [at for at, _ in certificate.epsilon_at_delta]
+    assert deltas == pytest.approx([5e-8, 5e-7, 5e-6])
+    costs = [cost for _, cost in certificate.epsilon_at_delta]
+    assert costs[0] > costs[1] == certificate.epsilon > costs[2]
+    assert certificate.replace_one_epsilon > 2 * certificate.epsilon * 0.99
+
+
+def test_what_was_executed_versions_noise_ledger_and_public_inputs_are_stated():
+    ledger = Ledger.in_memory(Guarantee(2.0, 1e-6), max_runs=2)
+    grant = ledger.charge(gaussian_plan(), label="run", noise=NoiseSource.secure())
+    grant.gaussian("mean", Bounded(np.zeros(1), 1.0))
+    certificate = issue(grant, make_schema(), method="spectral", overrides={"few_units": "public test data"})
+    assert certificate.executed == {"mean": 1}
+    assert "dp-accounting" in certificate.versions
+    assert certificate.noise.startswith("AES-128-CTR")
+    assert certificate.ledger["kind"] == "in-memory"
+    assert ledger.knows(certificate.ledger["head"])
+    assert certificate.overrides == {"few_units": "public test data"}
+    assert certificate.not_protected
+    assert certificate.threat_model
+
+
+def test_a_certificate_survives_a_round_trip_through_its_file(release):
+    folder, certificate = release
+    assert Certificate.load(folder) == certificate
+    unlimited = certify(plan=SpendingPlan((PlanEntry("x", NonPrivate("raw")),), Guarantee(math.inf, 5e-7)))
+    assert Certificate.loads(unlimited.dumps()) == unlimited
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "not json", '{"status": "private"}'])
+def test_a_text_that_is_no_certificate_is_refused(text):
+    with pytest.raises(CertificateError):
+        Certificate.loads(text)
+
+
+def test_a_missing_certificate_is_refused(tmp_path):
+    with pytest.raises(CertificateError, match="no readable certificate"):
+        Certificate.load(tmp_path)
+
+
+# --- verify ------------------------------------------------------------------------------------------------
+
+
+def test_an_honest_release_passes_every_check(release, key):
+    folder, certificate = release
+    assert failed(verify(certificate, folder)) == []
+    assert failed(verify(Certificate.load(folder), folder, [key.public])) == []
+
+
+def test_epsilon_can_be_recomputed_from_the_certificate_alone(release):
+    assert recompute(release[1]) == pytest.approx(release[1].epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"epsilon": 0.5},
+        {"delta": 1e-9},
+        {"unit": "Everybody is protected."},
+        {"events": ({"type": "Gaussian", "noise_multiplier": 50.0, "count": 1},)},
+        {"replace_one_epsilon": 0.1},
+        {"method": "magic"},
+        {"files": {}},
+        {"not_protected": ()},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_an_edited_certificate_fails(release, edit):
+    folder, certificate = release
+    assert "signature" in failed(verify(replace(certificate, **edit), folder))
+
+
+def test_an_epsilon_edited_and_signed_again_still_fails_by_one_percent(release, key):
+    folder, certificate = release
+    near = sign(replace(certificate, epsilon=certificate.epsilon * 0.98), key)
+    assert failed(verify(near, folder)) == ["epsilon"]
+    rounded = sign(replace(certificate, epsilon=certificate.epsilon * 0.995), key)
+    assert failed(verify(rounded, folder)) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "check"),
+    [
+        ({"replace_one_epsilon": 0.1}, "other figures"),
+        ({"epsilon_at_delta": ((5e-8, 0.1),)}, "other figures"),
+        ({"unit_kind": "overlapping-window"}, "status"),
+        ({"noise_is_secure": False}, "status"),
+        ({"overrides": {"reproduction": "a paper"}}, "status"),
+        ({"status": "very private"}, "status"),
+        ({"events": ({"type": "Magic"},)}, "epsilon"),
+        ({"population_size": 10}, None),
+        ({"population_size": 10**9}, "epsilon"),
+    ],
+)
+def test_a_certificate_that_contradicts_itself_fails_even_if_signed(release, key, edit, check):
+    folder, certificate = release
+    names = failed(verify(sign(replace(certificate, **edit), key), folder))
+    assert names == ([check] if check else [])
+
+
+@pytest.mark.parametrize("change", ["alter", "add", "remove"])
+def test_an_altered_extra_or_missing_file_fails_and_is_named(release, change):
+    folder, certificate = release
+    if change == "alter":
+        (folder / "data" / "synthetic.parquet").write_bytes(b"Synthetic")
+    elif change == "add":
+        (folder / "data" / "extra.csv").write_text("x")
+    else:
+        (folder / "model.safetensors").unlink()
+    (check,) = [check for check in verify(certificate, folder) if not check.ok]
+    assert check.name == "files"
+    assert any(name in check.detail for name in ("synthetic.parquet", "extra.csv", "model.safetensors"))
+
+
+def test_a_foreign_signature_fails(release):
+    """Re-signed by another key: the signature is genuine, the signer is not trusted."""
+    folder, certificate = release
+    trusted = keys.trusted()
+    forged = sign(replace(certificate, method="magic"), keys.create("mallory"))
+    assert failed(verify(forged, folder, trusted)) == ["signer"]
+    assert "keys trust" in next(check.detail for check in verify(forged, folder, trusted) if not check.ok)
+
+
+def test_without_any_trusted_key_the_signer_is_unknown_but_named(release, key):
+    folder, certificate = release
+    checks = verify(certificate, folder, [])
+    assert failed(checks) == []
+    assert key.public.fingerprint in checks[-1].detail
+    assert "signer unknown" in checks[-1].detail
+
+
+def test_a_signature_moved_to_another_certificate_fails(release, key):
+    folder, certificate = release
+    other = sign(certify(plan=gaussian_plan(9.0)), key)
+    forged = replace(other, signature=certificate.signature, files=certificate.files)
+    assert "signature" in failed(verify(forged, folder))
+
+
+def test_an_unsigned_certificate_fails(release):
+    folder, certificate = release
+    assert failed(verify(sign(certificate, None), folder)) == ["signature", "signer"]
+
+
+def test_sealing_leaves_no_half_written_file(release):
+    folder, _ = release
+    assert sorted(path.name for path in folder.iterdir()) == ["certificate.json", "data", "model.safetensors"]
+
+
+# --- the page for a regulator ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("render", [to_markdown, to_html])
+def test_the_page_says_what_is_protected_from_whom_and_how_measured(render, release):
+    page = render(release[1])
+    for words in ("privacy unit", "trust model", "privacy loss parameters", "proportionality", "hazards"):
+        assert words in page
+    assert "Replace-one" in page
+    assert len(page.split()) < 1100
+
+
+def test_names_cannot_smuggle_markup_into_the_page():
+    evil = replace(certify(), population="<script>alert(1)</script>", method="| **x** |")
+    assert "<script>" not in to_html(evil)
+    assert "<script>" not in to_markdown(evil)
+    assert "| **x** |" not in to_markdown(evil)
+
+
+def test_a_release_that_is_not_private_is_marked_on_the_page():
+    assert 'class="status not"' in to_html(certify(noise=NoiseSource.seeded(1)))
+
+
+def test_sampled_training_is_described_by_its_parameters():
+    plan = SpendingPlan((PlanEntry("sgd", SubsampledGaussian(0.01, 2.0, 100)),), Guarantee(3.0, 5e-7))
+    assert "sampling\\_rate = 0.01" in to_markdown(certify(plan=plan))
+
+
+def test_nothing_read_means_nothing_spent():
+    certificate = certify(plan=SpendingPlan((), Guarantee(1.0, 5e-7)))
+    assert certificate.epsilon == 0
+    assert certificate.status == "private"
+    assert "No private data was read" in to_markdown(certificate)
+
+
+def test_many_gaussians_of_a_plan_are_one_epsilon():
+    plan = SpendingPlan((PlanEntry("a", Gaussian(9.0)), PlanEntry("b", Gaussian(9.0))), Guarantee(1.0, 5e-7))
+    assert certify(plan=plan).epsilon == pytest.approx(certify(plan=gaussian_plan(9.0, count=2)).epsilon)

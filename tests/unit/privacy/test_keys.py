@@ -1,0 +1,68 @@
+import pickle
+import stat
+
+import pytest
+
+from understudy.errors import InputError
+from understudy.privacy import keys
+from understudy.privacy.registry import home
+
+
+def test_a_private_key_is_readable_by_its_owner_only():
+    keys.create("alice")
+    assert stat.S_IMODE((home() / "keys" / "alice.key").stat().st_mode) == 0o600
+
+
+def test_a_key_is_never_overwritten():
+    first = keys.create("alice")
+    with pytest.raises(InputError, match="already is a key"):
+        keys.create("alice")
+    assert keys.load("alice").public == first.public == keys.load_or_create("alice").public
+
+
+def test_a_signature_holds_for_its_message_and_key_only():
+    alice, mallory = keys.create("alice"), keys.create("mallory")
+    signature = alice.sign(b"message")
+    assert keys.is_signed_by(alice.public.hexadecimal, signature, b"message")
+    assert not keys.is_signed_by(alice.public.hexadecimal, signature, b"massage")
+    assert not keys.is_signed_by(mallory.public.hexadecimal, signature, b"message")
+    assert not keys.is_signed_by("nonsense", signature, b"message")
+    assert not keys.is_signed_by(alice.public.hexadecimal, "nonsense", b"message")
+
+
+def test_a_public_key_can_be_carried_to_another_computer_and_trusted(tmp_path, monkeypatch):
+    public = keys.create("alice").public
+    keys.export(public, tmp_path / "alice.pub")
+    monkeypatch.setenv("UNDERSTUDY_HOME", str(tmp_path / "elsewhere"))
+    assert keys.trusted() == ()
+    assert keys.trust(tmp_path / "alice.pub") == public
+    assert keys.trusted() == (public,)
+    assert len(public.fingerprint.split()) == 8
+
+
+def test_a_secret_is_not_shown_and_not_pickled():
+    key = keys.create("alice")
+    assert "PrivateKey" not in repr(key)
+    with pytest.raises(TypeError):
+        pickle.dumps(key)
+
+
+@pytest.mark.parametrize("name", ["", "../evil", "a b", ".hidden"])
+def test_a_name_that_is_no_file_name_is_refused(name):
+    with pytest.raises(InputError):
+        keys.create(name)
+
+
+def test_a_missing_key_says_how_to_make_it():
+    with pytest.raises(InputError, match="understudy keys create bob"):
+        keys.load("bob")
+
+
+def test_files_that_are_no_keys_are_refused(tmp_path):
+    (tmp_path / "x.pub").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError):
+        keys.trust(tmp_path / "x.pub")
+    keys.create("alice")
+    (home() / "keys" / "alice.key").write_text("not a key")
+    with pytest.raises(InputError, match="not a private key"):
+        keys.load("alice")

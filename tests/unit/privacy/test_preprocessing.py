@@ -1,0 +1,147 @@
+import numpy as np
+import pytest
+
+from tests.unit.privacy.conftest import make_schema
+from understudy.data.panel import Panel
+from understudy.errors import InputError
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.preprocessing import (
+    CategoryDomain,
+    ChannelBounds,
+    Count,
+    Grid,
+    MeanAndScale,
+    Quantile,
+    one_per_unit,
+)
+
+
+def make_panel(values, unit=None):
+    values = np.asarray(values, dtype=np.float32)
+    return Panel(
+        schema=make_schema(),
+        values=values,
+        lengths=np.full(len(values), values.shape[1], dtype=np.int32),
+        unit=np.arange(len(values), dtype=np.int64) if unit is None else np.asarray(unit, dtype=np.int64),
+        static=np.empty((len(values), 0), dtype=np.float32),
+    )
+
+
+def grant_for(*queries, noise=None):
+    entries = tuple(PlanEntry(query.label, query.event()) for query in queries)
+    plan = SpendingPlan(entries, Guarantee(100.0, 1e-5))
+    ledger = Ledger.in_memory(Guarantee(100.0, 1e-5))
+    return ledger.charge(plan, label="preprocessing", noise=noise or NoiseSource.secure())
+
+
+@pytest.fixture
+def panel():
+    rng = np.random.default_rng(2)
+    return make_panel(rng.uniform(2.0, 6.0, size=(3000, 4, 1)))
+
+
+def test_a_count_is_near_the_number_of_units_and_has_a_price(panel):
+    query = Count(epsilon=1.0)
+    assert query.event().epsilon == 1.0
+    assert query.run(grant_for(query), panel) == pytest.approx(3000, abs=40)
+
+
+def test_a_count_of_nobody_is_still_at_least_one():
+    query = Count(epsilon=1.0)
+    assert (
+        query.run(grant_for(query, noise=NoiseSource.constant(-50.0)), make_panel(np.empty((0, 4, 1)))) == 1
+    )
+
+
+def test_bounds_bought_with_a_good_budget_enclose_most_of_the_data(panel):
+    query = ChannelBounds(channel="load", epsilon=2.0, grid=Grid(0.0, 10.0))
+    low, high = query.run(grant_for(query), panel)
+    assert 1.9 < low < 2.3
+    assert 5.7 < high < 6.1
+
+
+def test_bounds_bought_with_nothing_are_still_an_interval(panel):
+    query = ChannelBounds(channel="load", epsilon=1e-6, grid=Grid(0.0, 10.0, points=3))
+    for _ in range(20):
+        low, high = query.run(grant_for(query), panel)
+        assert 0.0 <= low < high <= 10.0
+
+
+def test_mean_and_scale_agree_with_the_data_when_noise_is_small(panel):
+    query = MeanAndScale(channel="load", low=0.0, high=10.0, noise_multiplier=1.0)
+    mean, scale = query.run(grant_for(query), panel)
+    assert mean == pytest.approx(float(panel.values.mean()), abs=0.1)
+    assert scale == pytest.approx(float(panel.values.std()), abs=0.2)
+
+
+def test_mean_and_scale_of_pure_noise_stay_within_public_limits():
+    query = MeanAndScale(channel="load", low=0.0, high=10.0, noise_multiplier=1.0)
+    for value in (-50.0, 50.0):
+        mean, scale = query.run(
+            grant_for(query, noise=NoiseSource.constant(value)), make_panel(np.ones((3, 4, 1)))
+        )
+        assert 0.0 <= mean <= 10.0
+        assert 0.0 < scale <= 5.0
+
+
+@pytest.mark.parametrize("filler", [0.0, 10.0, np.nan])
+def test_one_more_unit_moves_the_released_mean_vector_by_at_most_one(panel, filler):
+    query = MeanAndScale(channel="load", low=0.0, high=10.0, noise_multiplier=1.0)
+
+    def clean(data):
+        grant = grant_for(query, noise=NoiseSource.constant(0.0))
+        seen = []
+        grant.gaussian = lambda label, bounded: seen.append(bounded) or np.zeros(3)  # type: ignore[method-assign]
+        query.run(grant, data)
+        return seen[0]
+
+    more = make_panel(np.concatenate([panel.values, np.full((1, 4, 1), filler)]))
+    before, after = clean(panel), clean(more)
+    assert np.linalg.norm(after.value - before.value) <= before.l2_bound == 1.0
+
+
+def test_each_unit_enters_with_one_value_however_many_series_it_has():
+    panel = make_panel(np.arange(12.0).reshape(3, 4, 1) / 2, unit=[0, 0, 1])
+    assert one_per_unit(panel, "load", "max").tolist() == [3.5, 5.5]
+    assert one_per_unit(panel, "load", "min").tolist() == [0.0, 4.0]
+    assert one_per_unit(panel, "load", "mean").tolist() == [1.75, 4.75]
+
+
+def test_a_unit_without_values_is_skipped():
+    values = np.ones((2, 4, 1))
+    values[1] = np.nan
+    assert np.isnan(one_per_unit(make_panel(values), "load", "max")).tolist() == [False, True]
+    assert one_per_unit(make_panel(np.empty((0, 4, 1))), "load", "max").size == 0
+
+
+def test_the_values_of_other_units_do_not_change_a_units_own(panel):
+    outlier = make_panel(np.concatenate([panel.values, np.full((1, 4, 1), 10.0)]))
+    for statistic in ("min", "max", "mean"):
+        alone = one_per_unit(panel, "load", statistic)
+        assert np.array_equal(alone, one_per_unit(outlier, "load", statistic)[:-1])
+
+
+def test_a_quantile_of_lengths_can_be_bought(panel):
+    query = Quantile(label="length", epsilon=2.0, q=0.9, grid=Grid(1.0, 24.0, points=24))
+    lengths = np.repeat([6.0, 12.0], 500)
+    assert query.run(grant_for(query), lengths) == pytest.approx(12.0, abs=1.0)
+
+
+def test_a_category_domain_keeps_what_many_have():
+    query = CategoryDomain("tariffs", epsilon=1.0, delta=1e-8)
+    kept = query.run(grant_for(query), ["flat"] * 300 + ["night"] * 300 + ["one of a kind"])
+    assert kept == ("flat", "night")
+
+
+def test_an_unknown_channel_is_named(panel):
+    with pytest.raises(InputError, match="There is no channel 'gas'"):
+        one_per_unit(panel, "gas", "max")
+
+
+@pytest.mark.parametrize(("low", "high", "points"), [(1.0, 1.0, 5), (0.0, np.inf, 5), (0.0, 1.0, 1)])
+def test_a_grid_that_is_no_grid_is_refused(low, high, points):
+    with pytest.raises(InputError):
+        Grid(low, high, points)
