@@ -2,11 +2,12 @@
 
 import json as json_format
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console, RenderableType
@@ -60,7 +61,8 @@ def error_console() -> Console:
 
 def _console(*, stderr: bool = False) -> Console:
     """Prints text as it is: brackets and colons in it are a user's, not mark-up."""
-    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False, color_system=colours)
     if not console.is_terminal:
         console.width = _PIPE_WIDTH
     return console

@@ -34,7 +34,7 @@ from understudy.synthesizers import Synthesizer
 
 # Signal-to-noise of the best release below which, on invented data of several shapes, no method beat the
 # control that reads no data, and below which only the distribution of values got better.
-BUYS_NOTHING, BUYS_LITTLE = 20.0, 200.0
+BUYS_NOTHING, BUYS_LITTLE = 20.0, 150.0
 
 _WARM_UP_SERIES, _FEW_VALUES, _MANY_VALUES = 40, 50_000, 700_000
 _BYTES_PER_VALUE = 18  # table, scores and samples at the fullest moment

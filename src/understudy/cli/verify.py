@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing
@@ -56,7 +57,7 @@ def checked(release: Path, key: Path | None) -> tuple["Certificate", list["Check
     return certificate, put_questions(certificate, release if release.is_dir() else None, trusted)
 
 
-def _table(checks: list["Check"]) -> "table":  # type: ignore[valid-type]
+def _table(checks: list["Check"]) -> Table:
     answers = table("", "check", "found")
     for check in checks:
         answers.add_row("ok" if check.ok else "NO", check.name, check.detail)

@@ -1,9 +1,12 @@
 """What a ledger's rows mean: charges, executions, and what is left."""
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from understudy.errors import BudgetExceeded
+from understudy.privacy.composition import TOLERANCE, Composition
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row, Writer
 
@@ -37,6 +40,40 @@ def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
     return [row.body for row in rows if row.kind == "charge" and row.body["plan"]["entries"]]
 
 
+def amount_left(composition: Composition, charges: list[dict[str, Any]]) -> float:
+    """What the rule's own currency has left after these charges."""
+    if math.isinf(composition.limit):
+        return math.inf
+    return composition.limit - sum(float(body["amount"]) for body in charges)
+
+
+def check_room(
+    composition: Composition, charges: list[dict[str, Any]], plan: SpendingPlan, price: float, label: str
+) -> None:
+    """Refuses a run that the ledger can't pay for, by number of runs or by amount."""
+    if not plan.entries:
+        return
+    if composition.kind == "basic" and len(charges) >= composition.max_runs:
+        raise BudgetExceeded(
+            f"'{label}' would be run {len(charges) + 1} of a ledger for {composition.max_runs}: its delta is "
+            "shared among that many runs and is spent.",
+            requested=price,
+            remaining=0.0,
+            label=label,
+        )
+    left = amount_left(composition, charges)
+    if price > left + TOLERANCE * max(1.0, min(composition.limit, 1e6)):
+        spendable = composition.epsilon_left(left)
+        raise BudgetExceeded(
+            f"'{label}' asks for epsilon = {plan.epsilon():.4g} at delta = {plan.guarantee.delta:g}, but "
+            f"epsilon = {spendable:.4g} is left of {composition.guarantee.epsilon:g} in this ledger. "
+            "Nothing was charged. Ask for less, or use a release already made.",
+            requested=plan.epsilon(),
+            remaining=spendable,
+            label=label,
+        )
+
+
 def executed_totals(rows: tuple[Row, ...], run: int) -> dict[str, int]:
     """How often each label of a run has been executed."""
     totals: dict[str, int] = {}
@@ -44,6 +81,14 @@ def executed_totals(rows: tuple[Row, ...], run: int) -> dict[str, int]:
         if row.kind == "executed" and row.body["run"] == run:
             totals[row.body["label"]] = max(totals.get(row.body["label"], 0), int(row.body["total"]))
     return totals
+
+
+def latest_total(rows: tuple[Row, ...], run: int, label: str) -> int:
+    """How often one label of a run has been executed; looks from the end, because totals only grow."""
+    for row in reversed(rows):
+        if row.kind == "executed" and row.body["run"] == run and row.body["label"] == label:
+            return int(row.body["total"])
+    return 0
 
 
 def append_executed(writer: Writer, run: int, label: str, total: int) -> None:

@@ -7,7 +7,6 @@ What a ledger can't do: notice that its file was replaced by an older copy of it
 head of the ledger's hash chain; `Ledger.knows` tells whether a ledger contains the head of a certificate.
 """
 
-import math
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,9 +18,11 @@ from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.charges import (
     Entry,
     Remaining,
+    amount_left,
     append_executed,
+    check_room,
     entry_of,
-    executed_totals,
+    latest_total,
     now,
     paid_charges,
 )
@@ -46,11 +47,11 @@ class Ledger:
     Example:
         >>> from understudy.privacy.events import Gaussian
         >>> from understudy.privacy.plan import PlanEntry
-        >>> ledger = Ledger.in_memory(Guarantee(2.0, 1e-6))
-        >>> plan = SpendingPlan((PlanEntry("mean", Gaussian(5.0)),), Guarantee(1.0, 1e-6))
+        >>> ledger = Ledger.in_memory(Guarantee(2.0, 1e-6), max_runs=2)
+        >>> plan = SpendingPlan((PlanEntry("mean", Gaussian(6.0)),), Guarantee(1.0, 5e-7))
         >>> grant = ledger.charge(plan, label="first run", noise=NoiseSource.secure())
         >>> round(ledger.remaining().epsilon, 3)
-        1.109
+        1.289
     """
 
     def __init__(self, store: Store) -> None:
@@ -157,7 +158,7 @@ class Ledger:
         price = self._checked_price(plan, label)
         with self._store.writing() as writer:
             run = sum(row.kind == "charge" for row in writer.rows) + 1
-            self._check_room(paid_charges(writer.rows), plan, price, label)
+            check_room(self.composition, paid_charges(writer.rows), plan, price, label)
             head = writer.append("charge", self._charge_body(run, plan, price, label, noise))
         return self._grant(run, plan, noise, head, secure=noise.is_secure, executed={})
 
@@ -176,7 +177,7 @@ class Ledger:
     def remaining(self) -> Remaining:
         """What the next run may ask for."""
         charges = paid_charges(self._store.rows())
-        left = self._left(charges)
+        left = amount_left(self.composition, charges)
         runs = max(0, self.composition.max_runs - len(charges)) if self.composition.kind == "basic" else None
         spendable = 0.0 if runs == 0 else self.composition.epsilon_left(left)
         return Remaining(epsilon=spendable, delta=self.composition.run_delta, runs=runs)
@@ -259,37 +260,6 @@ class Ledger:
             )
         return self.composition.price(plan)
 
-    def _check_room(
-        self, charges: list[dict[str, Any]], plan: SpendingPlan, price: float, label: str
-    ) -> None:
-        if not plan.entries:
-            return
-        if self.composition.kind == "basic" and len(charges) >= self.composition.max_runs:
-            raise BudgetExceeded(
-                f"'{label}' would be run {len(charges) + 1} of a ledger for {self.composition.max_runs}: "
-                f"its delta "
-                "is shared among that many runs and is spent.",
-                requested=price,
-                remaining=0.0,
-                label=label,
-            )
-        left = self._left(charges)
-        if price > left + TOLERANCE * max(1.0, min(self.composition.limit, 1e6)):
-            raise BudgetExceeded(
-                f"'{label}' asks for epsilon = {plan.epsilon():.4g} at delta = {plan.guarantee.delta:g}, but "
-                f"epsilon = {self.composition.epsilon_left(left):.4g} is left of "
-                f"{self.guarantee.epsilon:g} in the "
-                f"ledger of '{self.name}'. Nothing was charged. Ask for less, or use a release already made.",
-                requested=plan.epsilon(),
-                remaining=self.composition.epsilon_left(left),
-                label=label,
-            )
-
-    def _left(self, charges: list[dict[str, Any]]) -> float:
-        if math.isinf(self.composition.limit):
-            return math.inf
-        return self.composition.limit - sum(float(body["amount"]) for body in charges)
-
     def _charge_body(
         self, run: int, plan: SpendingPlan, price: float, label: str, noise: NoiseSource
     ) -> dict[str, Any]:
@@ -332,7 +302,7 @@ class Ledger:
     def _record_executed(self, run: int, plan: SpendingPlan, label: str, number: int) -> int:
         """Writes executions down before they happen; counts what other grants of the same run have used."""
         with self._store.writing(thorough=False) as writer:
-            total = executed_totals(writer.rows, run).get(label, 0) + number
+            total = latest_total(writer.rows, run, label) + number
             if total > plan.executions(label):
                 raise BudgetExceeded(
                     f"Run {run} has executed '{label}' as often as it was charged, by another grant.",

@@ -57,20 +57,28 @@ def clip_rows(matrix: ArrayLike, radius: float) -> NDArray[np.float64]:
     **Privacy**: with one row per unit, the sum of the result moves by at most `radius` when a unit is added
     or removed, whatever the data.
     """
-    if not 0 < radius < np.inf:
-        raise InputError(f"A clip radius must be positive and finite, got {radius}.")
+    if not 1e-100 < radius < 1e100:
+        raise InputError(f"A clip radius must lie between 1e-100 and 1e100, got {radius}.")
     rows = np.array(matrix, dtype=np.float64, ndmin=2)
-    largest = np.abs(rows).max(axis=1, initial=0.0)
-    bad = ~np.isfinite(largest)
-    rows[bad] = 0.0
-    largest[bad] = 0.0
-    # Norms of scaled rows: squares of huge entries would overflow and of tiny ones vanish.
-    unit = np.where(largest > 0, largest, 1.0)
-    norms = np.sqrt(np.square(rows / unit[:, None]).sum(axis=1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    odd = ~np.isfinite(norms)
+    if odd.any():
+        rows[odd] = _shrunk(rows[odd])
+        norms[odd] = np.linalg.norm(rows[odd], axis=1)
     limit = radius * (1 - CLIP_SLACK)
-    too_long = norms > limit / unit
-    rows[too_long] *= (limit / norms[too_long] / unit[too_long])[:, None]
+    too_long = norms > limit
+    rows[too_long] *= (limit / norms[too_long])[:, None]
     return rows
+
+
+def _shrunk(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows whose squares overflow, brought to a length of about 10¹⁰⁰; rows that are not finite become 0."""
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    finite = np.isfinite(largest)[:, None]
+    scaled: NDArray[np.float64] = np.divide(rows, largest[:, None], out=np.zeros_like(rows), where=finite)
+    scaled *= 1e100
+    return scaled
 
 
 def clipped_sum(matrix: ArrayLike, radius: float) -> Bounded:

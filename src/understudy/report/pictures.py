@@ -30,7 +30,8 @@ def side_by_side(
         )
     figure = Figure(figsize=(11, 8.5), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
-    upper, lower = figure.subfigures(2, 1, height_ratios=(1.25, 1))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1))
+    upper, lower = parts
     place = real.schema.channel_index(channel)
     _draw_series(upper, (real, synthetic), place, channel, real_name)
     values, *days = lower.subplots(1, 1 + _num_labels(real), width_ratios=(1.3, *[1] * _num_labels(real)))
@@ -96,11 +97,9 @@ def _draw_mean_days(axes: list[Axes], panels: tuple[Panel, Panel], place: int, c
 
 
 def _mean_day(values: np.ndarray) -> np.ndarray:
-    """Mean by hour over all days and series; zeros if nothing was observed."""
-    if np.isnan(values).all():
-        return np.zeros(24)
-    whole = values[:, : values.shape[1] // 24 * 24].reshape(len(values), -1, 24)
-    return np.asarray(np.nanmean(whole, axis=(0, 1)))
+    """Mean by hour over all days and series; 0 where nothing was observed."""
+    days = values[:, : values.shape[1] // 24 * 24].reshape(-1, 24)
+    return np.asarray(np.nansum(days, axis=0) / np.maximum((~np.isnan(days)).sum(axis=0), 1))
 
 
 def _typical(panel: Panel, place: int) -> np.ndarray:

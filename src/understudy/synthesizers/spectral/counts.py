@@ -75,7 +75,7 @@ def settle(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray:
     bell = _nearest_bell(noisy, edges)
     departure = smooth_by_risk(noisy - bell, noise)
     weight = max(0.0, 1 - len(noisy) * noise**2 / max(float(((noisy - bell) ** 2).sum()), 1e-300))
-    return cumulative_of(bell + np.sqrt(weight) * departure)
+    return cumulative_of(bell + weight * departure)
 
 
 def _nearest_bell(noisy: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -251,7 +251,7 @@ def _correlation_block(block: np.ndarray, noise: float) -> np.ndarray:
     """Lifts eigenvalues that noise could have made to a floor."""
     unit = block.copy()
     np.fill_diagonal(unit, 1.0)
-    return nearest_correlation(unit, min(max(_FLOOR, 0.5 * noise * np.sqrt(len(block))), 0.5))
+    return nearest_correlation(unit, min(max(_FLOOR, 0.15 * noise * np.sqrt(len(block))), 0.5))
 
 
 def nearest_correlation(matrix: np.ndarray, floor: float = 1e-3) -> np.ndarray:

@@ -47,11 +47,20 @@ def gap_votes(missing: np.ndarray, scores: np.ndarray, lengths: np.ndarray, weig
     return np.concatenate(votes)
 
 
-def fit_gaps(noisy_votes: np.ndarray) -> Gaps:
-    """Returns the gap model of one channel from its noisy votes."""
+def fit_gaps(noisy_votes: np.ndarray, noise: float) -> Gaps:
+    """Returns the gap model of one channel from its noisy votes; `noise` is the standard deviation of each."""
     ends = np.cumsum([len(COUNT_EDGES), len(LENGTH_EDGES)])
-    counts, lengths, ranks = np.split(noisy_votes, ends)
-    return Gaps(*(nearest_distribution(part / max(part.sum(), 1e-9)) for part in (counts, lengths, ranks)))
+    return Gaps(*(believable(part, noise) for part in np.split(noisy_votes, ends)))
+
+
+def believable(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
+    """Returns a distribution over cells; cells that noise alone could have filled are empty.
+
+    A long gap is rare and matters much, so an invented one is worse than a missed one.
+    """
+    kept = np.where(noisy_votes > 2 * noise, noisy_votes, 0.0)
+    kept = kept if kept.any() else (noisy_votes == noisy_votes.max()).astype(np.float64)
+    return nearest_distribution(kept / kept.sum())
 
 
 def draw_gaps(gaps: Gaps, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -71,7 +80,10 @@ def draw_gaps(gaps: Gaps, scores: np.ndarray, lengths: np.ndarray, rng: np.rando
         size = _draw_from_cells(gaps.lengths, LENGTH_EDGES, len(rows), rng)
         here = (steps >= begin[:, None]) & (steps < (begin + size)[:, None])
         missing[rows] |= here & (cumulative[:, -1:] > 0)
-    return missing & (steps < lengths[:, None])
+    missing &= steps < lengths[:, None]
+    everything = missing.sum(1) >= lengths  # a channel never observed would be a series nobody has
+    missing[everything, 0] = False
+    return missing
 
 
 def length_edges(min_steps: int, steps: int) -> np.ndarray:
@@ -86,10 +98,9 @@ def length_votes(lengths: np.ndarray, weights: np.ndarray, edges: np.ndarray) ->
 
 
 def draw_lengths(
-    noisy_votes: np.ndarray, edges: np.ndarray, steps: int, num_series: int, rng: np.random.Generator
+    share: np.ndarray, edges: np.ndarray, steps: int, num_series: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Returns lengths of synthetic series."""
-    share = nearest_distribution(noisy_votes / max(noisy_votes.sum(), 1e-9))
     return np.minimum(_draw_from_cells(share, edges, num_series, rng), steps).astype(np.int32)
 
 

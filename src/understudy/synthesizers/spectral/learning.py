@@ -1,4 +1,4 @@
-"""The six releases of `spectral`, in order. Each step sees the data through what the steps before it released.
+"""The releases of `spectral`, in order. Each step sees the data through what the steps before it released.
 
 Privacy, for every `release_…` method: the statistic is a sum over series of vectors whose Euclidean length is bounded
 by a public number, weighted so that a unit's series together weigh one (entity) or multiplied by the number of windows
@@ -15,11 +15,11 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded, clip_rows
 from understudy.synthesizers.base import PrivateSeries, Progress
-from understudy.synthesizers.spectral import dependence, gaps, levels, profile, sampling, spectrum
+from understudy.synthesizers.spectral import dependence, factors, gaps, levels, profile, sampling, spectrum
 from understudy.synthesizers.spectral.columns import own_context, single_columns, single_values
-from understudy.synthesizers.spectral.counts import share_among, shrink
+from understudy.synthesizers.spectral.counts import nearest_distribution, share_among, shrink, smooth_by_risk
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
-from understudy.synthesizers.spectral.levels import LEVEL_EDGES, VOLATILITY_EDGES, Distribution, Split
+from understudy.synthesizers.spectral.levels import EVEN_EDGES, LEVEL_EDGES, VOLATILITY_EDGES, Distribution, Split
 from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, pack, vote_counts
 from understudy.synthesizers.spectral.kind import Kind
 from understudy.synthesizers.spectral.model import Model
@@ -52,11 +52,13 @@ class Learning:
         return self.private.weights
 
     def run(self) -> Model:
-        """Makes the six releases and returns the model fitted to them."""
+        """Makes the releases and returns the model fitted to them."""
         schema = self.panel.schema
         marginals = self.release_marginals()
         self.progress("marginals", 0.2)
-        scores = self.scores(marginals)
+        whole = self.scores(marginals)
+        rotation = self.release_rotation(whole)
+        scores = whole @ rotation.astype(np.float32) if rotation is not None else whole
         splits = self.release_splits(scores)
         kinds = self.kinds_of(scores, splits)
         num_kinds = sampling.num_labels(schema) * 2 ** len(splits)
@@ -70,9 +72,9 @@ class Learning:
         kind_models = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
         coupling, covariances = self.release_dependence(scores, kinds, kind_models, counts, marginals)
         self.progress("dependence", 0.9)
-        gap_models, length_votes = self.release_absence(scores)
+        gap_models, length_shares = self.release_absence(whole)
         model = _assemble(marginals, counts, kind_models, covariances)
-        model = replace(model, order=coupling.order, gaps=gap_models, length_votes=length_votes, context=self.shared_context())
+        model = replace(model, rotation=_matrix(rotation, schema), order=coupling.order, gaps=gap_models, length_shares=length_shares, context=self.shared_context())
         self.progress("pooling", 1.0)
         return _with_score_nodes(model, schema)
 
@@ -105,7 +107,7 @@ class Learning:
         context = self.panel.context if own_context(self.panel.context) else None
         return single_values(self.panel.schema, self.panel.static[rows], None if context is None else context[rows])
 
-    # --- the six releases --------------------------------------------------------------------------------------
+    # --- the releases ----------------------------------------------------------------------------------------
 
     def release_marginals(self) -> list[Marginal]:
         """Counts of values per cell: one vote per series and column, spread evenly over the steps."""
@@ -137,13 +139,24 @@ class Learning:
             scores[rows] = filled(np.stack(raw, axis=2), self.panel.lengths[rows])
         return scores
 
+    def release_rotation(self, scores: np.ndarray) -> np.ndarray | None:
+        """Mean products of channels, and the factors they suggest; nothing is released for a single channel."""
+        channels = scores.shape[2]
+        if channels == 1:
+            return None
+        radius = factors.clip_radius(channels)
+        total = np.zeros(channels * (channels + 1) // 2)
+        for rows in self.chunks():
+            total += self.weights[rows] @ clip_rows(factors.moments(scores[rows].astype(np.float64)), radius)
+        return factors.fit_rotation(self.release("factors", total, radius) / self.private.population, channels)
+
     def release_splits(self, scores: np.ndarray) -> tuple[Split, ...]:
         """Counts of levels, and the valleys between their modes."""
         num_channels = self.panel.schema.num_channels
         bound = float(np.sqrt(num_channels))
         votes = np.zeros((num_channels, levels.NUM_CELLS))
         for rows in self.chunks():
-            votes += levels.cell_votes(scores[rows].mean(axis=1), self.weights[rows], LEVEL_EDGES)
+            votes += levels.cell_votes(scores[rows].mean(axis=1), self.weights[rows], EVEN_EDGES)
         noisy = self.release("levels", votes, bound)
         labels = sampling.num_labels(self.panel.schema)
         affordable = int(np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / labels)))
@@ -218,7 +231,6 @@ class Learning:
         """Votes for the level and for the volatility, one each per series and channel."""
         steps, channels = scores.shape[1:]
         bound = float(np.sqrt(2 * channels))
-        alike = [_declared_like(channel) for channel in self.panel.schema.channels]
         votes = np.zeros((len(counts), 2, channels, levels.NUM_CELLS))
         for rows in self.chunks():
             coefficients = self.coefficients(scores, kinds, profiles, rows)
@@ -231,8 +243,8 @@ class Learning:
                 votes[kind, 1] += levels.cell_votes(volatility, weights, VOLATILITY_EDGES)
         noisy, noise = self.release("shape", votes, bound), self.noise("shape", bound)
         return (
-            _fit_distributions(noisy[:, 0], counts, noise, LEVEL_EDGES, alike),
-            _fit_distributions(noisy[:, 1], counts, noise, VOLATILITY_EDGES, alike),
+            _fit_distributions(noisy[:, 0], counts, noise, LEVEL_EDGES),
+            _fit_distributions(noisy[:, 1], counts, noise, VOLATILITY_EDGES),
         )
 
     def release_dependence(
@@ -293,12 +305,25 @@ class Learning:
                 votes[position] += gaps.gap_votes(missing, scores[rows, :, place], ends, weights)
         bound = float(np.sqrt(3 * len(gappy) + (min_steps is not None)))
         noisy = self.release("absence", np.concatenate([votes.ravel(), lengths]), bound)
-        models = [gaps.fit_gaps(part) for part in noisy[: votes.size].reshape(votes.shape)]
+        noise = self.noise("absence", bound)
+        models = [gaps.fit_gaps(part, noise) for part in noisy[: votes.size].reshape(votes.shape)]
         stacked = [np.concatenate([m.counts, m.lengths, m.ranks]) for m in models]
-        return np.stack(stacked) if stacked else np.zeros((0, width)), noisy[votes.size :]
+        return np.stack(stacked) if stacked else np.zeros((0, width)), _length_shares(noisy[votes.size :], noise)
 
 
 # --- from here on: post-processing of what was released -------------------------------------------------------------
+
+
+def _matrix(rotation: np.ndarray | None, schema: Schema) -> np.ndarray:
+    return np.eye(schema.num_channels) if rotation is None else rotation
+
+
+def _length_shares(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
+    """Returns the distribution of lengths: most series run to the end, the others end anywhere."""
+    if len(noisy_votes) < 2:
+        return np.ones(len(noisy_votes))
+    early, total = smooth_by_risk(noisy_votes[:-1], noise), max(float(noisy_votes.sum()), 1e-9)
+    return nearest_distribution(np.append(early, noisy_votes[-1]) / total)
 
 
 def _declared_like(column: Channel) -> Hashable:
@@ -312,15 +337,14 @@ def _add_by_kind(sums: np.ndarray, vectors: np.ndarray, kinds: np.ndarray) -> No
 
 
 def _fit_distributions(
-    votes: np.ndarray, counts: np.ndarray, noise: float, edges: np.ndarray, alike: list[Hashable]
+    votes: np.ndarray, counts: np.ndarray, noise: float, edges: np.ndarray
 ) -> list[Distribution]:
     pooled, pooled_noise = votes.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
     fitted = []
     for own, count in zip(votes, counts, strict=True):
         shares, weight = shrink(own / count, pooled, noise / count)
         remaining = float(np.hypot(weight * noise / count, (1 - weight) * pooled_noise))
-        shared = np.stack(share_among(list(shares), remaining, alike))
-        fitted.append(levels.fit_distribution(shared, remaining, edges))
+        fitted.append(levels.fit_distribution(shares, remaining, edges))
     return fitted
 
 
@@ -366,10 +390,11 @@ def _assemble(
         volatilities=np.stack([kind.volatilities.cumulative for kind in kind_models]),
         coupled=np.stack([c.coupled for c in covariances]),
         free=np.stack([c.free for c in covariances]),
+        rotation=np.zeros((0, 0)),
         order=np.zeros(0, dtype=np.int64),
         score_nodes=np.zeros((0, 0)),
         gaps=np.zeros((0, 0)),
-        length_votes=np.zeros(0),
+        length_shares=np.zeros(0),
         context=np.zeros((0, 0)),
     )
 

@@ -11,9 +11,12 @@ import numpy as np
 from understudy.synthesizers.spectral.counts import settle
 from understudy.synthesizers.spectral.marginals import SCORE_LIMIT, bounded_scores
 
-NUM_CELLS = 48
-LEVEL_EDGES = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, NUM_CELLS + 1)
-VOLATILITY_EDGES = np.linspace(-4.0, 2.0, NUM_CELLS + 1)
+NUM_CELLS = 64
+_HALF = NUM_CELLS // 2
+_SIZES = SCORE_LIMIT * 2.0 ** (-np.arange(_HALF - 1, -1, -1) / 4)  # quarter octaves: small levels matter as large do
+LEVEL_EDGES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+EVEN_EDGES = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, NUM_CELLS + 1)
+VOLATILITY_EDGES = np.linspace(-7.0, 2.0, NUM_CELLS + 1)
 _SIGNIFICANT = 5.0  # a valley counts when it is this many standard deviations of noise deep
 _SMALLEST_SIDE = 0.1  # share of the population on the thinner side of a split
 
@@ -95,7 +98,7 @@ def _deepest_valley(votes: np.ndarray, noise: float) -> tuple[float, float]:
         return 0.0, 0.0
     deepest = np.flatnonzero(allowed & (depth >= depth[allowed].max() - smooth_noise))
     place = int(deepest[len(deepest) // 2])
-    return float(depth[allowed].max()), float((LEVEL_EDGES[place] + LEVEL_EDGES[place + 1]) / 2)
+    return float(depth[allowed].max()), float((EVEN_EDGES[place] + EVEN_EDGES[place + 1]) / 2)
 
 
 def stratum_of(levels: np.ndarray, splits: tuple[Split, ...]) -> np.ndarray:

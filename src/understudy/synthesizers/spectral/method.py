@@ -1,4 +1,4 @@
-"""`spectral`: a Gaussian copula over frequencies, learned from six noisy counts.
+"""`spectral`: a Gaussian copula over frequencies, learned from a handful of noisy sums.
 
 Idea. Turn values into normal scores by released marginals, take out each step's mean and spread, go to frequencies
 with the DCT, score every coefficient by a released tail, and release how the scores move together. Sampling walks
@@ -35,11 +35,12 @@ from understudy.synthesizers.spectral.model import Model
 
 _SHARES = {
     "marginals": 0.22,
+    "factors": 0.04,
     "levels": 0.03,
     "profile": 0.12,
     "spectrum": 0.06,
     "shape": 0.16,
-    "dependence": 0.36,
+    "dependence": 0.32,
     "absence": 0.05,
 }
 
@@ -56,16 +57,18 @@ class Spectral(Synthesizer):
     max_splits: int = 2
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Six Gaussian releases whose noise together meets `guarantee`."""
+        """Eight Gaussian releases at most, whose noise together meets `guarantee`."""
         shares = dict(_SHARES)
         if not _absence_possible(schema):
             shares["dependence"] += shares.pop("absence")
+        if schema.num_channels == 1:
+            shares["dependence"] += shares.pop("factors")
         multipliers = noise_multipliers(guarantee, shares)
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         return SpendingPlan(entries, guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        """Releases the six statistics and fits the model to them.
+        """Makes the releases and fits the model to them.
 
         Privacy: unit and neighbours as the schema says; each `grant.gaussian` call releases a sum over units of
         vectors no longer than its bound. Everything else works on what was released.

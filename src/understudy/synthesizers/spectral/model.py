@@ -21,6 +21,7 @@ class Model:
         cells: Cells of all columns end to end (left ends, right ends); channels first, then static columns.
         cumulative: Distribution functions of all columns end to end.
         column_cells: Number of cells of each column.
+        rotation: Matrix [channel, factor] from scores to factors; what follows is about factors.
         kind_share: Share of each kind.
         mean, spread: Profiles [kind, step, channel].
         strength: Relative strengths [kind, frequency, channel] of the frequencies above 0.
@@ -29,13 +30,14 @@ class Model:
         order: Blocks of coordinates in the order of the covariances.
         score_nodes: Quantiles [channel, node] of synthetic scores, which map to ranks.
         gaps: Gap model [channel, cell] of the channels that may be missing.
-        length_votes: Noisy votes for lengths; empty when all series have one length.
+        length_shares: Distribution of lengths; empty when all series have one length.
         context: The public context [step, context] during the fit; empty when series had their own or none.
     """
 
     cells: np.ndarray
     cumulative: np.ndarray
     column_cells: np.ndarray
+    rotation: np.ndarray
     kind_share: np.ndarray
     mean: np.ndarray
     spread: np.ndarray
@@ -47,7 +49,7 @@ class Model:
     order: np.ndarray
     score_nodes: np.ndarray
     gaps: np.ndarray
-    length_votes: np.ndarray
+    length_shares: np.ndarray
     context: np.ndarray
 
     def to_arrays(self) -> dict[str, np.ndarray]:

@@ -45,7 +45,7 @@ def draw_scores(
         coordinates[:, model.order] = drawn[:, num_single:].reshape(coordinates.shape)
         road = model.kind(kind)
         scores[rows] = road.profile.restore(to_steps(road.coefficients_of(coordinates)))
-    return scores, singles
+    return scores @ np.linalg.inv(model.rotation), singles
 
 
 def _known_singles(model: Model, schema: Schema, context: np.ndarray | None) -> dict[int, np.ndarray] | None:
@@ -99,7 +99,7 @@ def draw_absence(
     lengths = np.full(num_series, num_steps, dtype=np.int32)
     if schema.time.min_steps is not None:
         edges = gaps.length_edges(schema.time.min_steps, num_steps)
-        lengths = gaps.draw_lengths(model.length_votes, edges, num_steps, num_series, rng)
+        lengths = gaps.draw_lengths(model.length_shares, edges, num_steps, num_series, rng)
     missing = np.broadcast_to((np.arange(num_steps) >= lengths[:, None])[:, :, None], scores.shape).copy()
     gappy = [place for place, channel in enumerate(schema.channels) if channel.missing]
     for position, channel in enumerate(gappy):

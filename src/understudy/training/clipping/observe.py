@@ -48,7 +48,8 @@ def observe(collector: Collector, output: Tensor, record: Record, x: Tensor | No
                     "Expected a layer's input to stay as it was until the backward, got one changed in place. "
                     "Use the out-of-place form of that operation."
                 )
-            record(collector, grad, layer_input, *facts)
+            # Detached: a record that held the graph would keep itself alive, since the graph holds this hook.
+            record(collector, grad, None if layer_input is None else layer_input.detach(), *facts)
 
     output.register_hook(hook)
     return output

@@ -1,0 +1,277 @@
+"""The engine as a whole: parameters used twice, unknown layers, second derivatives, loss shapes, bad gradients."""
+
+import gc
+import logging
+import weakref
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from tests.unit.training.reference import engine_sum, relative_error, shaken
+from understudy.errors import InputError, UnsafeModule
+from understudy.training.clipping import PerUnitClipper
+
+UNITS = 5
+TOLERANCE = 1e-6
+CLIP = 0.3
+
+
+def series(*shape: int) -> torch.Tensor:
+    return torch.randn(UNITS, *shape, dtype=torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def discriminator() -> nn.Module:
+    return shaken(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 1)))
+
+
+class TiedDirectly(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.mix = nn.Embedding(6, 4), nn.Linear(4, 4)
+
+    def forward(self, index: torch.Tensor) -> torch.Tensor:
+        return functional.linear(self.mix(self.table(index)), self.table.weight)
+
+
+class BareParameters(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.position, self.start = nn.Parameter(torch.zeros(7, 4)), nn.Parameter(torch.zeros(1, 1, 4))
+        self.mix, self.recurrent = nn.Linear(4, 3), nn.LSTM(3, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first = self.start.expand(x.shape[0], -1, -1)
+        return self.recurrent(self.mix(torch.cat([x + self.position, first], 1)))[0]
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.Module]) -> None:
+        super().__init__()
+        self.recurrent, self.conv = kind(4, 3, batch_first=True), nn.Conv1d(3, 2, 3)
+        self.logit = nn.Linear(2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.logit(self.conv(self.recurrent(x)[0].transpose(1, 2)).mean(2))
+
+
+def test_a_layer_called_twice_has_its_gradients_summed_before_the_norm() -> None:
+    model, x = shaken(nn.Linear(4, 4)), series(4)
+    assert relative_error(model, lambda rows: model(model(x[rows]).tanh()).square(), UNITS) < TOLERANCE
+
+
+def test_a_layer_called_on_vectors_and_on_sequences_has_both_summed() -> None:
+    model, x, y = shaken(nn.Linear(4, 4)), series(4), series(7, 4)
+
+    def losses(rows: slice) -> torch.Tensor:
+        return model(x[rows]).square().mean(1) + model(y[rows]).square().mean((1, 2))
+
+    assert relative_error(model, losses, UNITS) < TOLERANCE
+
+
+def test_opposite_uses_cancel_exactly() -> None:
+    model, x = shaken(nn.Linear(4, 4)), series(4)
+    found = engine_sum(model, lambda: model(x) - model(x.clone()), UNITS, CLIP)
+    assert float(found.norm()) < 1e-12
+
+
+def test_weights_shared_by_two_layers_are_one_parameter() -> None:
+    model = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6, bias=False))
+    model[1].weight = model[0].weight
+    shaken(model)
+    index = torch.randint(0, 6, (UNITS, 9))
+    assert relative_error(model, lambda rows: model(index[rows]).square(), UNITS) < TOLERANCE
+
+
+def test_a_parameter_used_behind_its_layers_back_is_still_right(caplog: pytest.LogCaptureFixture) -> None:
+    model, index = shaken(TiedDirectly()), torch.randint(0, 6, (UNITS, 9))
+    with caplog.at_level(logging.INFO):
+        assert relative_error(model, lambda rows: model(index[rows]).square(), UNITS) < TOLERANCE
+    assert "outside the layer that owns it" in caplog.text
+
+
+def test_a_parameter_used_from_outside_the_model_is_refused() -> None:
+    model, x = shaken(nn.Linear(4, 4)), series(4)
+    with pytest.raises(UnsafeModule, match="inside the forward"):
+        engine_sum(model, lambda: functional.linear(x, model.weight), UNITS, CLIP)
+    assert isinstance(model.weight, nn.Parameter)
+
+
+UNKNOWN = {
+    "bare parameters": (BareParameters, (7, 4)),
+    "multi-head attention": (lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True), (7, 4)),
+    "two-dimensional convolution": (lambda: nn.Conv2d(3, 4, 3), (3, 6, 6)),
+    "normalised weights": (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), (7, 4)),
+    "a bilinear form": (lambda: nn.Sequential(nn.Linear(4, 4), nn.PReLU(4)), (4,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_layer_without_a_rule_runs_by_vmap_and_says_so_once(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    make, shape = UNKNOWN[name]
+    model, x = shaken(make()), series(*shape)
+    with caplog.at_level(logging.INFO):
+        assert relative_error(model, lambda rows: model(x[rows]).square(), UNITS) < TOLERANCE
+    assert sum("using vmap" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("kind", [None, nn.LSTM, nn.GRU], ids=["dense", "LSTM", "GRU"])
+def test_gradient_penalties_are_differentiated_twice_within_each_unit(kind: type[nn.Module] | None) -> None:
+    model = discriminator() if kind is None else shaken(Recurrent(kind))
+    x = series(4) if kind is None else series(6, 4)
+
+    def losses(rows: slice) -> torch.Tensor:
+        point = x[rows].clone().requires_grad_()
+        output = model(point)
+        (slope,) = torch.autograd.grad(output.sum(), point, create_graph=True)
+        return output.squeeze(1) + 10 * (slope.flatten(1).norm(dim=1) - 1).square()
+
+    assert relative_error(model, losses, UNITS) < TOLERANCE
+
+
+def test_a_gradient_taken_inside_the_loss_is_not_recorded() -> None:
+    model, x = discriminator(), series(4)
+
+    def losses(rows: slice) -> torch.Tensor:
+        point = x[rows].clone().requires_grad_()
+        (slope,) = torch.autograd.grad(model(point).sum(), point)
+        return model(x[rows] + slope.detach())
+
+    assert relative_error(model, losses, UNITS) < TOLERANCE
+
+
+def test_real_and_fake_passes_of_a_unit_are_one_gradient() -> None:
+    model, real, fake = discriminator(), series(4), series(4)
+    assert relative_error(model, lambda rows: model(fake[rows]) - model(real[rows]), UNITS) < TOLERANCE
+
+
+LOSS_SHAPES = {
+    "(unit,)": lambda output: output.mean((1, 2)),
+    "(unit, 1)": lambda output: output.mean((1, 2)).unsqueeze(1),
+    "(unit, step, channel)": lambda output: output,
+    "(unit, 1, 1)": lambda output: output.mean((1, 2), keepdim=True),
+}
+
+
+@pytest.mark.parametrize("shape", LOSS_SHAPES)
+def test_losses_of_any_shape_are_right_and_bounded(shape: str) -> None:
+    model, x = shaken(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))), series(7, 4)
+    reduce = LOSS_SHAPES[shape]
+    assert relative_error(model, lambda rows: reduce(model(x[rows]).square()), UNITS) < TOLERANCE
+    total = engine_sum(model, lambda: 1e6 * reduce(model(x).square()), UNITS, CLIP)
+    assert float(total.norm()) <= UNITS * CLIP
+
+
+def test_a_loss_reduced_over_units_is_refused() -> None:
+    model, x = shaken(nn.Linear(4, 1)), series(4)
+    with pytest.raises(InputError, match="reduction='none'"):
+        engine_sum(model, lambda: model(x).mean(), UNITS, CLIP)
+
+
+def test_units_anywhere_but_first_are_refused() -> None:
+    model, x = shaken(nn.Linear(4, 1)), series(7, 4)
+    with pytest.raises(UnsafeModule, match="units in its first dimension"):
+        engine_sum(model, lambda: model(x.transpose(0, 1)).sum(0), UNITS, CLIP)
+
+
+def test_an_input_changed_in_place_after_use_is_refused() -> None:
+    model, x = shaken(nn.Linear(4, 4)), series(4)
+
+    def losses() -> torch.Tensor:
+        hidden = x.clone()
+        output = model(hidden)
+        hidden.mul_(2)
+        return output
+
+    with pytest.raises(UnsafeModule, match="changed in place"):
+        engine_sum(model, losses, UNITS, CLIP)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e30, 1e20], ids=str)
+@pytest.mark.parametrize("kind", ["dense", "sequence", "convolution", "embedding", "recurrent", "vmap"])
+def test_a_unit_with_a_bad_gradient_stays_bounded_and_harms_nobody(bad: float, kind: str) -> None:
+    models = {
+        "dense": (nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)), (4,)),
+        "sequence": (nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 1)), (7, 4)),
+        "convolution": (nn.Sequential(nn.Conv1d(4, 3, 3), nn.GroupNorm(1, 3)), (4, 9)),
+        "embedding": (nn.Embedding(6, 4), (3,)),
+        "recurrent": (Recurrent(nn.LSTM), (6, 4)),
+        "vmap": (nn.Conv2d(4, 2, 2), (4, 3, 3)),
+    }
+    model, shape = models[kind]
+    x = torch.randint(0, 6, (UNITS, *shape)) if kind == "embedding" else torch.randn(UNITS, *shape)
+    factor = torch.ones(UNITS)
+    factor[2] = bad
+
+    def losses() -> torch.Tensor:
+        return model(x).flatten(1).square() * factor.unsqueeze(1)
+
+    total = engine_sum(model, losses, UNITS, CLIP)
+    keep = [0, 1, 3, 4]
+    without = engine_sum(model, lambda: model(x[keep]).flatten(1).square(), 4, CLIP)
+    assert torch.isfinite(total).all()
+    assert float(total.norm()) <= UNITS * CLIP
+    assert float((total - without).norm()) <= CLIP * (1 + 1e-6)
+
+
+def test_a_zero_gradient_is_not_divided_by_zero() -> None:
+    model, x = shaken(nn.Linear(4, 4)), series(4)
+    assert float(engine_sum(model, lambda: 0 * model(x), UNITS, CLIP).norm()) == 0
+
+
+def test_frozen_parameters_stay_out() -> None:
+    model, x = shaken(nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))), series(4)
+    model[0].weight.requires_grad_(False)
+    assert relative_error(model, lambda rows: model(x[rows]), UNITS) < TOLERANCE
+
+
+def test_the_model_is_left_as_it_was_even_after_an_error() -> None:
+    model, x = discriminator(), series(4)
+    parameters = list(model.parameters())
+    with pytest.raises(RuntimeError, match="on purpose"):
+        engine_sum(model, lambda: model(x) and None or (_ for _ in ()).throw(RuntimeError("on purpose")), 1, CLIP)
+    assert [id(parameter) for parameter in model.parameters()] == [id(parameter) for parameter in parameters]
+    assert all("forward" not in module.__dict__ for module in model.modules())
+    assert all(parameter.grad is None for parameter in parameters)
+
+
+def test_gradients_of_units_are_freed_at_once() -> None:
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)), torch.randn(UNITS, 4)
+    clipper = PerUnitClipper(model, CLIP)
+    gc.collect()
+    gc.disable()
+    try:
+        collector = weakref.ref(clipper.collect(lambda: model(x), UNITS))
+        assert collector() is None, "a reference cycle keeps private gradients alive"
+    finally:
+        gc.enable()
+
+
+def test_perturbing_one_unit_leaves_every_other_contribution_bit_identical() -> None:
+    models = [
+        (nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 1)), (7, 4)),
+        (nn.Sequential(nn.Conv1d(4, 6, 3), nn.SiLU(), nn.Conv1d(6, 1, 3)), (4, 12)),
+        (Recurrent(nn.LSTM), (6, 4)),
+        (BareParameters(), (7, 4)),
+    ]
+    for model, shape in models:
+        x = torch.randn(UNITS, *shape)
+        other = x.clone()
+        other[2] = 1e3 * torch.randn(shape)
+        clipper = PerUnitClipper(model, CLIP)
+        before, after = (
+            clipper.collect(lambda data=data: model(data).flatten(1).square(), UNITS) for data in (x, other)
+        )
+        norms_before, norms_after = before.squared_norms(), after.squared_norms()
+        for key, gradient in before.dense().items():
+            for unit in (0, 1, 3, 4):
+                assert torch.equal(gradient[unit], after.dense()[key][unit])
+                assert torch.equal(norms_before[unit], norms_after[unit])
+        assert not torch.equal(norms_before[2], norms_after[2])

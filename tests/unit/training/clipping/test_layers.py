@@ -1,0 +1,112 @@
+"""Every layer with a hand-written rule, alone, against one backward per unit."""
+
+import pytest
+import torch
+from torch import nn
+
+from tests.unit.training.reference import relative_error, shaken
+from understudy.nn.offset import LearnedOffset
+from understudy.nn.stacked import StackedLinear
+from understudy.training.clipping.patch import HAND_WRITTEN
+
+UNITS = 5
+TOLERANCE = 1e-6  # relative, in double precision
+
+
+def series(*shape: int) -> torch.Tensor:
+    return torch.randn(UNITS, *shape, dtype=torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+LAYERS = {
+    "linear on vectors": (nn.Linear(3, 4), (3,)),
+    "linear on sequences": (nn.Linear(3, 4), (7, 3)),
+    "linear on four dimensions": (nn.Linear(3, 4), (2, 7, 3)),
+    "linear on five dimensions": (nn.Linear(3, 4), (2, 3, 2, 3)),
+    "linear without bias": (nn.Linear(3, 4, bias=False), (7, 3)),
+    "convolution": (nn.Conv1d(4, 6, 3), (4, 11)),
+    "convolution of kernel one": (nn.Conv1d(4, 6, 1), (4, 11)),
+    "convolution, padded": (nn.Conv1d(4, 6, 3, padding=2), (4, 11)),
+    "convolution, strided": (nn.Conv1d(4, 6, 3, stride=3, padding=1), (4, 11)),
+    "convolution, dilated": (nn.Conv1d(4, 6, 3, dilation=2), (4, 11)),
+    "convolution, grouped": (nn.Conv1d(4, 6, 3, groups=2), (4, 11)),
+    "convolution, same length": (nn.Conv1d(4, 6, 4, padding="same", dilation=2), (4, 11)),
+    "convolution, circular": (nn.Conv1d(4, 6, 3, padding=2, padding_mode="circular"), (4, 11)),
+    "convolution, reflected": (nn.Conv1d(4, 6, 3, padding=2, padding_mode="reflect", bias=False), (4, 11)),
+    "transposed convolution": (nn.ConvTranspose1d(4, 6, 3), (4, 11)),
+    "transposed convolution, strided": (nn.ConvTranspose1d(4, 6, 3, stride=3, output_padding=1), (4, 11)),
+    "transposed convolution, padded": (nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, dilation=2), (4, 11)),
+    "transposed convolution, grouped": (nn.ConvTranspose1d(4, 6, 3, groups=2, bias=False), (4, 11)),
+    "layer norm": (nn.LayerNorm(4), (7, 4)),
+    "layer norm over two dimensions": (nn.LayerNorm((7, 4)), (7, 4)),
+    "layer norm without bias": (nn.LayerNorm(4, bias=False), (7, 4)),
+    "RMS norm": (nn.RMSNorm(4), (7, 4)),
+    "group norm": (nn.GroupNorm(2, 4), (4, 9)),
+    "group norm on vectors": (nn.GroupNorm(2, 4), (4,)),
+    "learned position": (LearnedOffset(7, 4), (7, 4)),
+    "learned offset per channel": (LearnedOffset(1, 4), (7, 4)),
+    "stacked linears": (StackedLinear(3, 4, 2), (3, 4)),
+    "a stack of one": (StackedLinear(1, 4, 2), (1, 4)),
+    "stacked linears on sequences": (StackedLinear(3, 4, 2, bias=False), (6, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_agrees_with_one_backward_per_unit(name: str) -> None:
+    layer, shape = LAYERS[name]
+    model, x = shaken(layer), series(*shape)
+    weights = torch.randn_like(model(x[:1]))
+    assert relative_error(model, lambda rows: (model(x[rows]) * weights).square(), UNITS) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"num_layers": 2}, {"bidirectional": True, "num_layers": 2}, {"bias": False}],
+    ids=["plain", "two layers", "both directions", "no bias"],
+)
+def test_a_recurrent_layer_agrees_in_outputs_and_last_states(kind: type[nn.Module], options: dict) -> None:
+    model, x = shaken(kind(4, 3, batch_first=True, **options)), series(6, 4)
+
+    def losses(rows: slice) -> torch.Tensor:
+        output, last = model(x[rows])
+        states = last if isinstance(last, tuple) else (last,)
+        return output.square().mean((1, 2)) + sum(state.square().sum((0, 2)) for state in states)
+
+    assert relative_error(model, losses, UNITS) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_a_recurrent_layer_takes_a_start_state(kind: type[nn.Module]) -> None:
+    model, x = shaken(kind(4, 3, batch_first=True)), series(6, 4)
+    start = torch.randn(1, UNITS, 3, dtype=torch.float64)
+
+    def losses(rows: slice) -> torch.Tensor:
+        state = start[:, rows]
+        return model(x[rows], (state, 2 * state) if kind is nn.LSTM else state)[0].square()
+
+    assert relative_error(model, losses, UNITS) < TOLERANCE
+
+
+@pytest.mark.parametrize("padding", [None, 2])
+@pytest.mark.parametrize("shape", [(), (9,), (3, 4)])
+def test_an_embedding_adds_up_repeated_rows_within_a_unit(padding: int | None, shape: tuple) -> None:
+    model = shaken(nn.Embedding(6, 3, padding_idx=padding))
+    index = torch.randint(0, 6, (UNITS, *shape))
+    assert relative_error(model, lambda rows: model(index[rows]).sum(-1).exp(), UNITS) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["linear on vectors", "linear on sequences", "convolution", "convolution, grouped"])
+def test_several_rows_of_a_unit_are_averaged_before_the_clip(name: str) -> None:
+    layer, shape = LAYERS[name]
+    model, x = shaken(layer), torch.randn(3 * UNITS, *shape, dtype=torch.float64)
+    assert relative_error(model, lambda rows: model(x[rows]).square(), UNITS, rows=3) < TOLERANCE
+
+
+def test_every_hand_written_rule_is_tested_here() -> None:
+    tested = {type(layer) for layer, _ in LAYERS.values()} | {nn.LSTM, nn.GRU, nn.Embedding}
+    assert tested == set(HAND_WRITTEN)
