@@ -13,9 +13,7 @@ import tests.run_time_types  # noqa: F401 - the hook looks it up by name
 install_import_hook("understudy", "tests.run_time_types.check")
 
 # Two tests share two cores, so a slow example says nothing; CI wants the same examples every time.
-settings.register_profile(
-    "understudy", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("understudy", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("understudy"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "understudy")
 

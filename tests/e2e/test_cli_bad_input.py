@@ -113,12 +113,7 @@ def test_a_unit_with_too_many_series_is_refused(clinic: Clinic) -> None:
     clinic.edit_rows(
         lambda rows: (
             [[*rows[0], "visit"]]
-            + [
-                [*row, str(visit)]
-                for row in rows[1:]
-                for visit in (0, 1)
-                if visit == 0 or row[0] == MAGIC_PERSON
-            ]
+            + [[*row, str(visit)] for row in rows[1:] for visit in (0, 1) if visit == 0 or row[0] == MAGIC_PERSON]
         )
     )
     clinic.edit_rows(lambda rows: [rows[0], *sorted(rows[1:], key=lambda row: (row[0], row[4], row[1]))])

@@ -58,9 +58,7 @@ def test_the_release_holds_what_it_should(made: Path) -> None:
         "schema.toml",
         "synthetic.parquet",
     }
-    private, synthetic = (
-        pq.read_table(made / name) for name in ("households.parquet", "release/synthetic.parquet")
-    )
+    private, synthetic = (pq.read_table(made / name) for name in ("households.parquet", "release/synthetic.parquet"))
     assert synthetic.schema.equals(private.schema)
     assert len(set(synthetic["household"].to_pylist())) == 150
 
@@ -107,9 +105,7 @@ def test_a_seed_reproduces_and_is_marked_not_private(tmp_path: Path) -> None:
         outcome = run(*clinic.synth("--seed", "5"), "--json")
         assert outcome.code == 0
         assert outcome.facts["status"].startswith("not private: ")
-        models.append(
-            [(clinic.release / file).read_bytes() for file in ("model.safetensors", "synthetic.parquet")]
-        )
+        models.append([(clinic.release / file).read_bytes() for file in ("model.safetensors", "synthetic.parquet")])
     assert models[0] == models[1]
 
 
@@ -157,17 +153,13 @@ def test_samples_obey_the_label_the_context_and_the_seed(made: Path, tmp_path: P
     assert len(set(one["household"].to_pylist())) == 9
 
 
-def test_a_sample_is_refused_that_would_replace_a_file_or_enter_the_release(
-    made: Path, tmp_path: Path
-) -> None:
+def test_a_sample_is_refused_that_would_replace_a_file_or_enter_the_release(made: Path, tmp_path: Path) -> None:
     there = tmp_path / "there.csv"
     there.write_text("mine")
     for target in (there, made / "release" / "more.csv"):
         assert run("sample", made / "release", "--n", "3", "--out", target).code == 2
     assert there.read_text() == "mine"
-    assert (
-        run("sample", made / "release", "--n", "3", "--label", "solar", "--out", tmp_path / "x.csv").code == 2
-    )
+    assert run("sample", made / "release", "--n", "3", "--label", "solar", "--out", tmp_path / "x.csv").code == 2
 
 
 def test_init_drafts_a_schema_that_has_to_be_completed(tmp_path: Path) -> None:
@@ -254,9 +246,7 @@ def test_help_is_on_stdout_and_names_the_exit_codes_or_options(arguments: list[s
     assert "--" in outcome.out
 
 
-@pytest.mark.parametrize(
-    "arguments", [["no-such-command"], ["synth"], ["ledger", "erase"], ["plan", "--epsilon"]]
-)
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["synth"], ["ledger", "erase"], ["plan", "--epsilon"]])
 def test_a_command_line_that_makes_no_sense_exits_with_two(arguments: list[str]) -> None:
     assert run(*arguments).code == 2
 

@@ -91,9 +91,7 @@ def test_a_file_fails_that_was(change: str, release: Path) -> None:
     assert run("verify", release).code == 2
 
 
-def test_a_foreign_signature_fails(
-    release: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_signature_fails(release: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from understudy.privacy import keys
     from understudy.privacy.certificate import Certificate, seal
 

@@ -22,9 +22,7 @@ PUB2PRIV = SubsampledGaussian(sampling_rate=0.09117, noise_multiplier=11.328, it
 
 def test_dp_sgd_of_1404_series_batch_128_for_100_epochs_needs_noise_11_328():
     """Poisson sampling, epsilon 1, delta 1e-5: dp-accounting's PLD on a grid of 1e-4."""
-    noise = smallest_noise_multiplier(
-        lambda value: SubsampledGaussian(0.09117, value, 1096), Guarantee(1.0, 1e-5)
-    )
+    noise = smallest_noise_multiplier(lambda value: SubsampledGaussian(0.09117, value, 1096), Guarantee(1.0, 1e-5))
     assert noise == pytest.approx(11.328, abs=0.002)
 
 

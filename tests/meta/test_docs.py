@@ -61,9 +61,7 @@ def test_a_claims_page_names_tests_that_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"\btest_\w+(?!\.py)\b", text)) - set(re.findall(r"\b(test_\w+)\.py", text))
     assert named, f"{name(page)} names no test: a claim is a number that a test can refute."
-    assert named <= _all_tests(), (
-        f"{name(page)} names tests that do not exist: {sorted(named - _all_tests())}"
-    )
+    assert named <= _all_tests(), f"{name(page)} names tests that do not exist: {sorted(named - _all_tests())}"
     assert all((ROOT / path).exists() for path in re.findall(r"\btests/[\w/]+\.py", text))
 
 

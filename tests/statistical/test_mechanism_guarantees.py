@@ -54,15 +54,10 @@ def test_the_quantile_mechanism_draws_with_exactly_the_promised_odds():
     counts = np.array([np.sum(np.isclose(drawn, point)) for point in grid])
 
     def p_value(probabilities):
-        return chi2.sf(
-            (np.square(counts - draws * probabilities) / (draws * probabilities)).sum(), len(grid) - 1
-        )
+        return chi2.sf((np.square(counts - draws * probabilities) / (draws * probabilities)).sum(), len(grid) - 1)
 
     assert p_value(law) > FALSE_ALARM
-    assert (
-        p_value(exponential_probabilities(quantile_scores(values, grid, q), 1.6 * epsilon, 0.75))
-        < FALSE_ALARM
-    )
+    assert p_value(exponential_probabilities(quantile_scores(values, grid, q), 1.6 * epsilon, 0.75)) < FALSE_ALARM
     for added in (-1.0, 2.2, 9.0):
         other = exponential_probabilities(quantile_scores(np.append(values, added), grid, q), epsilon, 0.75)
         assert np.abs(np.log(law / other)).max() <= epsilon + 1e-12

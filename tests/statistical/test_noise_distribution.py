@@ -147,15 +147,11 @@ def chi_squared_p(drawn, weights, reach):
     kept = expected > 20
     counts = np.array([(drawn == value).sum() for value in support[kept]])
     rest, rest_expected = len(drawn) - counts.sum(), len(drawn) - expected[kept].sum()
-    statistic = ((counts - expected[kept]) ** 2 / expected[kept]).sum() + (
-        rest - rest_expected
-    ) ** 2 / rest_expected
+    statistic = ((counts - expected[kept]) ** 2 / expected[kept]).sum() + (rest - rest_expected) ** 2 / rest_expected
     return chi2.sf(statistic, kept.sum())
 
 
-@pytest.mark.parametrize(
-    "make", [NoiseSource.secure, lambda: NoiseSource.seeded(11)], ids=["secure", "seeded"]
-)
+@pytest.mark.parametrize("make", [NoiseSource.secure, lambda: NoiseSource.seeded(11)], ids=["secure", "seeded"])
 @pytest.mark.parametrize("scale", [0.7, 3.3])
 def test_discrete_gaussians_follow_their_law(make, scale):
     def law(factor=1.0):
@@ -167,9 +163,7 @@ def test_discrete_gaussians_follow_their_law(make, scale):
         assert chi_squared_p(drawn, law(factor), 40) < FALSE_ALARM
 
 
-@pytest.mark.parametrize(
-    "make", [NoiseSource.secure, lambda: NoiseSource.seeded(11)], ids=["secure", "seeded"]
-)
+@pytest.mark.parametrize("make", [NoiseSource.secure, lambda: NoiseSource.seeded(11)], ids=["secure", "seeded"])
 def test_discrete_laplace_integers_follow_their_law(make):
     drawn = make().discrete_laplace(2.0, 60_000)
     assert chi_squared_p(drawn, lambda x: np.exp(-np.abs(x) / 2.0), 60) > FALSE_ALARM

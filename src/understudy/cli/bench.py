@@ -41,13 +41,11 @@ def list_benchmarks(json: Json = False, quiet: Quiet = False) -> None:
 @app.command("run")
 def run(
     name: Annotated[str, typer.Argument(help="A name that `understudy bench list` prints.")],
-    scale: Annotated[
-        Scale, typer.Option(help="quick: minutes. target: where goals are judged. full: the paper's.")
-    ] = (Scale.quick),
+    scale: Annotated[Scale, typer.Option(help="quick: minutes. target: where goals are judged. full: the paper's.")] = (
+        Scale.quick
+    ),
     out: Annotated[Path | None, typer.Option(help="Write the result there as JSON.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -75,9 +73,7 @@ def _rows(result: Mapping[str, Any]) -> Table:
     for line in lines:
         figures = (_figure(line.get("metrics", {}).get(metric)) for metric in metrics)
         cost = (_figure(line.get("seconds")), _figure(line.get("peak_rss_mb")))
-        rows.add_row(
-            str(line.get("method")), _figure(line.get("epsilon")), str(line.get("unit")), *figures, *cost
-        )
+        rows.add_row(str(line.get("method")), _figure(line.get("epsilon")), str(line.get("unit")), *figures, *cost)
     return rows
 
 

@@ -22,9 +22,7 @@ class Format(StrEnum):
 
 def certificate(
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
-    format: Annotated[
-        Format, typer.Option(help="One page as html or md, or the certificate as json.")
-    ] = Format.md,
+    format: Annotated[Format, typer.Option(help="One page as html or md, or the certificate as json.")] = Format.md,
     out: Annotated[
         Path | None, typer.Option(help="Write it there, outside the release, instead of printing it.")
     ] = None,

@@ -12,13 +12,9 @@ from understudy.cli.places import unused
 from understudy.errors import InputError
 
 app = typer.Typer(help="List, describe and make example data.", no_args_is_help=True)
-_MADE = {
-    "households": "a week of hourly load and solar output of invented homes, with public weather and prices"
-}
+_MADE = {"households": "a week of hourly load and solar output of invented homes, with public weather and prices"}
 MAX_HOMES = 100_000
-Root = Annotated[
-    Path | None, typer.Option("--data", help="Folder with public data. Default: UNDERSTUDY_DATA.")
-]
+Root = Annotated[Path | None, typer.Option("--data", help="Folder with public data. Default: UNDERSTUDY_DATA.")]
 
 
 @app.command("list")

@@ -93,14 +93,12 @@ def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, pop
     """Returns seconds and memory of a whole `synth` with as many samples as units."""
     started = time.process_time()  # loading the program, which a run also has to do
     values = schema.num_steps * schema.num_channels
-    few, many = (
-        min(population, max(_WARM_UP_SERIES, size // values)) for size in (_FEW_VALUES, _MANY_VALUES)
-    )
+    few, many = (min(population, max(_WARM_UP_SERIES, size // values)) for size in (_FEW_VALUES, _MANY_VALUES))
     first = _seconds(method, schema, guarantee, few)
     if many > few:
-        slope = max(
-            0.0, _seconds(method, schema, guarantee, many) - _seconds(method, schema, guarantee, few)
-        ) / (many - few)
+        slope = max(0.0, _seconds(method, schema, guarantee, many) - _seconds(method, schema, guarantee, few)) / (
+            many - few
+        )
     else:
         slope = 0.0
     return Expected(started + first + slope * (population - few), _peak_bytes(population * values))
@@ -110,9 +108,7 @@ def _peak_bytes(num_values: float) -> float:
     """What the program holds now, plus what grows with the data."""
     unit = 1 if sys.platform == "darwin" else 1024
     now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return (
-        now + _BYTES_PER_VALUE * num_values + _BYTES_PER_WORKING_VALUE * min(num_values, _MAX_WORKING_VALUES)
-    )
+    return now + _BYTES_PER_VALUE * num_values + _BYTES_PER_WORKING_VALUE * min(num_values, _MAX_WORKING_VALUES)
 
 
 def _seconds(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series: int) -> float:
@@ -126,9 +122,7 @@ def _seconds(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_seri
         given = _read_back(table, panel) if _readable(schema) else panel
         ledger = Ledger.in_memory(guarantee)
         release = method.fit(given, ledger, guarantee=guarantee, noise=NoiseSource.secure())
-        write_panel(
-            draw(release, panel.num_series, np.random.default_rng()), Path(folder) / "samples.parquet"
-        )
+        write_panel(draw(release, panel.num_series, np.random.default_rng()), Path(folder) / "samples.parquet")
         return time.perf_counter() - begin
 
 

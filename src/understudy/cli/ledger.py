@@ -25,19 +25,14 @@ def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
     charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise")
     for entry in facts["charges"]:
         cells = (entry["label"], f"{entry['epsilon']:.4g}", f"{entry['delta']:.3g}", entry["recorded_at"])
-        executed = (
-            ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet"
-        )
-        charges.add_row(
-            str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible"
-        )
+        executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet"
+        charges.add_row(str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible")
     runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"
     Output(json=json, quiet=quiet).result(
         facts,
         f"Population '{ledger.name}': {ledger.unit_sentence}",
         charges if facts["charges"] else "Nothing has been charged yet.",
-        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {left.epsilon:.4g}, "
-        f"at delta = {left.delta:.3g} a run{runs}.",
+        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {left.epsilon:.4g}, at delta = {left.delta:.3g} a run{runs}.",
     )
 
 
@@ -51,9 +46,7 @@ def list_ledgers(json: Json = False, quiet: Quiet = False) -> None:
     for name, path in known.items():
         rows.add_row(name, str(path) if path.exists() else f"{path} (gone)")
     facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
-    Output(json=json, quiet=quiet).result(
-        {"populations": facts}, rows if known else "No population has a ledger yet."
-    )
+    Output(json=json, quiet=quiet).result({"populations": facts}, rows if known else "No population has a ledger yet.")
 
 
 @app.command("check")

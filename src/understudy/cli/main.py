@@ -30,9 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _signals_raise_stopped():
             return _run(given)
     except Stopped as stop:
-        return _report(
-            given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT
-        )
+        return _report(given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT)
 
 
 def _run(given: list[str]) -> int:
@@ -73,9 +71,7 @@ def _with_notes(message: str, problem: BaseException) -> str:
 
 def _operating_system(problem: OSError) -> str:
     where = f"'{problem.filename}': " if problem.filename else ""
-    return (
-        f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
-    )
+    return f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
 
 
 def _our_fault(problem: Exception) -> str:

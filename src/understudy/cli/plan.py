@@ -37,20 +37,12 @@ class Question:
 
 def plan(
     schema: Annotated[Path, typer.Argument(help="The schema. No table is read.")],
-    epsilon: Annotated[
-        float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.")
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")
-    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")] = None,
     method: Annotated[str, typer.Option(help="auto, or a method's name.")] = "auto",
-    window_steps: Annotated[
-        int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")
-    ] = None,
+    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
     population: Annotated[int | None, typer.Option(min=1, help="What if there were so many units?")] = None,
-    simulate: Annotated[
-        bool, typer.Option("--simulate", help="Try several epsilons on invented series.")
-    ] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Try several epsilons on invented series.")] = False,
     public: Annotated[
         Path | None, typer.Option(help="Try them on this public table instead. Implies --simulate.")
     ] = None,
@@ -116,9 +108,7 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
         figures = (_figure(release["noise_multiplier"]), _figure(release["signal_to_noise"]))
         releases.add_row(release["label"], release["mechanism"], *figures)
     ledger = facts["ledger"]
-    left = (
-        "no ledger yet: the first run makes it" if ledger is None else f"epsilon {ledger['epsilon']:.4g} left"
-    )
+    left = "no ledger yet: the first run makes it" if ledger is None else f"epsilon {ledger['epsilon']:.4g} left"
     minutes = f"{facts['seconds'] / 60:.1f} minutes, {facts['peak_mib'] / 1024:.1f} GiB"
     lines: list[RenderableType] = [
         bold(f"Plan for '{facts['population']}': {facts['units']} units, method {facts['method']}"),

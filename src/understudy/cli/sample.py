@@ -20,14 +20,10 @@ _PIECE_VALUES = 2_000_000  # series are drawn in pieces so that working copies s
 def sample(
     release: Annotated[Path, typer.Argument(help="A release directory.")],
     out: Annotated[Path, typer.Option(help="File to write: .parquet, .csv, .arrow, .feather, .npz or .npy.")],
-    n: Annotated[
-        int | None, typer.Option("--n", min=1, help="How many series. Default: the population.")
-    ] = None,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="How many series. Default: the population.")] = None,
     context: Annotated[Path | None, typer.Option(help="Table of public context to respond to.")] = None,
     label: Annotated[str | None, typer.Option(help="Draw one category of the label column only.")] = None,
-    start: Annotated[
-        str | None, typer.Option(help="Timestamp of the first step, if not the schema's.")
-    ] = None,
+    start: Annotated[str | None, typer.Option(help="Timestamp of the first step, if not the schema's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Draw the same series again. Costs no privacy.")] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -48,9 +44,7 @@ def sample(
         target.parent.mkdir(parents=True, exist_ok=True)
         write_panel(drawn, target)
     facts = {"file": str(target), "series": drawn.num_series, "status": opened.certificate.status}
-    output.result(
-        facts, f"Wrote {drawn.num_series} synthetic series to {target}.", opened.certificate.sentence()
-    )
+    output.result(facts, f"Wrote {drawn.num_series} synthetic series to {target}.", opened.certificate.sentence())
 
 
 def draw(

@@ -76,9 +76,7 @@ def sized(schema: Schema, num_units: int) -> Schema:
 
 def utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
     """Fits a public panel as if it were private, with a ledger that is thrown away, and compares."""
-    release = method.fit(
-        panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED)
-    )
+    release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED))
     drawn = release.sample(panel.num_series, rng=np.random.default_rng(_SEED))
     return compared(panel, drawn)
 
@@ -121,9 +119,7 @@ def _distance(real: np.ndarray, drawn: np.ndarray) -> float:
     if not len(one) or not len(other):
         return 1.0
     points = np.concatenate([one, other])
-    gap = np.searchsorted(one, points, "right") / len(one) - np.searchsorted(other, points, "right") / len(
-        other
-    )
+    gap = np.searchsorted(one, points, "right") / len(one) - np.searchsorted(other, points, "right") / len(other)
     return float(np.abs(gap).max())
 
 
@@ -151,13 +147,9 @@ def _generic(schema: Schema, num_series: int) -> Panel:
     """Series with levels, a rhythm, memory, skewed values, uneven categories, gaps and early ends."""
     rng = np.random.default_rng(_SEED)
     level = rng.standard_normal((num_series, 1))
-    columns = [
-        _channel(channel, place, level, schema.num_steps, rng)
-        for place, channel in enumerate(schema.channels)
-    ]
+    columns = [_channel(channel, place, level, schema.num_steps, rng) for place, channel in enumerate(schema.channels)]
     static = [
-        _skewed(column, ndtr(0.6 * level[:, 0] + 0.8 * rng.standard_normal(num_series)))
-        for column in schema.static
+        _skewed(column, ndtr(0.6 * level[:, 0] + 0.8 * rng.standard_normal(num_series))) for column in schema.static
     ]
     lengths = np.full(num_series, schema.num_steps)
     if schema.time.min_steps is not None:
@@ -173,9 +165,7 @@ def _generic(schema: Schema, num_series: int) -> Panel:
     return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
 
 
-def _channel(
-    channel: Channel, place: int, level: np.ndarray, num_steps: int, rng: np.random.Generator
-) -> np.ndarray:
+def _channel(channel: Channel, place: int, level: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.ndarray:
     steps = np.arange(num_steps)
     rhythm = np.sin(2 * np.pi * steps / max(4, min(24, num_steps // 2)) + place)
     movement = np.empty((len(level), num_steps))

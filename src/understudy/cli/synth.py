@@ -53,29 +53,19 @@ class Request:
 
 
 def synth(
-    file: Annotated[
-        Path, typer.Argument(help="The private table: .parquet, .csv, .arrow, .feather, .npz or .npy.")
-    ],
+    file: Annotated[Path, typer.Argument(help="The private table: .parquet, .csv, .arrow, .feather, .npz or .npy.")],
     schema: Annotated[Path, typer.Option(help="Its schema; the population's ledger lies beside it.")],
     epsilon: Annotated[float, typer.Option(help="What this run may cost. 1 is strict, 10 is weak.")],
     out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
-    delta: Annotated[
-        float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")
-    ] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")] = None,
     method: Annotated[str, typer.Option(help="auto, or a method's name.")] = "auto",
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
-    holdout: Annotated[
-        float | None, typer.Option(help="Share of units to keep out of the run, such as 0.2.")
-    ] = None,
+    holdout: Annotated[float | None, typer.Option(help="Share of units to keep out of the run, such as 0.2.")] = None,
     holdout_list: Annotated[
         Path | None, typer.Option(help="Where the kept-out units are listed. Default: OUT.holdout.csv")
     ] = None,
-    n: Annotated[
-        int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")
-    ] = None,
-    window_steps: Annotated[
-        int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")
-    ] = None,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")] = None,
+    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
     allow_few_units: Annotated[
         str | None,
         typer.Option(metavar="REASON", help="Let fewer than 100 units pass; the certificate says why."),
@@ -262,7 +252,5 @@ def _charge_stays_known(ledger: "Ledger") -> Iterator[None]:
         yield
     except BaseException as problem:
         if ledger.head() != before:
-            problem.add_note(
-                "The run had been charged and stays charged: `understudy ledger show` prints it."
-            )
+            problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
         raise

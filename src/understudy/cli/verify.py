@@ -34,9 +34,7 @@ def verify(
             "epsilon": certificate.epsilon,
             "delta": certificate.delta,
         }
-        output.result(
-            facts | {"checks": [vars(check) for check in checks]}, _table(checks), certificate.sentence()
-        )
+        output.result(facts | {"checks": [vars(check) for check in checks]}, _table(checks), certificate.sentence())
         return
     output.say(_table(checks))
     raise CertificateError(

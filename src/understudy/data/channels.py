@@ -118,8 +118,7 @@ class Categorical:
         """The smallest and the largest code."""
         if not self.categories:
             raise SchemaError(
-                f"Key '{self.name}.categories' is not declared. Categories are public: list them in the "
-                "schema.",
+                f"Key '{self.name}.categories' is not declared. Categories are public: list them in the schema.",
                 key=f"{self.name}.categories",
             )
         return 0.0, float(len(self.categories) - 1)
@@ -175,9 +174,7 @@ def undeclared(channel: Channel) -> str | None:
 
 def _check_common(name: str, aggregate: str) -> None:
     if not name:
-        raise SchemaError(
-            "Key 'name': a column name is expected, got an empty one. Name the column.", key="name"
-        )
+        raise SchemaError("Key 'name': a column name is expected, got an empty one. Name the column.", key="name")
     if aggregate not in AGGREGATES:
         raise SchemaError(
             f"Key '{name}.aggregate': one of {', '.join(AGGREGATES)} is expected, got '{aggregate}'.",
@@ -217,9 +214,7 @@ def _as_float(bound: float | None, key: str) -> float | None:
     if bound is None:
         return None
     if isinstance(bound, bool) or not math.isfinite(bound):
-        raise SchemaError(
-            f"Key '{key}': a finite number is expected. Declare one from public knowledge.", key=key
-        )
+        raise SchemaError(f"Key '{key}': a finite number is expected. Declare one from public knowledge.", key=key)
     return float(bound)
 
 
@@ -235,8 +230,7 @@ def _as_whole(bound: float | None, key: str) -> int | None:
 def _check_order(name: str, low: float | None, high: float | None) -> None:
     if low is not None and high is not None and not low < high:
         raise SchemaError(
-            f"Key '{name}.high': a bound above low is expected, got low = {low}, high = {high}. Swap or "
-            "widen them.",
+            f"Key '{name}.high': a bound above low is expected, got low = {low}, high = {high}. Swap or widen them.",
             key=f"{name}.high",
         )
 

@@ -55,9 +55,7 @@ class Sum:
         object.__setattr__(self, "parts", tuple(self.parts))
         if len(set(self.parts)) != len(self.parts) or len(self.parts) < 1 or self.total in self.parts:
             key = f"constraints.{self.total}.parts"
-            raise SchemaError(
-                f"Key '{key}': different channels, none of them the total, are expected.", key=key
-            )
+            raise SchemaError(f"Key '{key}': different channels, none of them the total, are expected.", key=key)
 
     @property
     def name(self) -> str:
@@ -80,9 +78,7 @@ class ZeroWhen:
     def __post_init__(self) -> None:
         key = f"constraints.{self.channel}"
         if (self.hours is None) == (self.context is None) or (self.context is None) != (self.below is None):
-            raise SchemaError(
-                f"Key '{key}': either hours, or context with below, is expected. Declare one.", key=key
-            )
+            raise SchemaError(f"Key '{key}': either hours, or context with below, is expected. Declare one.", key=key)
         if self.hours is not None:
             object.__setattr__(self, "hours", tuple(self.hours))
             if not self.hours or not all(0 <= hour <= 23 for hour in self.hours):

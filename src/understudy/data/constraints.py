@@ -89,7 +89,7 @@ def _zero_steps(
     column: Float[np.ndarray, "series step"],
     context: Float[np.ndarray, "*series step context"] | None,
     first_step: int,
-) -> Bool[np.ndarray, "*series step"]:
+) -> Bool[np.ndarray, "*rows step"]:
     """Returns where the channel has to be zero."""
     if constraint.hours is not None:
         hours = hours_of_day(schema.time, first_step + column.shape[1])[first_step:]
@@ -105,9 +105,7 @@ def _zero_steps(
     return below
 
 
-def _make_monotone(
-    values: Float32[np.ndarray, "series step channel"], constraint: Monotone, schema: Schema
-) -> None:
+def _make_monotone(values: Float32[np.ndarray, "series step channel"], constraint: Monotone, schema: Schema) -> None:
     index = schema.channel_index(constraint.channel)
     column = values[..., index]
     values[..., index] = np.where(np.isnan(column), np.nan, _running_extreme(column, constraint))

@@ -132,9 +132,7 @@ def find_dataset(name: str, root: str | Path | None = None) -> Path:
         )
     path = Path(folder) / dataset.file
     if not path.is_file():
-        raise MissingData(
-            f"Dataset '{name}' is not at {path}. Put it there; it is published: {dataset.published}."
-        )
+        raise MissingData(f"Dataset '{name}' is not at {path}. Put it there; it is published: {dataset.published}.")
     return path
 
 

@@ -97,9 +97,7 @@ def write_households(num_homes: int, directory: str | Path, seed: int = 7) -> tu
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     panel = simulate_households(num_homes, seed)
-    table, context, schema = (
-        folder / name for name in ("households.parquet", "context.parquet", "schema.toml")
-    )
+    table, context, schema = (folder / name for name in ("households.parquet", "context.parquet", "schema.toml"))
     write_panel(panel, table)
     pq.write_table(_context_table(simulate_context(seed), panel.schema), context)
     panel.schema.save(schema)
@@ -119,10 +117,7 @@ def simulate_context(seed: int = 7) -> Float32[np.ndarray, "step context"]:
 
 def _context_table(context: Float32[np.ndarray, "step context"], schema: Schema) -> pa.Table:
     ticks = pa.array(step_ticks(schema.time, STEPS)).cast(pa.timestamp("us")).cast(pa.timestamp("ms"))
-    columns = {
-        channel.name: np.round(context[:, i].astype(np.float64), 2)
-        for i, channel in enumerate(schema.context)
-    }
+    columns = {channel.name: np.round(context[:, i].astype(np.float64), 2) for i, channel in enumerate(schema.context)}
     return pa.table({"timestamp": ticks, **columns})
 
 
@@ -135,9 +130,7 @@ def _bump(hour: float, width: float) -> np.ndarray:
 
 def _simulate_chunk(
     context: Float32[np.ndarray, "step context"], rng: np.random.Generator
-) -> tuple[
-    Float32[np.ndarray, "home step channel"], Int32[np.ndarray, " home"], Float32[np.ndarray, " home"]
-]:
+) -> tuple[Float32[np.ndarray, "home step channel"], Int32[np.ndarray, " home"], Float32[np.ndarray, " home"]]:
     homes = _CHUNK_HOMES
     heated = rng.random(homes) < 0.35
     panels = rng.random(homes) < 0.3

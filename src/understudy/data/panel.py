@@ -191,9 +191,7 @@ def _check_shapes(panel: Panel) -> None:
     for name, shape in expected.items():
         array = getattr(panel, name)
         if array.shape != shape or array.dtype != np.dtype(dtypes[name]):
-            axes = {"values": "[series, step, channel]", "static": "[series, static]"}.get(
-                name, "one row per series"
-            )
+            axes = {"values": "[series, step, channel]", "static": "[series, static]"}.get(name, "one row per series")
             raise ValueError(f"Panel.{name}: expected {axes} as the schema declares, in {dtypes[name]}.")
 
 
@@ -201,9 +199,7 @@ def _check_contents(panel: Panel) -> None:
     unit, lengths = panel.unit, panel.lengths
     steps = np.diff(unit)
     if len(unit) and (unit[0] != 0 or (steps < 0).any() or (steps > 1).any()):
-        raise ValueError(
-            "Panel.unit: expected units numbered 0, 1, 2, … with the series of a unit side by side."
-        )
+        raise ValueError("Panel.unit: expected units numbered 0, 1, 2, … with the series of a unit side by side.")
     if len(lengths) and (lengths.min() < 1 or lengths.max() > panel.num_steps):
         raise ValueError("Panel.lengths: expected lengths from 1 to the schema's steps.")
     if panel.unit_ids is not None and len(panel.unit_ids) != panel.num_units:

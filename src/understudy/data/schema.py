@@ -78,9 +78,7 @@ class Population:
         if self.count_epsilon is not None:
             object.__setattr__(self, "count_epsilon", float(self.count_epsilon))
             if not 0 < float(self.count_epsilon) < float("inf"):
-                raise SchemaError(
-                    "Key 'population.count_epsilon': a number above 0 is expected.", key="population"
-                )
+                raise SchemaError("Key 'population.count_epsilon': a number above 0 is expected.", key="population")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +100,7 @@ class BudgetDeclaration:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", float(self.epsilon))
         if not 0 < self.epsilon < float("inf"):
-            raise SchemaError(
-                "Key 'budget.epsilon': a finite number above 0 is expected.", key="budget.epsilon"
-            )
+            raise SchemaError("Key 'budget.epsilon': a finite number above 0 is expected.", key="budget.epsilon")
         if self.delta is not None and not 0 < self.delta < 1:
             raise SchemaError("Key 'budget.delta': a number between 0 and 1 is expected.", key="budget.delta")
         if self.max_runs < 1:
@@ -163,9 +159,7 @@ class Schema:
         if not self.name:
             raise SchemaError("Key 'name': the population's name is expected. Give it one.", key="name")
         if not self.channels:
-            raise SchemaError(
-                "Key 'channels': at least one channel is expected. Declare one.", key="channels"
-            )
+            raise SchemaError("Key 'channels': at least one channel is expected. Declare one.", key="channels")
         _check_names(self)
         _check_layout(self)
         _check_label(self)
@@ -256,9 +250,7 @@ def _check_names(schema: Schema) -> None:
     names = [*columns, *(key for key in keys if key is not None), *schema.ignore]
     for name in names:
         if names.count(name) > 1:
-            raise SchemaError(
-                f"Key '{name}': the column is declared twice. Declare each column once.", key=name
-            )
+            raise SchemaError(f"Key '{name}': the column is declared twice. Declare each column once.", key=name)
     for channel in (*schema.static, *schema.context):
         if channel.aggregate == "count":
             raise SchemaError(
@@ -269,9 +261,7 @@ def _check_names(schema: Schema) -> None:
 
 def _check_layout(schema: Schema) -> None:
     if schema.time.layout == "long" and schema.time.column is None and schema.unit.protects_a_person:
-        raise SchemaError(
-            "Key 'time.column': the time column of a long table is expected.", key="time.column"
-        )
+        raise SchemaError("Key 'time.column': the time column of a long table is expected.", key="time.column")
     if not schema.columns:
         return
     context = {channel.name for channel in schema.context}
@@ -286,8 +276,7 @@ def _check_layout(schema: Schema) -> None:
 def _check_label(schema: Schema) -> None:
     if schema.label is not None and schema.label_column is None:
         raise SchemaError(
-            "Key 'label': the name of a categorical column under [[static]] is expected, got "
-            f"'{schema.label}'.",
+            f"Key 'label': the name of a categorical column under [[static]] is expected, got '{schema.label}'.",
             key="label",
         )
 
@@ -308,9 +297,7 @@ def _check_constraint(constraint: Constraint, schema: Schema) -> None:
         high = sum(bounds[part].bounds[1] for part in constraint.parts)
         total = bounds[constraint.total].bounds
         if low > total[1] or high < total[0]:
-            raise SchemaError(
-                f"Key '{key}': the parts' bounds never add up to the total's. Widen them.", key=key
-            )
+            raise SchemaError(f"Key '{key}': the parts' bounds never add up to the total's. Widen them.", key=key)
     elif isinstance(constraint, ZeroWhen) and not _holds_zero(bounds[constraint.channel]):
         raise SchemaError(f"Key '{key}': the channel's bounds leave out zero. Widen them.", key=key)
     elif isinstance(constraint, NonNegative) and bounds[constraint.channel].bounds[1] < 0:

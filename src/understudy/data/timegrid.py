@@ -87,9 +87,7 @@ class Time:
         if self.steps < 1:
             raise SchemaError("Key 'time.steps': at least 1 is expected.", key="time.steps")
         if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
-            raise SchemaError(
-                "Key 'time.min_steps': a number from 1 to time.steps is expected.", key="time.min_steps"
-            )
+            raise SchemaError("Key 'time.min_steps': a number from 1 to time.steps is expected.", key="time.min_steps")
         if not is_time_dtype(self.dtype):
             raise SchemaError(
                 "Key 'time.dtype': timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, "
@@ -104,16 +102,12 @@ class Time:
         choices = {"align": ("calendar", "relative"), "layout": ("long", "wide"), "off_grid": OFF_GRID}
         for field, allowed in choices.items():
             if getattr(self, field) not in allowed:
-                raise SchemaError(
-                    f"Key 'time.{field}': one of {', '.join(allowed)} is expected.", key=f"time.{field}"
-                )
+                raise SchemaError(f"Key 'time.{field}': one of {', '.join(allowed)} is expected.", key=f"time.{field}")
 
     def _check_start(self) -> None:
         frequency = parse_frequency(self.frequency)
         start = start_microseconds(self)
-        if frequency.months and np.datetime64(start, "us") != np.datetime64(start, "us").astype(
-            "datetime64[M]"
-        ):
+        if frequency.months and np.datetime64(start, "us") != np.datetime64(start, "us").astype("datetime64[M]"):
             raise SchemaError(
                 "Key 'time.start': the first day of a month, at midnight, is expected for a frequency in "
                 "months or years. Move it there.",
@@ -127,8 +121,7 @@ class Time:
             names = set()
         if len(names) != 4:
             raise SchemaError(
-                "Key 'time.wide_columns': a pattern with {channel} and {step} is expected, "
-                "such as '{channel}_{step}'.",
+                "Key 'time.wide_columns': a pattern with {channel} and {step} is expected, such as '{channel}_{step}'.",
                 key="time.wide_columns",
             )
 
@@ -156,8 +149,7 @@ def start_microseconds(time: Time) -> int:
         start = dt.datetime.fromisoformat(time.start)
     except ValueError:
         raise SchemaError(
-            "Key 'time.start': an ISO 8601 timestamp such as '2024-01-01T00:00:00' is expected, got "
-            f"'{time.start}'.",
+            f"Key 'time.start': an ISO 8601 timestamp such as '2024-01-01T00:00:00' is expected, got '{time.start}'.",
             key="time.start",
         ) from None
     if start.tzinfo is not None:

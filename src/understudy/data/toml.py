@@ -40,9 +40,7 @@ def load(path: Path, *, draft: bool = False) -> Schema:
     except FileNotFoundError:
         raise MissingData(f"No schema at {path}. Write one with `understudy init`.") from None
     except UnicodeDecodeError:
-        raise SchemaError(
-            f"{path}: expected UTF-8 text. Save the file as UTF-8.", file=str(path), key=None
-        ) from None
+        raise SchemaError(f"{path}: expected UTF-8 text. Save the file as UTF-8.", file=str(path), key=None) from None
     return loads(text, file=str(path), draft=draft)
 
 
@@ -51,9 +49,7 @@ def loads(text: str, *, file: str = "schema.toml", draft: bool = False) -> Schem
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SchemaError(
-            f"{file}: not valid TOML: {error}. Put that line right.", file=file, key=None
-        ) from None
+        raise SchemaError(f"{file}: not valid TOML: {error}. Put that line right.", file=file, key=None) from None
     if document.get("version", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise SchemaError(
             f"{file}: key 'version': version {SCHEMA_VERSION} is expected. Write the schema anew with "
@@ -114,9 +110,7 @@ def _key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
     for position, word in enumerate(location):
         if isinstance(word, int) and position == 1:
             table = _tables(document, str(location[0]))[word]
-            named = isinstance(table, dict) and (
-                table.get("name") or table.get("channel") or table.get("total")
-            )
+            named = isinstance(table, dict) and (table.get("name") or table.get("channel") or table.get("total"))
             words.append(str(named or word + 1))
         elif not (position == 2 and word in {**_KINDS, **_CONSTRAINTS}) and word not in (
             "int",
@@ -138,9 +132,7 @@ def _to_schema(table: SchemaTable) -> Schema:
     return Schema(
         version=table.version,
         name=table.name,
-        population=Population(population)
-        if isinstance(population, int)
-        else Population(**population.model_dump()),
+        population=Population(population) if isinstance(population, int) else Population(**population.model_dump()),
         unit=PrivacyUnit(**table.unit.model_dump()),
         time=Time(**time),
         channels=tuple(_to_channel(item) for item in table.channels),

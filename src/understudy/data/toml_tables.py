@@ -68,9 +68,7 @@ class BinaryTable(FileTable):
     party: str | None = None
 
 
-ChannelTable = Annotated[
-    ContinuousTable | IntegerTable | CategoricalTable | BinaryTable, Field(discriminator="kind")
-]
+ChannelTable = Annotated[ContinuousTable | IntegerTable | CategoricalTable | BinaryTable, Field(discriminator="kind")]
 
 
 class NonNegativeTable(FileTable):
@@ -106,9 +104,7 @@ class ZeroWhenTable(FileTable):
     below: float | None = None
 
 
-ConstraintTable = Annotated[
-    NonNegativeTable | MonotoneTable | SumTable | ZeroWhenTable, Field(discriminator="kind")
-]
+ConstraintTable = Annotated[NonNegativeTable | MonotoneTable | SumTable | ZeroWhenTable, Field(discriminator="kind")]
 
 
 class PopulationTable(FileTable):

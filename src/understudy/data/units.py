@@ -37,9 +37,7 @@ class PrivacyUnit:
             )
         for field in ("max_series", "event_steps"):
             if getattr(self, field) < 1:
-                raise SchemaError(
-                    f"Key 'unit.{field}': a number of at least 1 is expected.", key=f"unit.{field}"
-                )
+                raise SchemaError(f"Key 'unit.{field}': a number of at least 1 is expected.", key=f"unit.{field}")
         require_dtype(self.dtype, INTEGER_DTYPES + TEXT_DTYPES, "unit.dtype")
 
     @property
@@ -55,9 +53,7 @@ class PrivacyUnit:
         """
         who = f"'{self.column}'" if self.column else "series"
         if self.kind == "entity":
-            return (
-                f"Everything the table holds about one {who} (up to {self.max_series} series) is protected."
-            )
+            return f"Everything the table holds about one {who} (up to {self.max_series} series) is protected."
         if self.kind == "event":
             return (
                 f"Any {self.event_steps} consecutive steps of one {who} are protected; "

@@ -86,9 +86,7 @@ def cut(
     return Windows(windows, factor)
 
 
-def sliding(
-    rows: Float32[np.ndarray, "row channel"], steps: int
-) -> Float32[np.ndarray, "window step channel"]:
+def sliding(rows: Float32[np.ndarray, "row channel"], steps: int) -> Float32[np.ndarray, "window step channel"]:
     """Returns the windows that begin at rows 0 .. n − steps − 1.
 
     The last possible window is left out, as in the papers whose window counts this has to match.
@@ -123,9 +121,7 @@ def _capped(
     return capped
 
 
-def _window_schema(
-    schema: Schema, window_steps: int, stride: int, num_starts: int, cap: int | None
-) -> Schema:
+def _window_schema(schema: Schema, window_steps: int, stride: int, num_starts: int, cap: int | None) -> Schema:
     """The windows' own contract: windows start at different times, so hours of the day no longer apply."""
     same_start = num_starts == 1
     constraints = [c for c in schema.constraints if same_start or not (isinstance(c, ZeroWhen) and c.hours)]

@@ -30,9 +30,7 @@ class DiTBlock(nn.Module):
         nn.init.zeros_(self.condition.bias)
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        shift_a, scale_a, gate_a, shift_f, scale_f, gate_f = self.condition(functional.silu(condition)).chunk(
-            6, 1
-        )
+        shift_a, scale_a, gate_a, shift_f, scale_f, gate_f = self.condition(functional.silu(condition)).chunk(6, 1)
         x = x + gate_a.unsqueeze(1) * self.attention(modulate(x, shift_a, scale_a))
         return x + gate_f.unsqueeze(1) * self.feed_forward(modulate(x, shift_f, scale_f))
 

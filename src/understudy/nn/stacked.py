@@ -15,12 +15,8 @@ class StackedLinear(nn.Module):
     def __init__(self, num_stacked: int, in_features: int, out_features: int, *, bias: bool = True) -> None:
         super().__init__()
         bound = 1 / math.sqrt(in_features)
-        self.weight = nn.Parameter(
-            torch.empty(num_stacked, out_features, in_features).uniform_(-bound, bound)
-        )
-        self.bias = (
-            nn.Parameter(torch.empty(num_stacked, out_features).uniform_(-bound, bound)) if bias else None
-        )
+        self.weight = nn.Parameter(torch.empty(num_stacked, out_features, in_features).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(num_stacked, out_features).uniform_(-bound, bound)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         output = torch.einsum("...ki,koi->...ko", x, self.weight)

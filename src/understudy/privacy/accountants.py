@@ -114,9 +114,7 @@ def _is_hopeless(parts: tuple[Event, ...], renyi: float, delta: float) -> bool:
     if not windowed:
         return renyi > _HOPELESS
     shifts = [event.max_windows * event.sampling_rate / event.noise_multiplier for event in windowed]
-    mean_mu = math.sqrt(
-        sum(event.iterations * shift**2 for event, shift in zip(windowed, shifts, strict=True))
-    )
+    mean_mu = math.sqrt(sum(event.iterations * shift**2 for event, shift in zip(windowed, shifts, strict=True)))
     return gaussian_epsilon(mean_mu, delta) > _HOPELESS
 
 
@@ -206,6 +204,4 @@ def _has_no_guarantee(parts: tuple[Event, ...]) -> bool:
 
 
 def _mu(parts: tuple[Event, ...]) -> float:
-    return math.sqrt(
-        sum(event.count / event.noise_multiplier**2 for event in parts if isinstance(event, Gaussian))
-    )
+    return math.sqrt(sum(event.count / event.noise_multiplier**2 for event in parts if isinstance(event, Gaussian)))

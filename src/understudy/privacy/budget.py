@@ -46,9 +46,7 @@ def check_delta(delta: float, population: int | None, *, reproduction: str | Non
             must also pass it on to the certificate, whose status then says *not private*.
     """
     if not 0 < delta < 1:
-        raise InputError(
-            f"delta must lie between 0 and 1, got {delta:g}. Leave it out to get 1/(100·population)."
-        )
+        raise InputError(f"delta must lie between 0 and 1, got {delta:g}. Leave it out to get 1/(100·population).")
     if population is None or reproduction is not None:
         return
     _check_population(population)
@@ -62,6 +60,4 @@ def check_delta(delta: float, population: int | None, *, reproduction: str | Non
 
 def _check_population(population: int) -> None:
     if population < 1 or not math.isfinite(population):
-        raise InputError(
-            f"population must be a positive whole number, got {population}. Declare it in the schema."
-        )
+        raise InputError(f"population must be a positive whole number, got {population}. Declare it in the schema.")

@@ -36,9 +36,7 @@ def smallest_noise_multiplier(
     """
     fixed = tuple(others)
     if fixed and epsilon(fixed, guarantee.delta) >= guarantee.epsilon:
-        raise InputError(
-            "The other events alone cost more than the guarantee: give them less, or ask for more."
-        )
+        raise InputError("The other events alone cost more than the guarantee: give them less, or ask for more.")
 
     def excess(log_noise: float) -> float:
         cost = epsilon((*fixed, event_factory(math.exp(log_noise))), guarantee.delta)
@@ -67,9 +65,7 @@ def _bracket(excess: Callable[[float], float]) -> tuple[float, float]:
     while excess(high) > 0:
         low, high = high, high + math.log(4)
         if high > math.log(1e9):
-            raise InputError(
-                "No noise multiplier below 10⁹ meets the guarantee: lower the rate or the iterations."
-            )
+            raise InputError("No noise multiplier below 10⁹ meets the guarantee: lower the rate or the iterations.")
     while low == high or excess(low) <= 0:
         low, high = low - math.log(4), low
         if low < math.log(1e-3):

@@ -9,9 +9,7 @@ from typing import Any
 
 def dumps(body: Any) -> str:
     """Sorted keys, no spaces, plain UTF-8; infinities as the string "inf" (JSON has none)."""
-    return json.dumps(
-        _plain(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(_plain(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def sha256(text: str) -> str:

@@ -119,9 +119,7 @@ def sign(certificate: Certificate, key: SigningKey | None) -> Certificate:
     return replace(named, signature=key.sign(signed_bytes(named)))
 
 
-def _three_deltas(
-    events: tuple[Event, ...], delta: float, population: int | None
-) -> tuple[tuple[float, float], ...]:
+def _three_deltas(events: tuple[Event, ...], delta: float, population: int | None) -> tuple[tuple[float, float], ...]:
     largest = 10 * delta if population is None else max(delta, min(10 * delta, 1 / (10 * population)))
     wanted = sorted({delta / 10, delta, min(largest, 0.1)})
     return tuple((at, accountants.epsilon(events, at)) for at in wanted)

@@ -99,9 +99,7 @@ def append_executed(writer: Writer, run: int, label: str, total: int) -> None:
 def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
     """A charge row and what later rows say about the same run."""
     run = int(row.body["run"])
-    resumed = [
-        other.body["secure_noise"] for other in rows if other.kind == "resumed" and other.body["run"] == run
-    ]
+    resumed = [other.body["secure_noise"] for other in rows if other.kind == "resumed" and other.body["run"] == run]
     return Entry(
         run=run,
         label=str(row.body["label"]),

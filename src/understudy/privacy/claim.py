@@ -87,18 +87,14 @@ class Certificate:
             values = dict(body)
             for name in ("epsilon", "delta", "replace_one_epsilon"):
                 values[name] = canonical.number(body[name])
-            values["epsilon_at_delta"] = tuple(
-                (float(at), float(cost)) for at, cost in body["epsilon_at_delta"]
-            )
+            values["epsilon_at_delta"] = tuple((float(at), float(cost)) for at, cost in body["epsilon_at_delta"])
             for name in ("events", "labels", "threat_model", "assumptions", "not_protected"):
                 values[name] = tuple(body[name])
             for name in ("executed", "ledger", "versions", "public_inputs", "overrides", "files"):
                 values[name] = dict(body[name])
             return cls(**values)
         except (TypeError, ValueError) as problem:
-            raise CertificateError(
-                "A field of this certificate has the wrong form: it was edited."
-            ) from problem
+            raise CertificateError("A field of this certificate has the wrong form: it was edited.") from problem
 
     @classmethod
     def loads(cls, text: str) -> "Certificate":
@@ -159,9 +155,7 @@ def status(
     """Says "private", or "not private: " and the first thing that is wrong."""
     reasons = [event.reason for event in events if isinstance(event, NonPrivate)]
     if not protects_a_person:
-        return (
-            "not private: protects no person; its unit is one of many overlapping windows of the same series"
-        )
+        return "not private: protects no person; its unit is one of many overlapping windows of the same series"
     if not secure:
         return "not private: reproducible noise; whoever knows the seed can subtract it"
     if reasons:

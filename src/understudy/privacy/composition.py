@@ -35,9 +35,7 @@ class Composition:
         if self.max_runs < 1:
             raise InputError(f"max_runs must be at least 1, got {self.max_runs}.")
         if self.kind != "basic" and math.isinf(self.guarantee.epsilon):
-            raise InputError(
-                "An infinite budget (for runs that are not private) needs composition = 'basic'."
-            )
+            raise InputError("An infinite budget (for runs that are not private) needs composition = 'basic'.")
 
     @property
     def run_delta(self) -> float:

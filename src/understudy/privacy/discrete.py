@@ -46,9 +46,7 @@ def _invert(
 
 def _draw(measurement: Any, count: int) -> NDArray[np.int64]:
     parts = [measurement([0] * min(_CHUNK, count - start)) for start in range(0, count, _CHUNK)]
-    return np.concatenate(
-        [np.asarray(part, dtype=np.int64) for part in parts] or [np.empty(0, dtype=np.int64)]
-    )
+    return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts] or [np.empty(0, dtype=np.int64)])
 
 
 @lru_cache(maxsize=64)

@@ -52,9 +52,7 @@ def to_html(certificate: Certificate) -> str:
     for title, rows, points in _sections(certificate):
         parts.append(f"<h2>{html.escape(title)}</h2>")
         if rows:
-            cells = (
-                f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows
-            )
+            cells = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
             parts.append(f"<table>{''.join(cells)}</table>")
         if points:
             parts.append(f"<ul>{''.join(f'<li>{html.escape(point)}</li>' for point in points)}</ul>")
@@ -83,9 +81,7 @@ def _sections(certificate: Certificate) -> tuple[Section, ...]:
 
 def _protected_rows(certificate: Certificate) -> list[tuple[str, str]]:
     size = (
-        "bought with differential privacy"
-        if certificate.population_size is None
-        else str(certificate.population_size)
+        "bought with differential privacy" if certificate.population_size is None else str(certificate.population_size)
     )
     return [
         ("Population", f"{certificate.population} (declared size: {size})"),
@@ -113,9 +109,7 @@ def _events(certificate: Certificate) -> list[str]:
 
 
 def _processing_rows(certificate: Certificate) -> list[tuple[str, str]]:
-    inputs = "; ".join(
-        f"{name} (sha256 {digest[:16]}…)" for name, digest in certificate.public_inputs.items()
-    )
+    inputs = "; ".join(f"{name} (sha256 {digest[:16]}…)" for name, digest in certificate.public_inputs.items())
     return [
         ("Method", certificate.method),
         ("Noise", certificate.noise),
@@ -140,8 +134,7 @@ def _accountability_rows(certificate: Certificate) -> list[tuple[str, str]]:
     return [
         (
             "Ledger",
-            f"{ledger.get('kind')}, composition {ledger.get('composition')}, head "
-            f"{str(ledger.get('head'))[:16]}…",
+            f"{ledger.get('kind')}, composition {ledger.get('composition')}, head {str(ledger.get('head'))[:16]}…",
         ),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
         ("Signed by", signer),

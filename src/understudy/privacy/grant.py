@@ -86,9 +86,7 @@ class Grant:
         """The statistic plus independent N(0, (noise_multiplier·l2_bound)²) on every coordinate."""
         event = self._event(label, Gaussian)
         self._execute(label)
-        return bounded.value + self.noise.normal(
-            event.noise_multiplier * bounded.l2_bound, bounded.value.shape
-        )
+        return bounded.value + self.noise.normal(event.noise_multiplier * bounded.l2_bound, bounded.value.shape)
 
     def discrete_gaussian(self, label: str, bounded: Bounded) -> NDArray[np.int64]:
         """An integer statistic plus discrete Gaussian noise; the answer is exact in the computer's "
@@ -109,9 +107,7 @@ class Grant:
         if bounded.value.size != 1:
             raise InputError("Discrete Laplace noise is for one number: its sensitivity is not Euclidean.")
         self._execute(label)
-        return int(bounded.value.reshape(())) + int(
-            self.noise.discrete_laplace(bounded.l2_bound / event.epsilon, 1)[0]
-        )
+        return int(bounded.value.reshape(())) + int(self.noise.discrete_laplace(bounded.l2_bound / event.epsilon, 1)[0])
 
     def quantile(self, label: str, values_one_per_unit: ArrayLike, candidates: ArrayLike, q: float) -> float:
         """A point of a public grid near the q-quantile, by the exponential mechanism.
@@ -161,9 +157,7 @@ class Grant:
         if event.base != Composed(base.events):
             raise InputError(f"'{label}' was charged for another base plan than the one to be repeated.")
         self._execute(label)
-        return lambda: Grant(
-            plan=base, noise=self.noise, receipt=self.receipt, record=lambda _label, _number: 0
-        )
+        return lambda: Grant(plan=base, noise=self.noise, receipt=self.receipt, record=lambda _label, _number: 0)
 
     def _event(self, label: str, kind: type[Charged]) -> Charged:
         event = self.plan.event(label)

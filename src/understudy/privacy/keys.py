@@ -138,9 +138,7 @@ def fingerprint(hexadecimal: str) -> str:
 def is_signed_by(hexadecimal: str, signature: str, message: bytes) -> bool:
     """Whether `signature` of `message` was made with the private half of this public key."""
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(hexadecimal)).verify(
-            bytes.fromhex(signature), message
-        )
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(hexadecimal)).verify(bytes.fromhex(signature), message)
     except (InvalidSignature, ValueError):
         return False
     return True

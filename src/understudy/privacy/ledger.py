@@ -83,9 +83,7 @@ class Ledger:
         store = Store.create(target, facts)
         try:
             registry.claim(name, target, facts["identity"])
-        except (
-            LedgerError
-        ):  # another process claimed the name meanwhile; nothing was charged to this file yet
+        except LedgerError:  # another process claimed the name meanwhile; nothing was charged to this file yet
             target.unlink()
             raise
         return cls(store)
@@ -168,9 +166,7 @@ class Ledger:
         if entry is None:
             raise LedgerError(f"This ledger has no run {run}.")
         with self._store.writing() as writer:
-            head = writer.append(
-                "resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": now()}
-            )
+            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": now()})
         secure = entry.secure_noise and noise.is_secure
         return self._grant(run, entry.plan, noise, head, secure=secure, executed=entry.executed)
 
@@ -236,9 +232,7 @@ class Ledger:
             budget = Guarantee(float(facts["epsilon"]), float(facts["delta"]))
             return Composition(kind=facts["composition"], guarantee=budget, max_runs=int(facts["max_runs"]))
         except (KeyError, TypeError, ValueError) as problem:
-            raise LedgerError(
-                f"The ledger '{self.path}' is damaged: its declared budget can't be read."
-            ) from problem
+            raise LedgerError(f"The ledger '{self.path}' is damaged: its declared budget can't be read.") from problem
 
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
         if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):
@@ -322,9 +316,7 @@ class Ledger:
             self.composition.max_runs,
             self.composition.kind,
         )
-        theirs = tuple(
-            stated[key] for key in ("name", "unit_sentence", "guarantee", "max_runs", "composition")
-        )
+        theirs = tuple(stated[key] for key in ("name", "unit_sentence", "guarantee", "max_runs", "composition"))
         if mine != theirs:
             raise LedgerError(
                 f"'{self.path}' was made for the population '{self.name}' with epsilon = "

@@ -76,9 +76,9 @@ def _loss(event: Event, interval: float) -> Any:
     if isinstance(event, MixtureOfGaussians):
         from understudy.privacy.mixture import mixture_loss
 
-        return mixture_loss(
-            event.sampling_rate, event.noise_multiplier, event.max_windows, interval
-        ).self_compose(event.iterations)
+        return mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval).self_compose(
+            event.iterations
+        )
     if isinstance(event, PureDP):
         return _approximate(event.epsilon, 0.0, interval).self_compose(event.count)
     if isinstance(event, ApproximateDP):

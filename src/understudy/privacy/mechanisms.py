@@ -32,9 +32,7 @@ class Bounded:
         if not 0 < self.l2_bound < np.inf:
             raise InputError(f"l2_bound must be positive and finite, got {self.l2_bound}.")
         if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-            raise InputError(
-                "A bounded statistic must be made of finite numbers. Clip or drop the others first."
-            )
+            raise InputError("A bounded statistic must be made of finite numbers. Clip or drop the others first.")
         array.setflags(write=False)
         object.__setattr__(self, "value", array)
 

@@ -80,8 +80,6 @@ def _spread(losses: NDArray[np.float64], mass: NDArray[np.float64], interval: fl
     lowest = int(below.min())
     places = (below - lowest).astype(np.int64)
     size = int(places.max()) + 2
-    probabilities = np.bincount(places, mass * (1 - share), size) + np.bincount(
-        places + 1, mass * share, size
-    )
+    probabilities = np.bincount(places, mass * (1 - share), size) + np.bincount(places + 1, mass * share, size)
     missing = max(0.0, 1.0 - float(probabilities.sum()))
     return pld_pmf.DensePLDPmf(interval, lowest, probabilities, missing, True)

@@ -171,9 +171,7 @@ class NoiseSource:
         return f"NoiseSource({self.description})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "A NoiseSource can't be copied or saved: its state would undo the noise. Make a new one."
-        )
+        raise TypeError("A NoiseSource can't be copied or saved: its state would undo the noise. Make a new one.")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         self.__reduce__()

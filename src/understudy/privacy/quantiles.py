@@ -6,9 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from understudy.errors import InputError
 
 
-def quantile_scores(
-    values_one_per_unit: ArrayLike, candidates: NDArray[np.float64], q: float
-) -> NDArray[np.float64]:
+def quantile_scores(values_one_per_unit: ArrayLike, candidates: NDArray[np.float64], q: float) -> NDArray[np.float64]:
     """Minus the distance of q·n from each candidate's ranks, so that the best candidate scores highest.
 
     A candidate c covers the ranks from #{x < c} to #{x ≤ c}. Both #{x < c} − q·n and q·n − #{x ≤ c} move by

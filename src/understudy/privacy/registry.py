@@ -20,8 +20,7 @@ def home() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         raise LedgerError(
-            f"'{folder}' can't be made ({problem.strerror}): set UNDERSTUDY_HOME to a folder you may "
-            f"write to."
+            f"'{folder}' can't be made ({problem.strerror}): set UNDERSTUDY_HOME to a folder you may write to."
         ) from problem
     return folder
 
@@ -33,9 +32,7 @@ def claim(name: str, path: Path, identity: str) -> None:
     refused, because each would spend the whole budget.
     """
     with _opened() as connection:
-        found = connection.execute(
-            "SELECT path, identity FROM populations WHERE name = ?", (name,)
-        ).fetchone()
+        found = connection.execute("SELECT path, identity FROM populations WHERE name = ?", (name,)).fetchone()
         if found is not None and (found[1] != identity or _is_copy(Path(found[0]), path)):
             raise _taken(name, found[0])
         connection.execute("INSERT OR REPLACE INTO populations VALUES (?, ?, ?)", (name, str(path), identity))

@@ -22,9 +22,7 @@ from understudy.privacy.events import (
 )
 
 ORDERS = np.array(
-    [1 + step / 10 for step in range(1, 100)]
-    + list(range(11, 64))
-    + [72, 80, 96, 112, 128, 160, 192, 256, 512, 1024]
+    [1 + step / 10 for step in range(1, 100)] + list(range(11, 64)) + [72, 80, 96, 112, 128, 160, 192, 256, 512, 1024]
 )
 _WHOLE_ORDERS = np.unique(np.concatenate([np.arange(2, 12), ORDERS[ORDERS > 10.95]])).astype(int)
 Curve = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -94,9 +92,7 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
         order = 1 + math.exp(log_order_minus_one)
         return rho * order + math.log1p(-1 / order) - math.log(delta * order) / (order - 1)
 
-    best = minimize_scalar(
-        at, bounds=(math.log(0.02), math.log(1e7)), method="bounded", options={"xatol": 1e-9}
-    )
+    best = minimize_scalar(at, bounds=(math.log(0.02), math.log(1e7)), method="bounded", options={"xatol": 1e-9})
     return max(0.0, float(best.fun))  # every order is a valid bound, so stopping early only costs utility
 
 
@@ -120,9 +116,7 @@ def _curve(event: Event) -> Curve:
         # All windows or none: moving every drawn window's weight to the furthest component can only make the
         # neighbours easier to tell apart (Choquette-Choo et al., arXiv:2310.15526). Loose but never wrong.
         any_window = (
-            -math.expm1(event.max_windows * math.log1p(-event.sampling_rate))
-            if event.sampling_rate < 1
-            else 1.0
+            -math.expm1(event.max_windows * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
         )
         return event.iterations * _poisson(any_window, event.noise_multiplier / event.max_windows)
     if isinstance(event, PureDP):

@@ -23,9 +23,7 @@ class PoissonSampler:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
-            raise InputError(
-                f"rate must lie in (0, 1], got {self.rate}. Use expected batch / declared population."
-            )
+            raise InputError(f"rate must lie in (0, 1], got {self.rate}. Use expected batch / declared population.")
         if self.iterations < 1:
             raise InputError(f"iterations must be at least 1, got {self.iterations}.")
 

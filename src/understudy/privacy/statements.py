@@ -10,22 +10,19 @@ THREAT_MODEL = (
     "computing "
     "power and full knowledge of this software.",
     "Not protected against: whoever runs the tool or holds the table (trusted curator).",
-    "Not protected against: whoever sees evaluation or audit reports, timings, memory or error messages "
-    "of the run.",
+    "Not protected against: whoever sees evaluation or audit reports, timings, memory or error messages of the run.",
 )
 ASSUMPTIONS = (
     "The schema (bounds, categories, time axis, population size) and all public inputs were chosen "
     "without looking "
     "at the private table.",
-    "The unit column names the same person, meter or account wherever it appears, in this and in every "
-    "other run.",
+    "The unit column names the same person, meter or account wherever it appears, in this and in every other run.",
     "The ledger file was not replaced by an older copy of itself.",
     "Continuous noise is analysed in real arithmetic and drawn in double precision; integer noise is exact.",
 )
 NOT_PROTECTED = (
     "Facts about the population as a whole: learning them is the purpose of the release.",
-    "What a person's data has in common with many others, including what can be inferred from it about "
-    "that person.",
+    "What a person's data has in common with many others, including what can be inferred from it about that person.",
     "Several units that belong together (a family, a company) are protected less: their epsilons add up.",
     "Anything declared public: bounds, categories, context columns, the time axis, the population size.",
 )

@@ -135,8 +135,7 @@ class Store:
             raise _damaged(self.path)
         if facts.get("format") != FORMAT:
             raise LedgerError(
-                f"This ledger has format {facts.get('format')}, expected {FORMAT}: use the version that "
-                f"wrote it."
+                f"This ledger has format {facts.get('format')}, expected {FORMAT}: use the version that wrote it."
             )
         return facts
 
@@ -205,9 +204,7 @@ def plain_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as problem:
         text = str(problem).lower()
         if "locked" in text or "busy" in text:
-            raise LedgerError(
-                f"'{path}' is in use by another process: wait until it has finished."
-            ) from problem
+            raise LedgerError(f"'{path}' is in use by another process: wait until it has finished.") from problem
         if any(word in text for word in ("full", "readonly", "unable to open", "i/o")):
             raise LedgerError(
                 f"'{path}' can't be read and written ({problem}): free some disk space, or choose a "
@@ -218,9 +215,7 @@ def plain_errors(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as problem:
         raise _damaged(path) from problem
     except OSError as problem:
-        raise LedgerError(
-            f"'{path}' can't be written ({problem.strerror}). Nothing was charged."
-        ) from problem
+        raise LedgerError(f"'{path}' can't be written ({problem.strerror}). Nothing was charged.") from problem
 
 
 def _create_file(path: Path, body: str) -> None:

@@ -87,9 +87,7 @@ def _check_files(certificate: Certificate, directory: Path) -> Check:
     found = file_hashes(directory)
     missing = sorted(set(certificate.files) - set(found))
     extra = sorted(set(found) - set(certificate.files))
-    altered = sorted(
-        name for name in set(found) & set(certificate.files) if found[name] != certificate.files[name]
-    )
+    altered = sorted(name for name in set(found) & set(certificate.files) if found[name] != certificate.files[name])
     problems = [
         f"{word}: {', '.join(names)}"
         for word, names in (("missing", missing), ("not certified", extra), ("altered", altered))
@@ -102,9 +100,7 @@ def _check_signature(certificate: Certificate) -> Check:
     if certificate.signer is None or certificate.signature is None:
         return Check("signature", False, "the certificate is not signed")
     right = keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
-    return Check(
-        "signature", right, "the certificate is as it was signed" if right else "edited after it was signed"
-    )
+    return Check("signature", right, "the certificate is as it was signed" if right else "edited after it was signed")
 
 
 def _check_signer(certificate: Certificate, trusted: tuple[keys.PublicKey, ...]) -> Check:
@@ -115,12 +111,8 @@ def _check_signer(certificate: Certificate, trusted: tuple[keys.PublicKey, ...])
         if hmac.compare_digest(key.hexadecimal, certificate.signer):
             return Check("signer", True, f"{key.name}, {mark}")
     if trusted:
-        return Check(
-            "signer", False, f"not among the trusted keys: {mark}. Add it with `understudy keys trust FILE`."
-        )
-    return Check(
-        "signer", True, f"signer unknown, no key is trusted here yet; compare the fingerprint {mark}"
-    )
+        return Check("signer", False, f"not among the trusted keys: {mark}. Add it with `understudy keys trust FILE`.")
+    return Check("signer", True, f"signer unknown, no key is trusted here yet; compare the fingerprint {mark}")
 
 
 def _agrees(stated: float, found: float) -> bool:

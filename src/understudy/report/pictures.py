@@ -17,17 +17,13 @@ _STYLE: dict[str, Any] = {"fontsize": 9, "color": _INK}
 _NUM_SERIES = 4
 
 
-def side_by_side(
-    real: Panel, synthetic: Panel, path: Path, *, channel: str, caption: str, real_name: str
-) -> None:
+def side_by_side(real: Panel, synthetic: Panel, path: Path, *, channel: str, caption: str, real_name: str) -> None:
     """Draws single series, the distribution of values and the mean day of each label, real beside synthetic.
 
     Privacy: shows single series of `real`. For simulated or public data only.
     """
     if real.private:
-        raise ValueError(
-            "Expected public or simulated series: a picture of single series shows whose they are."
-        )
+        raise ValueError("Expected public or simulated series: a picture of single series shows whose they are.")
     figure = Figure(figsize=(11, 8.5), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1))
@@ -62,9 +58,7 @@ def _draw_series(figure: Any, panels: tuple[Panel, Panel], place: int, channel: 
     figure.supylabel(channel, fontsize=9, color=_INK)
 
 
-def _draw_distribution(
-    axis: Axes, panels: tuple[Panel, Panel], place: int, channel: str, real_name: str
-) -> None:
+def _draw_distribution(axis: Axes, panels: tuple[Panel, Panel], place: int, channel: str, real_name: str) -> None:
     low, high = panels[0].schema.channels[place].bounds
     observed = [values[~np.isnan(values)] for values in (panel.values[:, :, place] for panel in panels)]
     top = min(high, max(float(values.max()) for values in observed))

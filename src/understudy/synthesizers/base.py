@@ -146,8 +146,11 @@ class Synthesizer(ABC):
         arrays = self.learn(private, grant, progress or _silent)
         released = replace(private.panel.schema, population=Population(size))
         certificate = issue(
-            grant, replace(schema, population=Population(size)), method=self.name,
-            public_inputs=public_inputs, overrides=overrides,
+            grant,
+            replace(schema, population=Population(size)),
+            method=self.name,
+            public_inputs=public_inputs,
+            overrides=overrides,
         )
         return Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
 
 FORMAT = 1
-MODEL_FILE, FACTS_FILE, SCHEMA_FILE, DATA_FILE = "model.safetensors", "release.json", "schema.toml", "synthetic.parquet"
+MODEL_FILE, FACTS_FILE, SCHEMA_FILE, DATA_FILE = (
+    "model.safetensors",
+    "release.json",
+    "schema.toml",
+    "synthetic.parquet",
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,7 +71,9 @@ class Release:
         )
         return self.synthesizer.draw(self.arrays, schema, request)
 
-    def save(self, directory: str | Path, *, samples: Panel | None = None, key: "keys.SigningKey | None" = None) -> "Release":
+    def save(
+        self, directory: str | Path, *, samples: Panel | None = None, key: "keys.SigningKey | None" = None
+    ) -> "Release":
         """Writes the release directory whole or not at all, hashes every file and signs the certificate.
 
         Args:
@@ -85,7 +92,9 @@ class Release:
             draft.chmod(0o755)
             draft.rename(target)
         except OSError as problem:
-            raise ReleaseError(f"'{target}' could not be written ({problem.strerror}). Nothing was left behind.") from problem
+            raise ReleaseError(
+                f"'{target}' could not be written ({problem.strerror}). Nothing was left behind."
+            ) from problem
         finally:
             if draft is not None and draft.exists():
                 shutil.rmtree(draft, ignore_errors=True)
@@ -94,7 +103,11 @@ class Release:
     def _write(self, folder: Path, samples: Panel | None) -> None:
         contiguous = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
         (folder / MODEL_FILE).write_bytes(dump_tensors(contiguous))
-        facts = {"format": FORMAT, "method": self.synthesizer.name, "options": dataclasses.asdict(self.synthesizer)}
+        facts = {
+            "format": FORMAT,
+            "method": self.synthesizer.name,
+            "options": dataclasses.asdict(self.synthesizer),
+        }
         (folder / FACTS_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         self.schema.save(folder / SCHEMA_FILE)
         if samples is not None:

@@ -130,9 +130,7 @@ def _read(path: Path, device: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
             facts = json.loads(opened.metadata()["understudy"])
             return facts, {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except Exception as problem:  # safetensors raises a type of its own for a damaged file
-        raise ReleaseError(
-            f"'{path}' can't be read as a checkpoint. Delete it to start the run over."
-        ) from problem
+        raise ReleaseError(f"'{path}' can't be read as a checkpoint. Delete it to start the run over.") from problem
 
 
 def _optimiser_state(facts: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:

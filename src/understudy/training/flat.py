@@ -40,9 +40,7 @@ class FlatParameters:
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         if len({(parameter.dtype, parameter.device) for parameter in parameters}) != 1:
-            raise InputError(
-                "Expected all parameters in one dtype on one device, got several. Convert the model."
-            )
+            raise InputError("Expected all parameters in one dtype on one device, got several. Convert the model.")
         first, sizes = parameters[0], [parameter.numel() for parameter in parameters]
         self.values = torch.empty(sum(sizes), dtype=first.dtype, device=first.device)
         self.gradient = torch.zeros_like(self.values)

@@ -62,9 +62,7 @@ class DPSGDConfig:
         if not 0 < self.expected_batch < float("inf"):
             raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
         if not 1e-6 <= self.clip_norm <= 1e6:  # beyond, float32 norms lose their meaning
-            raise InputError(
-                f"Expected clip_norm between 1e-6 and 1e6, got {self.clip_norm}. Rescale the loss."
-            )
+            raise InputError(f"Expected clip_norm between 1e-6 and 1e6, got {self.clip_norm}. Rescale the loss.")
         _at_least_one(iterations=self.iterations)
 
     @classmethod
@@ -120,9 +118,7 @@ class MechanismPlan:
 
     def __post_init__(self) -> None:
         if self.event != _event(self.sampler, self.draw, self.noise_multiplier):
-            raise InputError(
-                "Expected the event of this sampler and noise, got another. Use DPSGDConfig.plan()."
-            )
+            raise InputError("Expected the event of this sampler and noise, got another. Use DPSGDConfig.plan().")
 
     @property
     def noise_scale(self) -> float:

@@ -30,18 +30,14 @@ class PrivateGradient:
         writes may be seen; the batch, its size and the losses may not.
     """
 
-    def __init__(
-        self, model: nn.Module, plan: MechanismPlan, noise: NoiseSource, performance: Performance
-    ) -> None:
+    def __init__(self, model: nn.Module, plan: MechanismPlan, noise: NoiseSource, performance: Performance) -> None:
         self._model, self._plan, self._performance = model, plan, performance
         self._clipper = PerUnitClipper(model, plan.clip_norm)
         self._reserve = NormalReserve(noise)
         self.flat = FlatParameters(self._clipper.parameters)
         self._max_units = performance.max_units_in_memory or units_that_fit(self.flat.values)
 
-    def write(
-        self, loss: Loss, windows: UnitWindows, drawn: NDArray[np.int64], generator: torch.Generator
-    ) -> None:
+    def write(self, loss: Loss, windows: UnitWindows, drawn: NDArray[np.int64], generator: torch.Generator) -> None:
         """Sums clipped gradients chunk by chunk in constant memory; an empty draw is noised like any other."""
         self.flat.gradient.zero_()
         chunks = np.array_split(drawn, max(1, math.ceil(len(drawn) / self._max_units)))

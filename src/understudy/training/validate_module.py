@@ -105,9 +105,7 @@ def _check_separate(model: nn.Module, loss: Loss, batch: Batch, num_units: int, 
     with torch.no_grad():
         other = _seeded(model, loss, changed)
     if losses.ndim == 0 or len(losses) % num_units:
-        raise InputError(
-            "Expected losses with units in the first dimension, got another. Use reduction='none'."
-        )
+        raise InputError("Expected losses with units in the first dimension, got another. Use reduction='none'.")
     rows = len(losses) // num_units
     if not torch.allclose(losses[rows:], other[rows:], rtol=1e-4, atol=1e-6, equal_nan=True):
         raise UnsafeModule(

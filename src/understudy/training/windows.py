@@ -40,9 +40,7 @@ class UnitWindows:
         if len(unit) and ((np.diff(unit) < 0).any() or (counts == 0).any()):
             raise InputError("Expected units numbered 0, 1, 2, … with the windows of a unit side by side.")
         if isinstance(draw, DrawWindows) and len(counts) and counts.max() > draw.max_windows:
-            raise DataError(
-                "Expected at most max_windows windows per unit, got more. Cut windows with that cap."
-            )
+            raise DataError("Expected at most max_windows windows per unit, got more. Cut windows with that cap.")
         self._arrays = dict(arrays)
         self._counts, self._first = counts, np.cumsum(counts) - counts
         self._draw, self._rng = draw, rng
@@ -56,9 +54,7 @@ class UnitWindows:
     def batch(self, drawn: NDArray[np.int64], device: str) -> Batch:
         """Returns `rows_per_drawn` consecutive rows for each drawn unit (or window)."""
         rows = drawn if isinstance(self._draw, DrawWindows) else self._rows_of(drawn)
-        return {
-            name: torch.from_numpy(np.array(array[rows])).to(device) for name, array in self._arrays.items()
-        }
+        return {name: torch.from_numpy(np.array(array[rows])).to(device) for name, array in self._arrays.items()}
 
     def made_up(self, num_drawn: int, rng: np.random.Generator, device: str) -> Batch:
         """Returns a batch of the same shapes and types that shows no private value: noise, zeros or True."""

@@ -98,9 +98,7 @@ def test_whole_parts_stay_whole():
 
 
 def test_zero_while_a_public_context_is_low():
-    declared = schema(
-        (ZeroWhen("solar", context="daylight", below=0.5),), context=(Continuous("daylight", 0, 1),)
-    )
+    declared = schema((ZeroWhen("solar", context="daylight", below=0.5),), context=(Continuous("daylight", 0, 1),))
     context = np.array([[0.0], [0.4], [0.5], [1.0]], dtype=np.float32)
     values = np.ones((2, 4, 5), dtype=np.float32)
     assert apply(values, declared, context=context)[0, :, 4].tolist() == [0, 0, 1, 1]

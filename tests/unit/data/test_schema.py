@@ -53,9 +53,7 @@ def channels(draw, name):
 def schemas(draw):
     names = draw(st.lists(TEXT, min_size=8, max_size=8, unique=True))
     steps = draw(st.integers(1, 400))
-    population = draw(
-        st.one_of(st.integers(1, 10**9).map(Population), st.just(Population(count_epsilon=0.1)))
-    )
+    population = draw(st.one_of(st.integers(1, 10**9).map(Population), st.just(Population(count_epsilon=0.1))))
     delta = draw(st.none() | st.floats(1e-12, 0.5))
     label = Categorical(names[6], ("a", "b"))
     constrained = Continuous(names[2], -1.0, 1.0)
@@ -63,9 +61,7 @@ def schemas(draw):
     return Schema(
         name=draw(TEXT),
         population=population,
-        unit=PrivacyUnit(
-            column=names[0], max_series=draw(st.integers(1, 5)), event_steps=draw(st.integers(1, 9))
-        ),
+        unit=PrivacyUnit(column=names[0], max_series=draw(st.integers(1, 5)), event_steps=draw(st.integers(1, 9))),
         time=Time(
             column=names[1],
             steps=steps,
@@ -83,9 +79,7 @@ def schemas(draw):
             ZeroWhen(names[2], hours=(0, 23)),
             ZeroWhen(names[2], context=names[5], below=draw(FLOATS)),
         ),
-        budget=draw(
-            st.none() | st.just(BudgetDeclaration(epsilon=0.25, delta=delta, max_runs=2, composition="rdp"))
-        ),
+        budget=draw(st.none() | st.just(BudgetDeclaration(epsilon=0.25, delta=delta, max_runs=2, composition="rdp"))),
         ignore=(names[7],),
     )
 

@@ -15,9 +15,7 @@ def test_the_sentence_says_who_is_protected():
     assert [unit.protects_a_person for unit in (event, window)] == [True, False]
 
 
-@pytest.mark.parametrize(
-    "fields", [{"kind": "row"}, {"max_series": 0}, {"event_steps": 0}, {"dtype": "bool"}]
-)
+@pytest.mark.parametrize("fields", [{"kind": "row"}, {"max_series": 0}, {"event_steps": 0}, {"dtype": "bool"}])
 def test_units_that_make_no_sense_are_refused(fields):
     with pytest.raises(SchemaError, match=r"'unit\."):
         PrivacyUnit(column="person", **fields)

@@ -54,9 +54,7 @@ def toy_columns(num_units=120, steps=5, seed=0):
         "visits": pa.array(np.sort(rng.integers(0, 51, (num_units, steps)), axis=1).ravel()),
         "state": pa.array(np.array(["off", "idle", "on"])[rng.integers(0, 3, rows)].tolist()),
         "alarm": pa.array(rng.random(rows) < 0.2),
-        "plan": pa.array(
-            np.repeat(np.array(["basic", "plus"])[rng.integers(0, 2, num_units)], steps).tolist()
-        ),
+        "plan": pa.array(np.repeat(np.array(["basic", "plus"])[rng.integers(0, 2, num_units)], steps).tolist()),
         "area": pa.array(np.repeat(rng.uniform(20, 300, num_units), steps).astype(np.float32)),
     }
 

@@ -25,12 +25,7 @@ SGD = SubsampledGaussian(0.05, 2.0, 200)
 
 @pytest.mark.parametrize(
     ("mu", "cost"),
-    [
-        (mu, cost)
-        for mu in (1e-3, 0.05, 0.3, 1.0, 4.0, 20.0)
-        for cost in (1e-3, 0.5, 2.0, 200.0)
-        if cost < 60 * mu
-    ],
+    [(mu, cost) for mu in (1e-3, 0.05, 0.3, 1.0, 4.0, 20.0) for cost in (1e-3, 0.5, 2.0, 200.0) if cost < 60 * mu],
 )
 def test_log_delta_of_a_gaussian_agrees_with_mpmath_to_nine_digits(mu, cost):
     with mpmath.workdps(400):

@@ -20,9 +20,7 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 
 def granted(noise=None, **events):
     ledger = Ledger.in_memory(Guarantee(50.0, 1e-5))
-    plan = SpendingPlan(
-        tuple(PlanEntry(label, event) for label, event in events.items()), Guarantee(40.0, 1e-5)
-    )
+    plan = SpendingPlan(tuple(PlanEntry(label, event) for label, event in events.items()), Guarantee(40.0, 1e-5))
     return ledger, ledger.charge(plan, label="test", noise=noise or NoiseSource.secure())
 
 

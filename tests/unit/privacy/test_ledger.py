@@ -71,9 +71,7 @@ def test_a_charge_survives_reopening(tmp_path):
 
 def test_a_run_that_asks_for_more_than_its_slice_of_delta_is_refused_in_clear_words(tmp_path):
     ledger = make(tmp_path)
-    with pytest.raises(
-        BudgetExceeded, match=r"gives each run at most 5e-07 \(its delta divided by max_runs = 2\)"
-    ):
+    with pytest.raises(BudgetExceeded, match=r"gives each run at most 5e-07 \(its delta divided by max_runs = 2\)"):
         ledger.charge(gaussian_plan(5.2, delta=1e-6), label="greedy", noise=NOISE)
     assert ledger.entries() == ()
 
@@ -282,9 +280,7 @@ def test_a_damaged_ledger_is_refused(tmp_path, damage):
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(
-    "damage", [damage_edit_charge, damage_delete_first, damage_delete_last, damage_raise_budget]
-)
+@pytest.mark.parametrize("damage", [damage_edit_charge, damage_delete_first, damage_delete_last, damage_raise_budget])
 def test_damage_done_while_a_ledger_is_open_is_noticed_before_the_next_charge(tmp_path, damage):
     ledger = make(tmp_path)
     ledger.charge(one_run(), label="run", noise=NOISE)
@@ -487,9 +483,7 @@ def test_what_remains_can_be_spent_and_a_little_more_cannot():
         greedy = gaussian_plan(noise_multiplier * 0.99, epsilon=5.0, delta=left.delta)
         with pytest.raises(BudgetExceeded):
             ledger.charge(greedy, label="greedy", noise=NOISE)
-        ledger.charge(
-            gaussian_plan(noise_multiplier, epsilon=5.0, delta=left.delta), label="all", noise=NOISE
-        )
+        ledger.charge(gaussian_plan(noise_multiplier, epsilon=5.0, delta=left.delta), label="all", noise=NOISE)
 
 
 def test_an_unknown_composition_is_refused():

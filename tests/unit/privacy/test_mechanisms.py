@@ -64,9 +64,7 @@ def test_a_unit_of_any_size_moves_the_clipped_sum_by_at_most_the_radius(giant, s
     rows, unit = rng.normal(size=(300, 4)), np.repeat(np.arange(100), 3)
     extra = np.full((series, 4), giant)
     without = clipped_sum(sums_by_unit(rows, unit, 100), 0.7)
-    having = clipped_sum(
-        sums_by_unit(np.vstack([rows, extra]), np.concatenate([unit, np.full(series, 100)]), 101), 0.7
-    )
+    having = clipped_sum(sums_by_unit(np.vstack([rows, extra]), np.concatenate([unit, np.full(series, 100)]), 101), 0.7)
     assert np.linalg.norm(having.value - without.value) <= 0.7
     assert having.l2_bound == without.l2_bound == 0.7
 

@@ -38,9 +38,7 @@ def test_equal_seeds_give_equal_noise_and_others_do_not():
 
 
 def test_seeded_noise_does_not_depend_on_how_it_is_asked_for_in_shape():
-    assert np.array_equal(
-        NoiseSource.seeded(3).normal(1.0, (3, 4)).ravel(), NoiseSource.seeded(3).normal(1.0, 12)
-    )
+    assert np.array_equal(NoiseSource.seeded(3).normal(1.0, (3, 4)).ravel(), NoiseSource.seeded(3).normal(1.0, 12))
 
 
 def test_constant_noise_is_scale_times_value():
@@ -72,10 +70,7 @@ def test_certain_coins_are_certain():
 
 
 def test_two_processes_draw_different_noise():
-    script = (
-        "from understudy.privacy.noise import NoiseSource; "
-        "print(NoiseSource.secure().normal(1.0, 4).tolist())"
-    )
+    script = "from understudy.privacy.noise import NoiseSource; print(NoiseSource.secure().normal(1.0, 4).tolist())"
     drawn = {subprocess.check_output([sys.executable, "-c", script]) for _ in range(2)}
     assert len(drawn) == 2
 

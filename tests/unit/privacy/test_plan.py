@@ -9,9 +9,7 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 
 
 def test_a_plan_survives_a_round_trip_through_json():
-    plan = SpendingPlan(
-        (PlanEntry("clip", PureDP(0.1)), PlanEntry("mean", Gaussian(5.0))), Guarantee(2.0, 1e-6)
-    )
+    plan = SpendingPlan((PlanEntry("clip", PureDP(0.1)), PlanEntry("mean", Gaussian(5.0))), Guarantee(2.0, 1e-6))
     assert SpendingPlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 

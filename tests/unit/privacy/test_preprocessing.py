@@ -51,9 +51,7 @@ def test_a_count_is_near_the_number_of_units_and_has_a_price(panel):
 
 def test_a_count_of_nobody_is_still_at_least_one():
     query = Count(epsilon=1.0)
-    assert (
-        query.run(grant_for(query, noise=NoiseSource.constant(-50.0)), make_panel(np.empty((0, 4, 1)))) == 1
-    )
+    assert query.run(grant_for(query, noise=NoiseSource.constant(-50.0)), make_panel(np.empty((0, 4, 1)))) == 1
 
 
 def test_bounds_bought_with_a_good_budget_enclose_most_of_the_data(panel):
@@ -80,9 +78,7 @@ def test_mean_and_scale_agree_with_the_data_when_noise_is_small(panel):
 def test_mean_and_scale_of_pure_noise_stay_within_public_limits():
     query = MeanAndScale(channel="load", low=0.0, high=10.0, noise_multiplier=1.0)
     for value in (-50.0, 50.0):
-        mean, scale = query.run(
-            grant_for(query, noise=NoiseSource.constant(value)), make_panel(np.ones((3, 4, 1)))
-        )
+        mean, scale = query.run(grant_for(query, noise=NoiseSource.constant(value)), make_panel(np.ones((3, 4, 1))))
         assert 0.0 <= mean <= 10.0
         assert 0.0 < scale <= 5.0
 

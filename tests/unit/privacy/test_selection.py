@@ -11,9 +11,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.selection import Selection
 
-BASE = SpendingPlan(
-    (PlanEntry("fit", Gaussian(6.0)), PlanEntry("score", Gaussian(6.0))), Guarantee(2.0, 1e-6)
-)
+BASE = SpendingPlan((PlanEntry("fit", Gaussian(6.0)), PlanEntry("score", Gaussian(6.0))), Guarantee(2.0, 1e-6))
 
 
 def selection(distribution="geometric", expected_runs=5.0):

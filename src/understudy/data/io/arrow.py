@@ -28,9 +28,7 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
     if isinstance(channel, Binary):
         return _binary(array, channel)
     if not _is_number(array.type):
-        raise DataError(
-            f"Column '{channel.name}': numbers are expected. Convert the column.", column=channel.name
-        )
+        raise DataError(f"Column '{channel.name}': numbers are expected. Convert the column.", column=channel.name)
     numbers = _floats(array, channel.name)
     if np.isinf(numbers).any():
         raise DataError(
@@ -76,9 +74,7 @@ def _codes(array: pa.Array, channel: Categorical) -> Float32[np.ndarray, " row"]
     whole = isinstance(channel.categories[0], int)
     target = pa.int64() if whole else pa.large_string()
     if not whole and _is_number(array.type):
-        raise DataError(
-            f"Column '{channel.name}': text categories are expected, as declared.", column=channel.name
-        )
+        raise DataError(f"Column '{channel.name}': text categories are expected, as declared.", column=channel.name)
     with _uncastable(channel.name, "the declared categories"):
         array = array.cast(target)
     codes = pc.index_in(array, value_set=pa.array(list(channel.categories), type=target))
@@ -145,9 +141,9 @@ def _numpy(array: pa.Array) -> np.ndarray:
 
 
 def _is_number(arrow: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)
-    ) or bool(pa.types.is_null(arrow))
+    return bool(pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)) or bool(
+        pa.types.is_null(arrow)
+    )
 
 
 @contextmanager
@@ -155,6 +151,4 @@ def _uncastable(column: str, expected: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise DataError(
-            f"Column '{column}': {expected} are expected. Convert the column.", column=column
-        ) from None
+        raise DataError(f"Column '{column}': {expected} are expected. Convert the column.", column=column) from None

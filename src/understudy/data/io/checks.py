@@ -27,8 +27,7 @@ def check_units(unit: Int64[np.ndarray, " series"], schema: Schema, *, allow_few
         )
     if len(counts) < 2:
         raise DataError(
-            "The table holds a single unit: nobody can be hidden in it. Check unit.column, or bring more "
-            "units.",
+            "The table holds a single unit: nobody can be hidden in it. Check unit.column, or bring more units.",
             column=schema.unit.column,
         )
     if len(counts) < MIN_UNITS and not allow_few_units:
@@ -44,8 +43,7 @@ def check_lengths(lengths: Int32[np.ndarray, " series"], schema: Schema) -> None
     shortest = schema.time.min_steps
     if shortest is not None and len(lengths) and lengths.min() < shortest:
         raise DataError(
-            f"A series is shorter than the declared time.min_steps = {shortest}. Lower it, or drop short "
-            "series.",
+            f"A series is shorter than the declared time.min_steps = {shortest}. Lower it, or drop short series.",
             column=schema.time.column,
         )
 
@@ -63,8 +61,7 @@ def settle_values(
     for channel, seen in zip(schema.channels, observed, strict=True):
         if not seen:
             raise DataError(
-                f"Column '{channel.name}' is missing everywhere. Drop it from the schema, or bring its "
-                "values.",
+                f"Column '{channel.name}' is missing everywhere. Drop it from the schema, or bring its values.",
                 column=channel.name,
             )
 
@@ -75,8 +72,7 @@ def settle_static(static: Float32[np.ndarray, "series static"], schema: Schema) 
     for index, channel in enumerate(schema.static):
         if not settle_column(static[:, index], channel, inside):
             raise DataError(
-                f"Column '{channel.name}' is missing everywhere. Drop it from the schema, or bring its "
-                "values.",
+                f"Column '{channel.name}' is missing everywhere. Drop it from the schema, or bring its values.",
                 column=channel.name,
             )
 

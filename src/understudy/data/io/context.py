@@ -53,9 +53,7 @@ def context_rows(source: Any, schema: Schema) -> ContextRows:
     batches = list(opened.batches)
     if not batches:
         raise DataError(f"{opened.name}: the context table is empty. Expected a row per step.", column=None)
-    return merge_context(
-        [part for batch in batches if (part := context_part(batch, schema)) is not None], schema
-    )
+    return merge_context([part for batch in batches if (part := context_part(batch, schema)) is not None], schema)
 
 
 def context_part(batch: pa.RecordBatch, schema: Schema) -> ContextRows | None:

@@ -111,10 +111,7 @@ def _pick_time(arrow: pa.Schema) -> str | None:
 def _pick_unit(arrow: pa.Schema, time: str | None) -> str | None:
     names = [name for name in arrow.names if name != time]
     exact = [
-        name
-        for wanted in _UNIT_NAMES
-        for name in names
-        if name.lower() in (wanted, f"{wanted}_id", f"{wanted}id")
+        name for wanted in _UNIT_NAMES for name in names if name.lower() in (wanted, f"{wanted}_id", f"{wanted}id")
     ]
     ending = [name for name in names if name.lower().endswith(("_id", "_key", "_number"))]
     return next(iter([*exact, *ending]), None)

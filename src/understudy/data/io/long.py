@@ -131,9 +131,7 @@ def _part(batch: pa.RecordBatch, schema: Schema, columns: _Columns) -> _Part:
     )
 
 
-def _row_values(
-    batch: pa.RecordBatch, schema: Schema, counted: tuple[bool, ...]
-) -> Float32[np.ndarray, "row channel"]:
+def _row_values(batch: pa.RecordBatch, schema: Schema, counted: tuple[bool, ...]) -> Float32[np.ndarray, "row channel"]:
     values = np.zeros((batch.num_rows, schema.num_channels), dtype=np.float32)
     for index, channel in enumerate(schema.channels):
         if not counted[index]:
@@ -169,9 +167,7 @@ def _one_per_group(
 
 def _number_series(
     parts: list[_Part], schema: Schema
-) -> tuple[
-    Int32[np.ndarray, " row"], Int64[np.ndarray, " series"], Float32[np.ndarray, "series static"], np.ndarray
-]:
+) -> tuple[Int32[np.ndarray, " row"], Int64[np.ndarray, " series"], Float32[np.ndarray, "series static"], np.ndarray]:
     """Numbers units and series over all batches, units in the order they first appear."""
     unit_codes, ids = _global_codes([part.units for part in parts])
     key_unit = _concatenate_keys(unit_codes, parts, "units", "key_unit")
@@ -180,9 +176,7 @@ def _number_series(
     else:
         series_codes, series_ids = _global_codes([part.series for part in parts if part.series is not None])
         within = _concatenate_keys(series_codes, parts, "series", "key_series")
-        pairs, key_series = np.unique(
-            key_unit.astype(np.int64) * len(series_ids) + within, return_inverse=True
-        )
+        pairs, key_series = np.unique(key_unit.astype(np.int64) * len(series_ids) + within, return_inverse=True)
         unit = pairs // len(series_ids)
     static = _one_per_group(np.concatenate([part.static for part in parts]), key_series, len(unit), schema)
     starts = np.cumsum([0, *(len(part.key_unit) for part in parts)])
@@ -199,9 +193,7 @@ def _concatenate_keys(
     codes: Int32[np.ndarray, " local"], parts: list[_Part], values: str, index: str
 ) -> Int32[np.ndarray, " key"]:
     starts = np.cumsum([0, *(len(getattr(part, values)) for part in parts)])
-    return np.concatenate(
-        [codes[start + getattr(part, index)] for start, part in zip(starts, parts, strict=False)]
-    )
+    return np.concatenate([codes[start + getattr(part, index)] for start, part in zip(starts, parts, strict=False)])
 
 
 def _scatter(

@@ -75,9 +75,7 @@ def _read_grid(source: Any, schema: Schema, *, with_context: bool) -> Grid:
 def _context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "series step context"] | None:
     if not schema.context:
         if source is not None:
-            raise DataError(
-                "Context was given and the schema declares none. Declare [[context]] columns.", column=None
-            )
+            raise DataError("Context was given and the schema declares none. Declare [[context]] columns.", column=None)
         return None
     if source is None and grid.context is None:
         raise DataError(

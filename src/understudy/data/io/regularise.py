@@ -75,8 +75,7 @@ def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row
     name = str(schema.time.column)
     if ((ticks[1:] < ticks[:-1]) & same).any():
         raise DataError(
-            f"Column '{name}': the timestamps of a series are not in order. Sort the table by series and "
-            "time.",
+            f"Column '{name}': the timestamps of a series are not in order. Sort the table by series and time.",
             column=name,
         )
     repeats = bool(((ticks[1:] == ticks[:-1]) & same).any())
@@ -131,9 +130,7 @@ def _between_steps(time: Time) -> DataError:
 
 def _outside(time: Time) -> DataError:
     if time.align == "relative" or time.column is None:
-        message = (
-            f"a series is longer than the declared {time.steps} steps. Raise time.steps or cut the series."
-        )
+        message = f"a series is longer than the declared {time.steps} steps. Raise time.steps or cut the series."
     else:
         message = (
             f"a timestamp lies outside the declared {time.steps} steps of {time.frequency} from "

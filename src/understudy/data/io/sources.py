@@ -73,9 +73,7 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
         )
     for name in source.columns:
         if source.columns.count(name) > 1:
-            raise DataError(
-                f"{source.name}: column '{name}' is there twice. Rename or drop one.", column=name
-            )
+            raise DataError(f"{source.name}: column '{name}' is there twice. Rename or drop one.", column=name)
         if name not in known and not _PANDAS_INDEX.fullmatch(name):
             raise DataError(
                 f"{source.name}: column '{name}' is not in the schema. Declare it, drop it from the table, "
@@ -110,8 +108,7 @@ def _open_file(path: Path, schema: Schema) -> Source:
             pieces = (_sliced(opened.get_batch(i)) for i in range(opened.num_record_batches))
             return Source(path.name, columns, _guarded(pieces, path.name, columns))
     raise DataError(
-        f"{path.name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or "
-        "rename it.",
+        f"{path.name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it.",
         column=None,
     )
 
@@ -119,12 +116,7 @@ def _open_file(path: Path, schema: Schema) -> Source:
 def _open_csv(path: Path, schema: Schema) -> Source:
     columns = csv_header(path)
     types = _csv_types(schema)
-    texts = {
-        str(c)
-        for group in (schema.channels, schema.static)
-        for k in group
-        for c in getattr(k, "categories", ())
-    }
+    texts = {str(c) for group in (schema.channels, schema.static) for k in group for c in getattr(k, "categories", ())}
     options = pacsv.ConvertOptions(
         column_types={name: types.get(name, pa.string()) for name in columns},
         strings_can_be_null=True,
@@ -132,9 +124,7 @@ def _open_csv(path: Path, schema: Schema) -> Source:
         include_columns=[name for name in columns if name not in schema.ignore],
     )
     with _unreadable(path.name, columns):
-        reader = pacsv.open_csv(
-            path, convert_options=options, read_options=pacsv.ReadOptions(block_size=1 << 23)
-        )
+        reader = pacsv.open_csv(path, convert_options=options, read_options=pacsv.ReadOptions(block_size=1 << 23))
         return Source(path.name, columns, _guarded(iter(reader), path.name, columns))
 
 
@@ -151,9 +141,7 @@ def csv_header(path: Path) -> tuple[str, ...]:
 def _csv_types(schema: Schema) -> dict[str, pa.DataType]:
     """Types come from the schema, so that they never depend on what the first rows happen to hold."""
     time = schema.time
-    types = {
-        channel.name: _csv_type(channel) for channel in (*schema.channels, *schema.static, *schema.context)
-    }
+    types = {channel.name: _csv_type(channel) for channel in (*schema.channels, *schema.static, *schema.context)}
     if time.layout == "wide":
         for channel in schema.channels:
             types |= {time.wide_column(channel.name, step): _csv_type(channel) for step in range(time.steps)}
@@ -189,9 +177,7 @@ def _unreadable(name: str, columns: tuple[str, ...] = ()) -> Iterator[None]:
         match = re.search(r"CSV column #(\d+)", str(error))
         column = columns[int(match.group(1))] if match and int(match.group(1)) < len(columns) else None
         if column is not None:
-            message = (
-                f"{name}: column '{column}' holds text that can't be read as its declared kind. Put it right."
-            )
+            message = f"{name}: column '{column}' holds text that can't be read as its declared kind. Put it right."
         else:
             message = f"{name}: the file can't be read as a table. It may be damaged or of another format."
         raise DataError(message, column=column) from None

@@ -52,9 +52,7 @@ def _wide_batch(
     values = np.empty((batch.num_rows, schema.num_steps, schema.num_channels), dtype=np.float32)
     for index, channel in enumerate(schema.channels):
         for step in range(schema.num_steps):
-            values[:, step, index] = to_values(
-                batch.column(schema.time.wide_column(channel.name, step)), channel
-            )
+            values[:, step, index] = to_values(batch.column(schema.time.wide_column(channel.name, step)), channel)
     static = np.empty((batch.num_rows, len(schema.static)), dtype=np.float32)
     for index, channel in enumerate(schema.static):
         static[:, index] = to_values(batch.column(channel.name), channel)
@@ -130,18 +128,14 @@ def read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
     _refuse_fractions(values, schema, "channels")
     _refuse_fractions(static, schema, "static")
     lengths = arrays.get("lengths")
-    grid = grid_of_series(
-        values, schema, static=static, lengths=None if lengths is None else lengths.astype(np.int32)
-    )
+    grid = grid_of_series(values, schema, static=static, lengths=None if lengths is None else lengths.astype(np.int32))
     return grid if "unit" not in arrays else _by_unit(grid, arrays["unit"], schema)
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         loaded = np.load(path, allow_pickle=False)
-        arrays = (
-            {"values": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
-        )
+        arrays = {"values": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except (ValueError, OSError, EOFError, KeyError):
         raise DataError(f"{path.name}: not a readable numpy file. It may be damaged.", column=None) from None
     if "values" not in arrays:
@@ -153,23 +147,15 @@ def _numbers(array: np.ndarray, name: str) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise DataError(f"Array `{name}`: numbers are expected. Convert it.", column=name)
     if np.isinf(array).any():
-        raise DataError(
-            f"Array `{name}` holds an infinite value. Remove it or make it missing (NaN).", column=name
-        )
+        raise DataError(f"Array `{name}` holds an infinite value. Remove it or make it missing (NaN).", column=name)
     largest = np.finfo(np.float32).max
-    return (
-        np.clip(array, -largest, largest).astype(np.float32)
-        if array.dtype.kind == "f"
-        else array.astype(np.float32)
-    )
+    return np.clip(array, -largest, largest).astype(np.float32) if array.dtype.kind == "f" else array.astype(np.float32)
 
 
 def _refuse_fractions(values: np.ndarray, schema: Schema, group: str) -> None:
     for index, channel in enumerate(getattr(schema, group)):
         column = values[..., index]
-        if not isinstance(channel, Continuous) and not np.array_equal(
-            np.rint(column), column, equal_nan=True
-        ):
+        if not isinstance(channel, Continuous) and not np.array_equal(np.rint(column), column, equal_nan=True):
             raise DataError(
                 f"Column '{channel.name}': whole numbers or category codes are expected.", column=channel.name
             )
@@ -207,6 +193,4 @@ def read_overlapping_windows(source: Source, schema: Schema) -> Grid:
     if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
         raise DataError(f"{source.name}: more rows than the declared steps are expected.", column=None)
     windows = sliding(np.concatenate(rows), schema.num_steps)
-    return grid_of_series(
-        windows, schema, static=np.empty((len(windows), len(schema.static)), dtype=np.float32)
-    )
+    return grid_of_series(windows, schema, static=np.empty((len(windows), len(schema.static)), dtype=np.float32))

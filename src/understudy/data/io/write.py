@@ -49,9 +49,7 @@ def write_panel(panel: Panel, path: str | Path) -> Path:
     writers |= {".npz": _write_npz, ".npy": _write_npy}
     writer = writers.get(target.suffix.lower())
     if writer is None:
-        raise InputError(
-            f"{target.name}: a name ending in {', '.join(writers)} is expected. Rename the file."
-        )
+        raise InputError(f"{target.name}: a name ending in {', '.join(writers)} is expected. Rename the file.")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         writer(panel, partial)
@@ -112,10 +110,7 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
 def _plain_schema(schema: Schema) -> pa.Schema:
     """As `_arrow_schema`, with dictionaries spelled out, which text files need."""
     return pa.schema(
-        [
-            (f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type)
-            for f in _arrow_schema(schema)
-        ]
+        [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in _arrow_schema(schema)]
     )
 
 
@@ -158,9 +153,7 @@ def _long_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
     return columns
 
 
-def _context_columns(
-    panel: Panel, rows: slice, inside: Bool[np.ndarray, "series step"]
-) -> dict[str, pa.Array]:
+def _context_columns(panel: Panel, rows: slice, inside: Bool[np.ndarray, "series step"]) -> dict[str, pa.Array]:
     """Context is written only where the user's table had it, that is, where `columns` lists it."""
     wanted = [(i, c) for i, c in enumerate(panel.schema.context) if c.name in panel.schema.columns]
     if not wanted:
@@ -228,11 +221,7 @@ def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array
     low, high = channel.bounds
     if not isinstance(channel, Continuous):
         whole = np.where(missing, 0, values).astype(np.float64).clip(low, high)
-        return (
-            pa.array(np.rint(whole).astype(np.int64), mask=missing)
-            .cast(_binary_safe(target, channel))
-            .cast(target)
-        )
+        return pa.array(np.rint(whole).astype(np.int64), mask=missing).cast(_binary_safe(target, channel)).cast(target)
     numbers = values if channel.dtype == "float32" else shortest_decimal(values)
     return pa.array(np.clip(numbers, low, high), mask=missing).cast(target)
 

@@ -85,9 +85,7 @@ def plain_schema(**changes: Any) -> Schema:
     return Schema(**{**fields, **changes})
 
 
-def make_panel(
-    schema: Schema, num_units: int = NUM_UNITS, *, seed: int = 5, own_context: bool = False
-) -> Panel:
+def make_panel(schema: Schema, num_units: int = NUM_UNITS, *, seed: int = 5, own_context: bool = False) -> Panel:
     """Returns invented series that obey the schema: up to `max_series` for each unit, context as declared."""
     rng = np.random.default_rng([seed, num_units])
     unit = np.repeat(np.arange(num_units), rng.integers(1, schema.unit.max_series + 1, num_units))

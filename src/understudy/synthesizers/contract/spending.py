@@ -25,18 +25,14 @@ def check_fit_spends_what_the_certificate_says(synthesizer: Synthesizer) -> None
     release = synthesizer.fit(panel, ledger, guarantee=ONE_RUN)
     plan, certificate = synthesizer.spending_plan(panel.schema, ONE_RUN), release.certificate
     spent = BUDGET.epsilon - ledger.remaining().epsilon if plan.entries else 0.0
-    expect(
-        certificate.events == tuple(to_json(event) for event in plan.events), "The plan was not certified."
-    )
+    expect(certificate.events == tuple(to_json(event) for event in plan.events), "The plan was not certified.")
     expect(
         certificate.executed == {e.label: plan.executions(e.label) for e in plan.entries},
         "Not executed as charged.",
     )
     expect(certificate.epsilon <= ONE_RUN.epsilon, "More was certified than allowed.")
     expect(np.isclose(spent, certificate.epsilon, rtol=1e-9, atol=1e-12), "Charged is not what is certified.")
-    expect(
-        np.isclose(recompute(certificate), certificate.epsilon, rtol=1e-6), "The events cost something else."
-    )
+    expect(np.isclose(recompute(certificate), certificate.epsilon, rtol=1e-6), "The events cost something else.")
 
 
 def check_a_spent_ledger_refuses_and_is_left_as_it_was(synthesizer: Synthesizer) -> None:
@@ -83,9 +79,7 @@ def check_reproducible_noise_is_never_called_private(synthesizer: Synthesizer) -
     for noise in (NoiseSource.seeded(3), NoiseSource.constant(0)):
         certificate = synthesizer.fit(panel, new_ledger(), noise=noise).certificate
         expect(certificate.status.startswith("not private"), "Reproducible noise was called private.")
-    expect(
-        synthesizer.fit(panel, new_ledger()).certificate.is_private, "Secure noise was not called private."
-    )
+    expect(synthesizer.fit(panel, new_ledger()).certificate.is_private, "Secure noise was not called private.")
 
 
 def check_a_population_can_be_bought(synthesizer: Synthesizer) -> None:

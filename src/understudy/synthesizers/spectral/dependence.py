@@ -135,7 +135,10 @@ def unpack_moments(vector: np.ndarray, coupling: Coupling) -> tuple[np.ndarray, 
     """Returns (coupled moments without their weights, moments of the free coupling)."""
     split = coupling.num_coupled * (coupling.num_coupled + 1) // 2
     coupled = _from_triangles(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
-    free = _from_triangles(vector[split:].reshape(coupling.num_free, coupling.num_channels * (coupling.num_channels + 1) // 2), coupling.num_channels)
+    free = _from_triangles(
+        vector[split:].reshape(coupling.num_free, coupling.num_channels * (coupling.num_channels + 1) // 2),
+        coupling.num_channels,
+    )
     return coupled, free
 
 
@@ -157,14 +160,12 @@ def _from_triangles(pairs: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Covariances of one kind of series: `coupled` [coordinate, coordinate] and `free` [frequency, channel, channel]."""
+    """Covariances of one kind: `coupled` [coordinate, coordinate] and `free` [frequency, channel, channel]."""
 
     coupled: np.ndarray
     free: np.ndarray
 
-    def draw(
-        self, num_series: int, rng: np.random.Generator, known: dict[int, np.ndarray] | None = None
-    ) -> np.ndarray:
+    def draw(self, num_series: int, rng: np.random.Generator, known: dict[int, np.ndarray] | None = None) -> np.ndarray:
         """Returns coordinates [series, coordinate] from the Gaussian with these covariances.
 
         Args:
@@ -189,9 +190,7 @@ def _condition(drawn: np.ndarray, covariance: np.ndarray, known: dict[int, np.nd
     return moved
 
 
-def fit_covariance(
-    moments: np.ndarray, noise: float, coupling: Coupling, deviation: np.ndarray | None
-) -> Covariance:
+def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviation: np.ndarray | None) -> Covariance:
     """Returns the covariances behind noisy mean second moments.
 
     Args:
@@ -210,7 +209,9 @@ def fit_covariance(
     repaired = _repair_blocks(coupled / np.outer(first, first), noise, coupling)
     expected = np.zeros_like(repaired)
     if deviation is not None and coupling.num_free == 0 and coupling.num_single == 0:
-        expected = np.where(coupling.same_block, 0.0, stationary_prior(repaired, deviation * first.reshape(deviation.shape)))
+        expected = np.where(
+            coupling.same_block, 0.0, stationary_prior(repaired, deviation * first.reshape(deviation.shape))
+        )
     across = np.where(coupling.same_block, 0.0, coupled / np.outer(first, first) - expected)
     signal = np.where(coupling.same_block, 0.0, _loud_directions(across, noise / coupling.cross_weight))
     correlation = nearest_correlation(repaired + expected + signal)
@@ -275,7 +276,10 @@ def stationary_prior(correlation: np.ndarray, deviation: np.ndarray) -> np.ndarr
     num_channels = deviation.shape[1]
     clock = np.delete(np.arange(len(correlation)), np.s_[num_channels : 2 * num_channels])  # without volatility
     frequencies = np.delete(deviation, 1, axis=0)
-    covariance = _same_at_every_step(correlation[np.ix_(clock, clock)] * np.multiply.outer(frequencies.ravel(), frequencies.ravel()), frequencies.shape)
+    covariance = _same_at_every_step(
+        correlation[np.ix_(clock, clock)] * np.multiply.outer(frequencies.ravel(), frequencies.ravel()),
+        frequencies.shape,
+    )
     variance = np.diag(covariance)
     prior = np.zeros_like(correlation)
     prior[np.ix_(clock, clock)] = covariance / np.sqrt(np.maximum(np.outer(variance, variance), 1e-18))

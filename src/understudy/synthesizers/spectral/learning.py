@@ -10,18 +10,32 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from understudy.data import Channel, Panel, Schema
+from understudy.data import Channel, Panel
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded, clip_rows
 from understudy.synthesizers.base import PrivateSeries, Progress
 from understudy.synthesizers.spectral import dependence, factors, gaps, levels, profile, sampling, spectrum
 from understudy.synthesizers.spectral.columns import own_context, single_columns, single_values
-from understudy.synthesizers.spectral.counts import nearest_distribution, share_among, shrink, smooth_by_risk
+from understudy.synthesizers.spectral.counts import share_among, shrink
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
-from understudy.synthesizers.spectral.levels import EVEN_EDGES, LEVEL_EDGES, VOLATILITY_EDGES, Distribution, Split
-from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, pack, vote_counts
+from understudy.synthesizers.spectral.fitting import (
+    assemble,
+    energy,
+    fit_covariances,
+    fit_distributions,
+    length_shares,
+    with_score_nodes,
+)
 from understudy.synthesizers.spectral.kind import Kind
+from understudy.synthesizers.spectral.levels import (
+    EVEN_EDGES,
+    LEVEL_EDGES,
+    VOLATILITY_EDGES,
+    Distribution,
+    Split,
+)
+from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.profile import Profile
 from understudy.synthesizers.spectral.series import filled, to_frequencies
@@ -29,7 +43,6 @@ from understudy.synthesizers.spectral.spectrum import Strengths
 
 _UNITS_PER_KIND = 1500  # a population is divided no further than this
 _CHUNK_VALUES = 2_000_000
-_POOL_SERIES, _POOL_NODES = 4096, 1025
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,7 @@ class Learning:
         self.progress("marginals", 0.2)
         whole = self.scores(marginals)
         rotation = self.release_rotation(whole)
-        scores = whole @ rotation.astype(np.float32) if rotation is not None else whole
+        scores = whole @ rotation.astype(np.float32)
         splits = self.release_splits(scores)
         kinds = self.kinds_of(scores, splits)
         num_kinds = sampling.num_labels(schema) * 2 ** len(splits)
@@ -72,11 +85,18 @@ class Learning:
         kind_models = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
         coupling, covariances = self.release_dependence(scores, kinds, kind_models, counts, marginals)
         self.progress("dependence", 0.9)
-        gap_models, length_shares = self.release_absence(whole)
-        model = _assemble(marginals, counts, kind_models, covariances)
-        model = replace(model, rotation=_matrix(rotation, schema), order=coupling.order, gaps=gap_models, length_shares=length_shares, context=self.shared_context())
+        gap_models, lengths = self.release_absence(whole)
+        model = assemble(marginals, counts, kind_models, covariances)
+        model = replace(
+            model,
+            rotation=rotation,
+            order=coupling.order,
+            gaps=gap_models,
+            length_shares=lengths,
+            context=self.shared_context(),
+        )
         self.progress("pooling", 1.0)
-        return _with_score_nodes(model, schema)
+        return with_score_nodes(model, schema)
 
     # --- what every step needs ---------------------------------------------------------------------------------
 
@@ -139,11 +159,11 @@ class Learning:
             scores[rows] = filled(np.stack(raw, axis=2), self.panel.lengths[rows])
         return scores
 
-    def release_rotation(self, scores: np.ndarray) -> np.ndarray | None:
+    def release_rotation(self, scores: np.ndarray) -> np.ndarray:
         """Mean products of channels, and the factors they suggest; nothing is released for a single channel."""
         channels = scores.shape[2]
         if channels == 1:
-            return None
+            return np.eye(1)
         radius = factors.clip_radius(channels)
         total = np.zeros(channels * (channels + 1) // 2)
         for rows in self.chunks():
@@ -189,11 +209,11 @@ class Learning:
         counts = np.maximum(noisy[:, -1] / one, 1.0)
         pooled_noise = noise * np.sqrt(num_kinds) / counts.sum()
         pooled = profile.denoise(noisy[:, :-1].sum(0) / counts.sum(), pooled_noise, (steps, channels))
-        moments = [
+        means = [
             pooled + profile.denoise(row / count - pooled, noise / count, (steps, channels))
             for row, count in zip(noisy[:, :-1], counts, strict=True)
         ]
-        profiles = profile.fit_profiles(np.stack(moments), pooled, counts / counts.sum(), (steps, channels))
+        profiles = profile.fit_profiles(np.stack(means), pooled, counts / counts.sum(), (steps, channels))
         return counts, profiles
 
     def coefficients(self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], rows: slice) -> np.ndarray:
@@ -243,8 +263,8 @@ class Learning:
                 votes[kind, 1] += levels.cell_votes(volatility, weights, VOLATILITY_EDGES)
         noisy, noise = self.release("shape", votes, bound), self.noise("shape", bound)
         return (
-            _fit_distributions(noisy[:, 0], counts, noise, LEVEL_EDGES),
-            _fit_distributions(noisy[:, 1], counts, noise, VOLATILITY_EDGES),
+            fit_distributions(noisy[:, 0], counts, noise, LEVEL_EDGES),
+            fit_distributions(noisy[:, 1], counts, noise, VOLATILITY_EDGES),
         )
 
     def release_dependence(
@@ -261,7 +281,7 @@ class Learning:
         clockless = self.panel.schema.time.align == "relative" or not self.panel.schema.unit.protects_a_person
         coupling = dependence.choose_coupling(
             len(single),
-            _energy(kind_models, counts),
+            energy(kind_models, counts),
             channels,
             clockless=clockless,
             relative_noise=self.noise("dependence", 1.0) / self.private.population,
@@ -276,7 +296,7 @@ class Learning:
                 sums[kind] += dependence.moment_sums(coordinates, self.weights[rows][here], coupling)
         noisy = self.release("dependence", sums, coupling.radius)
         noise = self.noise("dependence", coupling.radius)
-        return coupling, _fit_covariances(noisy, counts, noise, coupling, kind_models, clockless)
+        return coupling, fit_covariances(noisy, counts, noise, coupling, kind_models, clockless)
 
     def single_scores(self, rows: slice, single: list[Marginal]) -> np.ndarray:
         """Scores [series, single column] of some series; a missing value counts as the middle."""
@@ -308,22 +328,7 @@ class Learning:
         noise = self.noise("absence", bound)
         models = [gaps.fit_gaps(part, noise) for part in noisy[: votes.size].reshape(votes.shape)]
         stacked = [np.concatenate([m.counts, m.lengths, m.ranks]) for m in models]
-        return np.stack(stacked) if stacked else np.zeros((0, width)), _length_shares(noisy[votes.size :], noise)
-
-
-# --- from here on: post-processing of what was released -------------------------------------------------------------
-
-
-def _matrix(rotation: np.ndarray | None, schema: Schema) -> np.ndarray:
-    return np.eye(schema.num_channels) if rotation is None else rotation
-
-
-def _length_shares(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
-    """Returns the distribution of lengths: most series run to the end, the others end anywhere."""
-    if len(noisy_votes) < 2:
-        return np.ones(len(noisy_votes))
-    early, total = smooth_by_risk(noisy_votes[:-1], noise), max(float(noisy_votes.sum()), 1e-9)
-    return nearest_distribution(np.append(early, noisy_votes[-1]) / total)
+        return np.stack(stacked) if stacked else np.zeros((0, width)), length_shares(noisy[votes.size :], noise)
 
 
 def _declared_like(column: Channel) -> Hashable:
@@ -334,77 +339,3 @@ def _declared_like(column: Channel) -> Hashable:
 def _add_by_kind(sums: np.ndarray, vectors: np.ndarray, kinds: np.ndarray) -> None:
     for kind in np.unique(kinds):
         sums[kind] += vectors[kinds == kind].sum(0)
-
-
-def _fit_distributions(
-    votes: np.ndarray, counts: np.ndarray, noise: float, edges: np.ndarray
-) -> list[Distribution]:
-    pooled, pooled_noise = votes.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
-    fitted = []
-    for own, count in zip(votes, counts, strict=True):
-        shares, weight = shrink(own / count, pooled, noise / count)
-        remaining = float(np.hypot(weight * noise / count, (1 - weight) * pooled_noise))
-        fitted.append(levels.fit_distribution(shares, remaining, edges))
-    return fitted
-
-
-def _energy(kind_models: list[Kind], counts: np.ndarray) -> np.ndarray:
-    """Returns the strength [block] of the population's spectrum, every channel weighing the same."""
-    pairs = zip(counts / counts.sum(), kind_models, strict=True)
-    energy = np.asarray(sum(share * kind.variances() for share, kind in pairs))
-    return np.asarray((energy / energy.sum(0)).sum(1))
-
-
-def _fit_covariances(
-    sums: np.ndarray,
-    counts: np.ndarray,
-    noise: float,
-    coupling: Coupling,
-    kind_models: list[Kind],
-    clockless: bool,
-) -> list[Covariance]:
-    pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
-    fitted = []
-    for own, count, kind in zip(sums, counts, kind_models, strict=True):
-        moments, weight = shrink(own / count, pooled, noise / count)
-        pair_noise = np.hypot(weight * noise / count, (1 - weight) * pooled_noise) / np.sqrt(2)
-        deviation = np.sqrt(kind.variances()) if clockless else None
-        fitted.append(dependence.fit_covariance(moments, float(pair_noise), coupling, deviation))
-    return fitted
-
-
-def _assemble(
-    marginals: list[Marginal], counts: np.ndarray, kind_models: list[Kind], covariances: list[Covariance]
-) -> Model:
-    left, right = (np.concatenate([getattr(m.grid, end) for m in marginals]) for end in ("left", "right"))
-    cumulative, nodes = pack(marginals)
-    return Model(
-        cells=np.stack([left, right]),
-        cumulative=cumulative,
-        column_cells=nodes - 1,
-        kind_share=counts / counts.sum(),
-        mean=np.stack([kind.profile.mean for kind in kind_models]),
-        spread=np.stack([kind.profile.spread for kind in kind_models]),
-        strength=np.stack([kind.strengths.relative for kind in kind_models]),
-        levels=np.stack([kind.levels.cumulative for kind in kind_models]),
-        volatilities=np.stack([kind.volatilities.cumulative for kind in kind_models]),
-        coupled=np.stack([c.coupled for c in covariances]),
-        free=np.stack([c.free for c in covariances]),
-        rotation=np.zeros((0, 0)),
-        order=np.zeros(0, dtype=np.int64),
-        score_nodes=np.zeros((0, 0)),
-        gaps=np.zeros((0, 0)),
-        length_shares=np.zeros(0),
-        context=np.zeros((0, 0)),
-    )
-
-
-def _with_score_nodes(model: Model, schema: Schema) -> Model:
-    """Adds the quantiles of the model's own scores, from a large draw: post-processing, seeded so that it repeats."""
-    rng = np.random.default_rng(0)
-    kinds = sampling.draw_kinds(model, schema, _POOL_SERIES, None, rng)
-    scores, _ = sampling.draw_scores(model, schema, kinds, rng)
-    _, missing = sampling.draw_absence(model, schema, scores, rng)
-    nodes = np.linspace(0, 1, _POOL_NODES)
-    quantiles = [np.quantile(scores[:, :, c][~missing[:, :, c]], nodes) for c in range(schema.num_channels)]
-    return replace(model, score_nodes=np.stack(quantiles))

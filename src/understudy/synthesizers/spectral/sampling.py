@@ -12,7 +12,9 @@ from understudy.synthesizers.spectral.series import to_steps
 _RIDGE = 0.05  # how much of a series' own response to context is taken for chance
 
 
-def draw_kinds(model: Model, schema: Schema, num_series: int, label: int | None, rng: np.random.Generator) -> np.ndarray:
+def draw_kinds(
+    model: Model, schema: Schema, num_series: int, label: int | None, rng: np.random.Generator
+) -> np.ndarray:
     """Returns the kind of each synthetic series; `label` restricts it to the kinds of one label."""
     share = model.kind_share
     if label is not None:
@@ -29,7 +31,11 @@ def num_labels(schema: Schema) -> int:
 
 
 def draw_scores(
-    model: Model, schema: Schema, kinds: np.ndarray, rng: np.random.Generator, context: np.ndarray | None = None
+    model: Model,
+    schema: Schema,
+    kinds: np.ndarray,
+    rng: np.random.Generator,
+    context: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (scores [series, step, channel], scores of the single columns [series, column])."""
     num_blocks, num_channels = schema.num_steps + 1, schema.num_channels

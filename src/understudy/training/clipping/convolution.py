@@ -23,9 +23,7 @@ def conv1d(module: Any, parameters: Parameters, collector: Collector, x: Tensor)
     return observe(collector, output, _record_conv1d, x, module, parameters)
 
 
-def _record_conv1d(
-    collector: Collector, grad: Tensor, x: Tensor, module: Any, parameters: Parameters
-) -> None:
+def _record_conv1d(collector: Collector, grad: Tensor, x: Tensor, module: Any, parameters: Parameters) -> None:
     _record_bias(collector, grad, parameters)
     _record_taps(collector, grad, x, module, parameters["weight"])
 
@@ -36,9 +34,7 @@ def conv_transpose1d(
     """Runs `nn.ConvTranspose1d` with its declared output padding."""
     _check_channels_second(x)
     if output_size is not None:
-        raise UnsafeModule(
-            "Expected ConvTranspose1d without output_size, got one. Declare output_padding instead."
-        )
+        raise UnsafeModule("Expected ConvTranspose1d without output_size, got one. Declare output_padding instead.")
     weight, bias = _detached(parameters)
     output = functional.conv_transpose1d(
         x, weight, bias, module.stride, module.padding, module.output_padding, module.groups, module.dilation
@@ -57,9 +53,7 @@ def _record_conv_transpose1d(
     _record_taps(collector, x, padded, module, weight)
 
 
-def _record_taps(
-    collector: Collector, short: Tensor, long: Tensor, module: Any, weight: nn.Parameter
-) -> None:
+def _record_taps(collector: Collector, short: Tensor, long: Tensor, module: Any, weight: nn.Parameter) -> None:
     """Records, for tap j, Σ over positions p of short[p] ⊗ long[p·stride + j·dilation].
 
     `short` has one position per placement of the kernel, `long` is what the kernel slides over.
@@ -98,6 +92,4 @@ def _detached(parameters: Parameters) -> tuple[Tensor, Tensor | None]:
 
 def _check_channels_second(x: Tensor) -> None:
     if x.ndim != 3:
-        raise UnsafeModule(
-            "Expected convolution input [unit, channel, step], got another number of dimensions."
-        )
+        raise UnsafeModule("Expected convolution input [unit, channel, step], got another number of dimensions.")

@@ -16,9 +16,7 @@ def embedding(module: Any, parameters: Parameters, collector: Collector, index: 
     return observe(collector, output, _record, index, weight, module.padding_idx)
 
 
-def _record(
-    collector: Collector, grad: Tensor, index: Tensor, weight: nn.Parameter, padding: int | None
-) -> None:
+def _record(collector: Collector, grad: Tensor, index: Tensor, weight: nn.Parameter, padding: int | None) -> None:
     if not collector.wants(weight):
         return
     index = collector.by_unit(index).reshape(collector.num_units, -1)

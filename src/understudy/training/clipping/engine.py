@@ -37,9 +37,7 @@ class PerUnitClipper:
     def __init__(self, model: nn.Module, clip_norm: float) -> None:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.parameters:
-            raise InputError(
-                "Expected a model with trainable parameters, got none. Nothing would be trained."
-            )
+            raise InputError("Expected a model with trainable parameters, got none. Nothing would be trained.")
         self._by_id = {id(parameter): parameter for parameter in self.parameters}
         self._model = model
         self._clip_norm = clip_norm

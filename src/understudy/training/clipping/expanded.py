@@ -44,9 +44,7 @@ def run_expanded(
         return [part for part in parts if isinstance(part, Tensor)]
 
     copies = {name: collector.expand(parameter) for name, parameter in parameters.items()}
-    with sdpa_kernel(
-        SDPBackend.MATH
-    ):  # the fused kernels have neither a batching rule nor a second derivative
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have neither a batching rule nor a second derivative
         tensors = iter(torch.func.vmap(one_unit, randomness="different")(copies, *rows))
     parts, output_spec = shape_of_output
     merged = [_merge_rows(next(tensors), module) if isinstance(part, Tensor) else part for part in parts]

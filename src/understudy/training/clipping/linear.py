@@ -11,8 +11,10 @@ from understudy.training.clipping.records import Collector
 def linear(module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.Linear`."""
     weight, bias = parameters["weight"], parameters.get("bias")
-    output = functional.linear(x, weight.detach(), None if bias is None else bias.detach())
-    return observe(collector, output, record_linear, x, weight, bias)
+    rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    output = functional.linear(rows, weight.detach(), None if bias is None else bias.detach())
+    output = observe(collector, output, record_linear, x, weight, bias)
+    return output if x.ndim == 2 else output.view(*x.shape[:-1], -1)
 
 
 def record_linear(

@@ -18,7 +18,8 @@ class _Anchored(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, anchor: Tensor, output: Tensor) -> Tensor:
-        return output.view_as(output)
+        ctx.mark_dirty(output)  # handed through without a copy and without becoming a view
+        return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -35,6 +36,8 @@ def observe(collector: Collector, output: Tensor, record: Record, x: Tensor | No
 
     `x` is let go as soon as it has been used, so activations are freed layer by layer as in an ordinary backward.
     """
+    if output._is_view():  # whatever changed it in place would take it out of the graph, and the hook with it
+        output = output.clone()
     if not output.requires_grad:
         output = apply(_Anchored, collector.anchor, output)
     held, version = [x], None if x is None else x._version

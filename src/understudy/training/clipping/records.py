@@ -85,9 +85,7 @@ class Collector:
         flat = per_unit if per_unit.ndim == 2 else per_unit.reshape(self.num_units, -1)
         kept[part] = kept[part] + flat if part in kept else flat
 
-    def keep_product(
-        self, parameter: nn.Parameter, left: Tensor, right: Tensor, part: int | None = None
-    ) -> None:
+    def keep_product(self, parameter: nn.Parameter, left: Tensor, right: Tensor, part: int | None = None) -> None:
         """Adds left @ right, both [unit, …, …], in pooled memory."""
         kept = self._record(parameter).kept
         shape = (self.num_units, left.shape[1], right.shape[2])

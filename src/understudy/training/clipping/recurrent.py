@@ -18,9 +18,7 @@ from understudy.training.clipping.linear import record_linear
 from understudy.training.clipping.observe import apply
 from understudy.training.clipping.records import Collector
 
-Weights = tuple[
-    nn.Parameter, nn.Parameter, nn.Parameter | None, nn.Parameter | None
-]  # W_ih, W_hh, b_ih, b_hh
+Weights = tuple[nn.Parameter, nn.Parameter, nn.Parameter | None, nn.Parameter | None]  # W_ih, W_hh, b_ih, b_hh
 
 
 class _LSTMLayer(torch.autograd.Function):
@@ -101,9 +99,7 @@ class _GRULayer(torch.autograd.Function):
     """One direction of one layer: [step, row, input] → states [step, row, hidden]."""
 
     @staticmethod
-    def forward(
-        ctx: Any, anchor: Tensor, x: Tensor, h0: Tensor, collector: Collector, weights: Weights
-    ) -> Tensor:
+    def forward(ctx: Any, anchor: Tensor, x: Tensor, h0: Tensor, collector: Collector, weights: Weights) -> Tensor:
         w_ih, w_hh, b_ih, b_hh = weights
         steps, rows, hidden = x.shape[0], x.shape[1], w_hh.shape[1]
         gates = functional.linear(x, w_ih, b_ih)
@@ -180,9 +176,7 @@ def _stack(
 ) -> tuple[Tensor, list[list[Tensor]]]:
     """Runs all layers and directions on [row, step, input]; returns the output and the last states of each."""
     if not isinstance(x, Tensor) or x.ndim != 3:
-        raise UnsafeModule(
-            "Expected recurrent input [unit, step, channel], got a packed or unbatched sequence."
-        )
+        raise UnsafeModule("Expected recurrent input [unit, step, channel], got a packed or unbatched sequence.")
     directions = 2 if module.bidirectional else 1
     hidden, last = x.transpose(0, 1), []
     for layer in range(module.num_layers):

@@ -37,18 +37,10 @@ def test_a_draft_is_toml_that_names_the_first_bound_to_fill_in(tmp_path):
 
 def test_filling_in_what_the_draft_asks_for_gives_a_schema():
     text = draft_schema(table(), name="ward")
-    text = (
-        text.replace("# population", "population")
-        .replace("# frequency", "frequency")
-        .replace("# start", "start")
-    )
+    text = text.replace("# population", "population").replace("# frequency", "frequency").replace("# start", "start")
     text = text.replace("# steps", "steps").replace("# low", "low").replace("# high", "high")
     text = text.replace("# categories", "categories")
-    text = (
-        text.replace("# [budget]", "[budget]")
-        .replace("# epsilon", "epsilon")
-        .replace("# max_runs", "max_runs")
-    )
+    text = text.replace("# [budget]", "[budget]").replace("# epsilon", "epsilon").replace("# max_runs", "max_runs")
     schema = Schema.loads(text)
     assert schema.budget.epsilon == 3.0
     assert schema.columns == tuple(table().column_names)

@@ -73,9 +73,7 @@ def test_rows_of_different_units_may_be_interleaved():
 
 
 def test_a_unit_added_leaves_every_other_unit_bit_identical():
-    giant = toy_table(
-        1, person=pa.array(["giant"] * 5), power=pa.array([10.0] * 5), visits=pa.array([50] * 5)
-    )
+    giant = toy_table(1, person=pa.array(["giant"] * 5), power=pa.array([10.0] * 5), visits=pa.array([50] * 5))
     without, with_it = read_panel(TABLE, SCHEMA), read_panel(pa.concat_tables([TABLE, giant]), SCHEMA)
     assert same(without, with_it.take_units(np.arange(120)))
     first = read_panel(pa.concat_tables([giant, TABLE]), SCHEMA)
@@ -96,9 +94,7 @@ def test_an_outlier_that_is_clipped_moves_nobody_else():
 def hundred(rows):
     """Repeats one unit's rows under a hundred identifiers."""
     ids = np.repeat(np.arange(MIN_UNITS), len(rows["t"]))
-    return pa.table(
-        {"id": ids, **{name: pa.concat_arrays([column] * MIN_UNITS) for name, column in rows.items()}}
-    )
+    return pa.table({"id": ids, **{name: pa.concat_arrays([column] * MIN_UNITS) for name, column in rows.items()}})
 
 
 def test_series_may_end_early_when_that_is_declared():
@@ -129,9 +125,7 @@ def test_irregular_timestamps_go_onto_the_grid_only_by_declaration():
     ("aggregate", "expected"), [("mean", 3.0), ("sum", 6.0), ("last", 5.0), ("max", 5.0), ("min", 1.0)]
 )
 def test_several_rows_of_a_step_become_one_as_declared(aggregate, expected):
-    schema = simple_schema(
-        (Continuous("x", 0.0, 100.0, missing=True, aggregate=aggregate),), off_grid="floor"
-    )
+    schema = simple_schema((Continuous("x", 0.0, 100.0, missing=True, aggregate=aggregate),), off_grid="floor")
     panel = read_panel(hundred({"t": at(1.0, 1.2, 1.4), "x": pa.array([1.0, None, 5.0])}), schema)
     empty = 0.0 if aggregate == "sum" else np.nan
     np.testing.assert_array_equal(panel.values[0, :, 0], [empty, expected, empty, empty])
@@ -166,9 +160,7 @@ def test_a_time_column_may_count_steps():
 
 def test_months_are_steps_too():
     months = np.array(["2024-01-01", "2024-02-01", "2024-04-01"], dtype="datetime64[D]")
-    panel = read_panel(
-        hundred({"t": pa.array(months), "x": pa.array([1.0, 2.0, 3.0])}), simple_schema(frequency="1mo")
-    )
+    panel = read_panel(hundred({"t": pa.array(months), "x": pa.array([1.0, 2.0, 3.0])}), simple_schema(frequency="1mo"))
     np.testing.assert_array_equal(panel.values[0, :, 0], [1, 2, np.nan, 3])
 
 
@@ -240,9 +232,7 @@ def test_arrays_and_numpy_files_are_read(tmp_path):
 
 
 def test_overlapping_windows_are_cut_from_one_long_table():
-    schema = simple_schema(
-        unit=PrivacyUnit(kind="overlapping-window", column="id", dtype="int64"), column=None
-    )
+    schema = simple_schema(unit=PrivacyUnit(kind="overlapping-window", column="id", dtype="int64"), column=None)
     panel = read_panel(pa.table({"x": np.arange(110) % 100.0}), schema)
     assert panel.values.shape == (106, 4, 1)
     assert panel.values[3, :, 0].tolist() == [3, 4, 5, 6]
@@ -269,8 +259,6 @@ def test_a_file_that_is_not_there_is_missing_data(tmp_path):
 
 def test_a_category_spelled_like_a_null_survives_csv(tmp_path):
     schema = toy_schema(static=(toy_schema().static[1],), label=None, channels=toy_schema().channels[:2])
-    frame = pd.DataFrame(
-        {name: TABLE[name].to_pandas() for name in ("person", "when", "power", "visits", "area")}
-    )
+    frame = pd.DataFrame({name: TABLE[name].to_pandas() for name in ("person", "when", "power", "visits", "area")})
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert read_panel(tmp_path / "t.csv", schema).num_units == 120

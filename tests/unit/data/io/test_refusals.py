@@ -92,9 +92,7 @@ def test_bad_tables_are_refused_without_quoting_them(case):
     assert not [magic for magic in MAGIC if magic in report]
 
 
-@pytest.mark.parametrize(
-    "case", ["above bounds", "unknown category", "text for numbers", "unparsable timestamps"]
-)
+@pytest.mark.parametrize("case", ["above bounds", "unknown category", "text for numbers", "unparsable timestamps"])
 def test_bad_files_are_refused_without_quoting_them(tmp_path, case):
     table, column = BAD[case]
     pacsv.write_csv(table, tmp_path / "bad.csv")
@@ -125,9 +123,7 @@ def test_values_may_be_clipped_by_declaration():
     assert panel.values[3, :, 0].tolist() == [0.0, 0.5, 1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    "name", ["damaged.parquet", "damaged.arrow", "damaged.npy", "damaged.npz", "table.xlsx"]
-)
+@pytest.mark.parametrize("name", ["damaged.parquet", "damaged.arrow", "damaged.npy", "damaged.npz", "table.xlsx"])
 def test_damaged_and_unknown_files_are_refused(tmp_path, name):
     (tmp_path / name).write_bytes(b"secret, not a table")
     with pytest.raises(DataError) as caught:

@@ -82,9 +82,7 @@ def test_time_comes_back_in_its_own_type(tmp_path, dtype):
     table = panel_to_arrow(panel)
     assert str(table["t"].type) == dtype
     assert read_panel(table, schema).values.tobytes() == panel.values.tobytes()
-    assert (
-        read_panel(write_panel(panel, tmp_path / "t.csv"), schema).values.tobytes() == panel.values.tobytes()
-    )
+    assert read_panel(write_panel(panel, tmp_path / "t.csv"), schema).values.tobytes() == panel.values.tobytes()
 
 
 def test_dates_come_back_as_dates():
@@ -96,9 +94,7 @@ def test_dates_come_back_as_dates():
 
 def test_early_ends_have_no_rows_and_gaps_have_nulls():
     ids = np.repeat(np.arange(100), 3)
-    table = pa.table(
-        {"id": ids, "t": pa.concat_arrays([at(0, 1, 2)] * 100), "x": pa.array([1.0, None, 3.0] * 100)}
-    )
+    table = pa.table({"id": ids, "t": pa.concat_arrays([at(0, 1, 2)] * 100), "x": pa.array([1.0, None, 3.0] * 100)})
     assert panel_to_arrow(read_panel(table, simple_schema(min_steps=1))).equals(table)
 
 

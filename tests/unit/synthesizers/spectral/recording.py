@@ -39,8 +39,8 @@ class Tape:
 def listening(frozen: Tape | None = None) -> Iterator[Tape]:
     """Records what crosses the border; with `frozen`, the run sees the answers of that earlier run instead.
 
-    Later statistics depend on earlier answers, which are public by then. Neighbours have to be compared with the
-    same answers, or the comparison would mix the statistic's own sensitivity with what it was told before.
+    Later statistics depend on earlier answers, which are public by then. Neighbours have to be compared with
+    the same answers, or the comparison would mix a statistic's own sensitivity with what it was told before.
     """
     tape, genuine = Tape(), Grant.gaussian
 

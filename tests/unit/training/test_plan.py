@@ -1,0 +1,84 @@
+"""The mechanism plan ties sampler, clip, noise and event together."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from understudy.errors import InputError
+from understudy.privacy.accountants import epsilon
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import Gaussian, MixtureOfGaussians, SubsampledGaussian
+from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Performance
+
+CONFIG = DPSGDConfig(sampling_rate=0.05, iterations=200, expected_batch=50.0)
+GUARANTEE = Guarantee(2.0, 1e-6)
+
+
+def test_a_calibrated_plan_meets_its_guarantee_and_not_much_more() -> None:
+    plan = CONFIG.calibrated(GUARANTEE).plan()
+    assert 0.99 * GUARANTEE.epsilon < epsilon([plan.event], GUARANTEE.delta) <= GUARANTEE.epsilon
+
+
+def test_other_events_of_the_run_leave_less_for_training() -> None:
+    alone = CONFIG.calibrated(GUARANTEE).noise_multiplier
+    beside = CONFIG.calibrated(GUARANTEE, others=[Gaussian(10.0)]).noise_multiplier
+    assert beside > alone
+
+
+def test_drawing_units_is_a_subsampled_gaussian_and_averaging_windows_changes_nothing() -> None:
+    one = replace(CONFIG, noise_multiplier=1.5).plan()
+    many = replace(CONFIG, noise_multiplier=1.5, draw=DrawUnits(windows=8)).plan()
+    assert one.event == many.event == SubsampledGaussian(0.05, 1.5, 200)
+
+
+def test_drawing_windows_is_a_mixture_and_needs_more_noise() -> None:
+    capped = replace(CONFIG, draw=DrawWindows(max_windows=4))
+    assert replace(capped, noise_multiplier=1.5).plan().event == MixtureOfGaussians(0.05, 1.5, 4, 200)
+    assert capped.calibrated(GUARANTEE).noise_multiplier > CONFIG.calibrated(GUARANTEE).noise_multiplier
+
+
+def test_a_plan_is_frozen_and_its_event_can_not_be_exchanged() -> None:
+    plan = replace(CONFIG, noise_multiplier=1.5).plan()
+    with pytest.raises(FrozenInstanceError):
+        plan.clip_norm = 2.0  # type: ignore[misc]
+    with pytest.raises(InputError, match="event of this sampler"):
+        replace(plan, event=SubsampledGaussian(0.05, 9.0, 200))
+    with pytest.raises(InputError, match="event of this sampler"):
+        replace(plan, noise_multiplier=0.1)
+
+
+def test_noise_is_scaled_by_the_clip_norm() -> None:
+    assert replace(CONFIG, clip_norm=0.5, noise_multiplier=3.0).plan().noise_scale == 1.5
+
+
+def test_a_plan_without_noise_is_refused() -> None:
+    with pytest.raises(InputError, match="calibrated"):
+        CONFIG.plan()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sampling_rate": 0.0},
+        {"sampling_rate": 1.1},
+        {"iterations": 0},
+        {"expected_batch": 0.0},
+        {"clip_norm": 0.0},
+        {"clip_norm": float("nan")},
+    ],
+    ids=str,
+)
+def test_impossible_numbers_are_refused(changes: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="Expected"):
+        replace(CONFIG, **changes)
+
+
+def test_rate_and_batch_come_from_the_declared_population() -> None:
+    config = DPSGDConfig.for_population(1000, expected_batch=50, iterations=10)
+    assert (config.sampling_rate, config.expected_batch) == (0.05, 50.0)
+    small = DPSGDConfig.for_population(20, expected_batch=50, iterations=10)
+    assert (small.sampling_rate, small.expected_batch) == (1.0, 20.0)
+
+
+def test_performance_has_no_field_of_the_mechanism() -> None:
+    assert not set(Performance.__dataclass_fields__) & set(DPSGDConfig.__dataclass_fields__)

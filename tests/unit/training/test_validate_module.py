@@ -1,0 +1,111 @@
+"""Networks that mix units are refused by name or by trial, before anything is spent."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.unit.training.toy import grant_for, plan_of, regression_task, windows_of
+from understudy.errors import InputError, UnsafeModule
+from understudy.training import Performance, Task, check_task, train, validate_module
+
+OFFENDERS = {
+    "BatchNorm1d": (nn.BatchNorm1d(4), "GroupNorm or LayerNorm"),
+    "BatchNorm2d": (nn.BatchNorm2d(4), "GroupNorm or LayerNorm"),
+    "SyncBatchNorm": (nn.SyncBatchNorm(4), "GroupNorm or LayerNorm"),
+    "InstanceNorm1d": (nn.InstanceNorm1d(4, track_running_stats=True), "track_running_stats=False"),
+    "LSTM": (nn.LSTM(4, 4), "batch_first=True"),
+    "GRU": (nn.GRU(4, 4), "batch_first=True"),
+    "MultiheadAttention": (nn.MultiheadAttention(4, 2), "batch_first=True"),
+    "RNN": (nn.RNN(4, 4, batch_first=True), "GRU or LSTM"),
+    "EmbeddingBag": (nn.EmbeddingBag(4, 4), "Embedding followed by a mean"),
+    "LazyLinear": (nn.LazyLinear(4), "sizes given"),
+    "Embedding": (nn.Embedding(4, 4, max_norm=1.0), "max_norm=None"),
+}
+
+
+@pytest.mark.parametrize("name", OFFENDERS)
+def test_an_offending_layer_is_refused_by_name_with_its_replacement(name: str) -> None:
+    layer, replacement = OFFENDERS[name]
+    with pytest.raises(UnsafeModule, match=f"got {name} at '1'.*{replacement}"):
+        validate_module(nn.Sequential(nn.Identity(), layer))
+
+
+def test_layers_that_treat_units_alone_pass() -> None:
+    validate_module(nn.Sequential(nn.Linear(4, 4), nn.GroupNorm(2, 4), nn.LSTM(4, 4, batch_first=True)))
+
+
+class Centred(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x - x.mean(0))
+
+
+class Remembers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += x.detach().sum(0)
+        return self.layer(x)
+
+
+class Shuffled(nn.Module):
+    """Separate losses, but a layer that sees the rows of all units interleaved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        twice = torch.cat([x, 2 * x])  # step-major: all units, then all units again
+        first, second = self.layer(twice).chunk(2)
+        return first + second
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Centred, "depend on that unit alone"),
+        (Remembers, "changed by a forward pass"),
+        (Shuffled, "agree with one backward per unit"),
+    ],
+)
+def test_a_network_of_unknown_make_that_mixes_units_is_found_out(model: type[nn.Module], message: str) -> None:
+    with pytest.raises(UnsafeModule, match=message):
+        check_task(regression_task(model=model()), Performance())
+
+
+def test_a_loss_with_hidden_randomness_is_refused() -> None:
+    def loss(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+        return model(batch["x"]) * torch.tensor(np.random.default_rng().normal(size=(3, 1)), dtype=torch.float32)
+
+    with pytest.raises(InputError, match="generator it is handed"):
+        check_task(regression_task(loss=loss), Performance())
+
+
+def test_random_losses_dropout_and_attention_pass_the_trial() -> None:
+    encoder = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.3, batch_first=True)
+    model = nn.Sequential(encoder, nn.Dropout(0.5), nn.Linear(4, 4))
+
+    def loss(network: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+        noise = torch.randn(batch["x"].shape, generator=generator)
+        return (network(batch["x"] + noise) - noise).square()
+
+    windows = windows_of({"x": np.zeros((9, 6, 4), np.float32)})
+    check_task(Task(model=model, loss=loss, windows=windows), Performance())
+    assert model.training
+    assert encoder.self_attn.training
+
+
+def test_a_refused_network_costs_nothing() -> None:
+    plan = plan_of()
+    grant = grant_for(plan)
+    with pytest.raises(UnsafeModule):
+        train(regression_task(model=nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))), plan, grant)
+    assert grant.executed == {"training": 0}
