@@ -17,7 +17,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.training import Checkpoints, Optimisation, adam, train
 
-PLAN = plan_of(iterations=400, expected_batch=100.0, clip_norm=1.0)
+PLAN = plan_of(iterations=400, expected_batch=100.0)
 
 
 def main(directory: Path, pause: float) -> None:

@@ -13,6 +13,8 @@ import pytest
 from tests.unit.training.killed_run import PLAN
 from understudy.privacy.ledger import Ledger
 
+START_ERROR = 2.3  # before training
+
 
 def start(directory: Path, pause: float) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.unit.training.killed_run", str(directory), str(pause)]
@@ -55,13 +57,14 @@ def check(tmp_path: Path, kills: int, whole_runs: int) -> None:
         assert executed(directory) <= charged(directory) <= PLAN.sampler.iterations
     error = result_of(directory)
     assert executed(directory) <= charged(directory) == PLAN.sampler.iterations
+    assert error < 0.5 * START_ERROR
     whole = [result_of(tmp_path / f"whole {index}") for index in range(whole_runs)]
-    spread = max(whole) - min(whole)
-    assert error <= max(whole) + 2 * spread + 0.05
+    if whole:
+        assert error <= max(whole) + 2 * (max(whole) - min(whole))
 
 
 def test_a_run_killed_a_few_times_is_charged_for_all_it_executed(tmp_path: Path) -> None:
-    check(tmp_path, kills=3, whole_runs=1)
+    check(tmp_path, kills=4, whole_runs=0)
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_every_parameter_gets_exactly_the_stated_noise(name: str) -> None:
 def test_an_empty_draw_is_noised_like_any_other() -> None:
     gradient = gradient_of(nn.Linear(3, 1), NoiseSource.constant(1.0))
     gradient.write(squared_error, windows_of(regression_arrays(5)), np.zeros(0, np.int64), torch.Generator())
-    assert torch.allclose(gradient.flat.gradient, torch.full((4,), 1 / 20.0))
+    assert torch.allclose(gradient.flat.gradient, torch.full((4,), 4 / 20.0))
 
 
 def test_the_sum_is_divided_by_the_expected_batch_and_not_by_the_realised_one() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
+_LOUD = 2.0  # standard deviations from which the end of a grid is taken to hold something
 
 
 def nearest_distribution(weights: np.ndarray) -> np.ndarray:
@@ -43,6 +44,19 @@ def smooth_by_risk(noisy: np.ndarray, noise: float) -> np.ndarray:
         if risk < least:
             best, least = smooth, risk
     return best
+
+
+def trim_ends(noisy: np.ndarray, noise: float) -> np.ndarray:
+    """Returns noisy cells with both ends set to zero up to where their sum stands out of the noise.
+
+    Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much.
+    """
+    number = np.arange(1, len(noisy) + 1)
+    trimmed = noisy.copy()
+    for cells, kept in ((noisy, trimmed), (noisy[::-1], trimmed[::-1])):
+        loud = np.cumsum(cells) > _LOUD * noise * np.sqrt(number)
+        kept[: int(loud.argmax()) if loud.any() else 0] = 0.0
+    return trimmed
 
 
 def shrink(own: np.ndarray, pooled: np.ndarray, noise: float) -> tuple[np.ndarray, float]:

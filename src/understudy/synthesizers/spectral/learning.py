@@ -135,7 +135,8 @@ class Learning:
         singles = single_columns(schema, own_context(self.panel.context))
         columns = (*schema.channels, *singles)
         bound = float(np.sqrt(len(columns)))
-        grids = [grid_of(column) for column in columns]
+        cell_noise = self.noise("marginals", bound) / self.private.population
+        grids = [grid_of(column, cell_noise) for column in columns]
         counts = [np.zeros(grid.num_cells) for grid in grids]
         for rows in self.chunks():
             weights = self.weights[rows]
@@ -207,13 +208,11 @@ class Learning:
             _add_by_kind(sums, vectors * self.weights[rows, None], kinds[rows])
         noisy, noise = self.release("profile", sums, bound), self.noise("profile", bound)
         counts = np.maximum(noisy[:, -1] / one, 1.0)
-        pooled_noise = noise * np.sqrt(num_kinds) / counts.sum()
-        pooled = profile.denoise(noisy[:, :-1].sum(0) / counts.sum(), pooled_noise, (steps, channels))
-        means = [
-            pooled + profile.denoise(row / count - pooled, noise / count, (steps, channels))
-            for row, count in zip(noisy[:, :-1], counts, strict=True)
-        ]
-        profiles = profile.fit_profiles(np.stack(means), pooled, counts / counts.sum(), (steps, channels))
+        shape = (steps, channels)
+        pooled = profile.denoise_nested(noisy[:, :-1], counts, noise, (num_kinds,), shape)[0]
+        levels_of_detail = (num_kinds, num_kinds // sampling.num_labels(self.panel.schema), 1)
+        means = profile.denoise_nested(noisy[:, :-1], counts, noise, levels_of_detail, shape)
+        profiles = profile.fit_profiles(means, pooled, counts / counts.sum(), shape)
         return counts, profiles
 
     def coefficients(self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], rows: slice) -> np.ndarray:

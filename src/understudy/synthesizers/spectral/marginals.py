@@ -12,11 +12,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from understudy.data import Binary, Categorical, Channel
-from understudy.synthesizers.spectral.counts import cumulative_of, smooth_by_risk
+from understudy.synthesizers.spectral.counts import cumulative_of, smooth_by_risk, trim_ends
 
 SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
-_CELLS_PER_OCTAVE = 10
-_OCTAVES = 10
+_CELLS_PER_OCTAVE = (10, 7, 5, 3, 2)
+_SIGNIFICANT = 3.0  # standard deviations of noise from which a bound counts as a value with mass of its own
+_LOW_OCTAVES, _HIGH_OCTAVES = 10, 6
+_CUMULATIVE_ERROR = 0.04  # standard error of F at which a grid gets coarser
 
 
 @dataclass(frozen=True)
@@ -40,18 +42,24 @@ class Grid:
         return np.where(values >= self.right[-1], self.num_cells - 1, inner).astype(np.intp)
 
 
-def grid_of(column: Channel) -> Grid:
+def grid_of(column: Channel, cell_noise: float) -> Grid:
     """Returns the cells of a column from its declared bounds.
 
     Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
-    only logarithmically; noise is dealt with later, by smoothing over neighbouring cells.
+    only logarithmically. Smoothing over neighbours deals with noise; only where `cell_noise`, the noise of one cell's
+    share, would drown even sums of cells are there fewer of them.
     """
     low, high = column.bounds
     if isinstance(column, Categorical | Binary):
         codes = np.arange(int(high) + 1, dtype=np.float64)
         return Grid(codes, codes)
-    rising = 0.5 * 2.0 ** (-np.arange(_OCTAVES * _CELLS_PER_OCTAVE, -1, -1) / _CELLS_PER_OCTAVE)
-    edges = low + (high - low) * np.concatenate([[0.0], rising, 1.0 - rising[-2::-1], [1.0]])
+    for per_octave in _CELLS_PER_OCTAVE:
+        rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
+        falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
+        inner = np.concatenate([[0.0], rising, falling, [1.0]])
+        if cell_noise * np.sqrt(len(inner)) / 2 <= _CUMULATIVE_ERROR:
+            break
+    edges = low + (high - low) * inner
     return Grid(np.concatenate([[low], edges[:-1], [high]]), np.concatenate([[low], edges[1:], [high]]))
 
 
@@ -90,10 +98,11 @@ class Marginal:
 def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Marginal:
     """Returns the distribution behind noisy counts; `noise` is the standard deviation of each."""
     total = max(float(noisy_counts.sum()), 1e-9)
-    shares = noisy_counts / total
+    shares, noise = noisy_counts / total, noise / total
     if grid.left[1] != grid.right[1]:
-        inner = smooth_by_risk(shares[1:-1], noise / total)
-        shares = np.concatenate([shares[:1], inner, shares[-1:]])
+        atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
+        inner = trim_ends(shares[1:-1], noise)
+        shares = np.concatenate([atoms[:1], smooth_by_risk(inner, noise) * (inner != 0), atoms[-1:]])
     return Marginal(grid, cumulative_of(shares))
 
 

@@ -37,10 +37,10 @@ _SHARES = {
     "marginals": 0.22,
     "factors": 0.04,
     "levels": 0.03,
-    "profile": 0.12,
+    "profile": 0.15,
     "spectrum": 0.06,
     "shape": 0.16,
-    "dependence": 0.32,
+    "dependence": 0.29,
     "absence": 0.05,
 }
 

@@ -59,7 +59,27 @@ def fit_profiles(moments: np.ndarray, pooled: np.ndarray, share: np.ndarray, sha
     return [Profile(mean, spread) for mean in means]
 
 
-def denoise(moments: np.ndarray, noise: float, shape: tuple[int, int]) -> np.ndarray:
+def denoise_nested(
+    sums: np.ndarray, counts: np.ndarray, noise: float, group_sizes: tuple[int, ...], shape: tuple[int, int]
+) -> np.ndarray:
+    """Returns mean moments [kind, moment]: of everybody, then what sets a group apart, then what sets a kind apart.
+
+    Each level adds the frequencies of its difference to the level above that stand out of its own noise.
+
+    Args:
+        group_sizes: How many neighbouring kinds make a group, from all of them down.
+    """
+    means = np.zeros_like(sums)
+    for size in group_sizes:
+        for first in range(0, len(sums), size):
+            group = slice(first, first + size)
+            count = counts[group].sum()
+            expected = (means[group] * counts[group, None]).sum(0) / count
+            means[group] += _denoise(sums[group].sum(0) / count - expected, noise * np.sqrt(size) / count, shape)
+    return means
+
+
+def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int]) -> np.ndarray:
     """Keeps the frequencies of noisy mean moments that stand out of the noise."""
     size = shape[0] * shape[1]
     parts = [_significant(part.reshape(shape), noise).ravel() for part in (moments[:size], moments[size:])]

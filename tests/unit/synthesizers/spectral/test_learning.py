@@ -146,14 +146,11 @@ def test_one_unit_moves_each_statistic_by_at_most_its_bound(
 def test_the_bounds_are_not_much_too_wide(runs: dict[str, tuple[Panel, Tape]]) -> None:
     """Counts reach their bounds: a bound twice too wide would waste half of the budget."""
     panel, before = runs["many"]
-    after = tape_of(
-        append_unit(panel, at_bounds(panel.schema, 1), np.array([8]), np.array([[0, 300, 1, 9]])),
-        frozen=before,
-    )
+    lengths, static = np.array([8]), np.array([[0, 300, 1, 9]])
+    after = tape_of(append_unit(panel, at_bounds(panel.schema, 1), lengths, static), frozen=before)
     for label in ("marginals", "levels", "shape"):
         assert after.distance(before, label) > 0.99, label
-    alike = alternating(panel.schema)
-    after = tape_of(append_unit(panel, alike, np.array([8]), np.array([[0, 300, 1, 9]])), frozen=before)
+    after = tape_of(append_unit(panel, alternating(panel.schema), lengths, static), frozen=before)
     for label in ("profile", "spectrum", "dependence"):
         assert after.distance(before, label) > 0.6, label
 
@@ -202,17 +199,22 @@ def test_an_event_moves_each_statistic_by_at_most_its_bound(event_steps: int, ma
         assert max(after.distance(before, label) for label in after.bounded) <= TOLERANCE
 
 
-def test_an_event_changed_and_not_removed_moves_each_statistic_by_at_most_twice_its_bound() -> None:
-    """Other values in the same steps are a removal and an addition: the replace-one figure covers them."""
-    unit = PrivacyUnit(column="home", kind="event", event_steps=3)
-    schema = lean_schema(unit=unit, time=Time(column="when", steps=12))
-    method, panel = Spectral(window_steps=3), make_panel(schema, 50)
+@pytest.mark.parametrize("window_steps", [None, 3])
+@pytest.mark.parametrize("what", ["taken out", "at the lower bounds", "at the upper bounds"])
+def test_other_readings_in_an_event_move_each_statistic_by_at_most_its_bound(
+    what: str, window_steps: int | None
+) -> None:
+    """Neighbours at the event level, as a table shows them: the same series, a few steps missing or different."""
+    schema = lean_schema(
+        unit=PrivacyUnit(column="home", kind="event", event_steps=3), time=Time(column="when", steps=12)
+    )
+    method, panel = Spectral(window_steps=window_steps), make_panel(schema, 50)
     before = tape_of(panel, method=method)
-    for other in (at_bounds(schema, 0), at_bounds(schema, 1), np.full_like(at_bounds(schema, 0), np.nan)):
-        values = np.array(panel.values)
-        values[20, 5:8] = other[0, 5:8]
-        after = tape_of(panel.with_values(values), frozen=before, method=method)
-        assert max(after.distance(before, label) for label in after.bounded) <= 2 * TOLERANCE
+    values = np.array(panel.values)
+    values[20, 5:8] = np.nan if what == "taken out" else at_bounds(schema, int("upper" in what))[0, 5:8]
+    after = tape_of(panel.with_values(values), frozen=before, method=method)
+    for label in after.bounded:
+        assert after.distance(before, label) <= TOLERANCE, label
 
 
 def _touched(private: PrivateSeries, *, unit: int, start: int, stop: int) -> np.ndarray:

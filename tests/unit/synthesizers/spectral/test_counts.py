@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from understudy.synthesizers.spectral.counts import (
+    cumulative_of,
+    nearest_distribution,
+    settle,
+    share_among,
+    shrink,
+    smooth_by_risk,
+)
+
+CELLS = 48
+EDGES = np.linspace(-3.5, 3.5, CELLS + 1)
+
+
+def bell(mean: float, deviation: float) -> np.ndarray:
+    shares = np.exp(-0.5 * ((EDGES[1:] + EDGES[:-1]) / 2 - mean) ** 2 / deviation**2)
+    return shares / shares.sum()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_nearest_distribution_is_the_projection_onto_the_simplex(seed: int) -> None:
+    """Optimality: every kept cell moves by the same amount, every emptied one would have gone below zero."""
+    weights = np.random.default_rng(seed).normal(0, 1, 9)
+    shares = nearest_distribution(weights)
+    moved = weights - shares
+    kept = shares > 0
+    np.testing.assert_allclose(moved[kept], moved[kept][0], atol=1e-12)
+    assert (weights[~kept] <= moved[kept][0] + 1e-12).all()
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_a_distribution_is_its_own_nearest_one() -> None:
+    np.testing.assert_allclose(nearest_distribution(bell(0.3, 1.0)), bell(0.3, 1.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", [np.zeros(5), np.full(5, -3.0), np.array([1e12, 0, -1e12]), np.ones(1)])
+def test_anything_finite_becomes_a_distribution(weights: np.ndarray) -> None:
+    shares, cumulative = nearest_distribution(weights), cumulative_of(weights)
+    assert (shares >= 0).all()
+    assert shares.sum() == pytest.approx(1)
+    assert cumulative[0] == 0
+    assert cumulative[-1] == 1
+    assert (np.diff(cumulative) >= 0).all()
+
+
+def test_without_noise_nothing_is_smoothed() -> None:
+    cells = np.random.default_rng(0).random(CELLS)
+    np.testing.assert_allclose(smooth_by_risk(cells, 0.0), cells, atol=1e-12)
+
+
+def test_smoothing_takes_out_most_of_the_noise_around_a_smooth_shape() -> None:
+    truth, noise, rng = bell(0, 1), 0.02, np.random.default_rng(1)
+    errors = []
+    for _ in range(50):
+        noisy = truth + noise * rng.normal(size=CELLS)
+        errors.append((((smooth_by_risk(noisy, noise) - truth) ** 2).sum(), ((noisy - truth) ** 2).sum()))
+    smoothed, raw = np.mean(errors, axis=0)
+    assert smoothed < 0.4 * raw
+
+
+def test_a_spike_far_above_the_noise_is_not_smoothed_away() -> None:
+    spike = np.zeros(CELLS)
+    spike[20] = 1.0
+    np.testing.assert_allclose(smooth_by_risk(spike, 1e-4), spike, atol=1e-12)
+
+
+def test_figures_within_the_noise_of_the_pool_are_taken_from_the_pool() -> None:
+    pooled = np.linspace(0, 1, 50)
+    near, weight_near = shrink(pooled + 0.01, pooled, noise=0.1)
+    far, weight_far = shrink(pooled + 5.0, pooled, noise=0.1)
+    np.testing.assert_array_equal(near, pooled)
+    assert weight_near == 0
+    assert weight_far > 0.99
+    np.testing.assert_allclose(far, pooled + 5.0, rtol=1e-2)
+
+
+def test_only_columns_declared_alike_share() -> None:
+    rows = [np.full(9, 1.0), np.full(9, 1.1), np.full(9, 4.0)]
+    first, second, other = share_among(rows, noise=1.0, groups=["price", "price", "load"])
+    np.testing.assert_allclose(first, 1.05)
+    np.testing.assert_allclose(second, 1.05)
+    np.testing.assert_array_equal(other, rows[2])
+
+
+@pytest.mark.parametrize("shares", [bell(0, 1), bell(-2, 0.3), 0.5 * bell(-2, 0.4) + 0.5 * bell(1.5, 0.4)])
+def test_with_little_noise_the_settled_distribution_is_the_true_one(shares: np.ndarray) -> None:
+    truth = np.concatenate([[0], np.cumsum(shares)])
+    noisy = shares + 1e-5 * np.random.default_rng(2).normal(size=CELLS)
+    assert np.abs(settle(noisy, 1e-5, EDGES) - truth).max() < 2e-3
+
+
+def test_with_much_noise_the_settled_distribution_is_a_bell_and_not_the_noise() -> None:
+    rng, truth = np.random.default_rng(3), np.concatenate([[0], np.cumsum(bell(0, 1))])
+    settled, raw = [], []
+    for _ in range(30):
+        noisy = bell(0, 1) + 0.03 * rng.normal(size=CELLS)
+        settled.append(np.abs(settle(noisy, 0.03, EDGES) - truth).max())
+        raw.append(np.abs(cumulative_of(noisy) - truth).max())
+    assert np.mean(settled) < 0.85 * np.mean(raw)

@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+
+from understudy.synthesizers.spectral import dependence
+from understudy.synthesizers.spectral.dependence import Coupling, Covariance
+
+COUPLINGS = [
+    Coupling(0, 2, 4, np.arange(4), 1.0),
+    Coupling(3, 2, 3, np.array([0, 1, 3, 2, 4]), 0.4),
+    Coupling(1, 1, 2, np.arange(6), 1.0),
+    Coupling(2, 3, 5, np.arange(5), 0.2),
+]
+COUPLING_IDS = ["all coupled", "some free", "one channel", "weak across"]
+
+
+def coordinates_for(coupling: Coupling, number: int, scale: float = 1.0) -> np.ndarray:
+    size = coupling.num_single + len(coupling.order) * coupling.num_channels
+    return scale * np.random.default_rng(size).normal(size=(number, size))
+
+
+def explicit_moments(row: np.ndarray, coupling: Coupling) -> np.ndarray:
+    """All weighted second moments of one series, written out as whole matrices."""
+    coupled, free = row[: coupling.num_coupled], row[coupling.num_coupled :]
+    blocks = free.reshape(coupling.num_free, coupling.num_channels)
+    parts = [coupling.weights() * np.outer(coupled, coupled)] + [np.outer(block, block) for block in blocks]
+    return np.concatenate([part.ravel() for part in parts])
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS, ids=COUPLING_IDS)
+def test_the_norm_in_closed_form_is_the_norm_of_the_moments_written_out(coupling: Coupling) -> None:
+    rows = coordinates_for(coupling, 20, scale=10.0)  # far outside the radius, so that every row is clipped
+    factors = dependence.shrink_factors(rows, coupling)
+    norms = np.array([np.linalg.norm(explicit_moments(row, coupling)) for row in rows])
+    assert (factors < 1).all()
+    np.testing.assert_allclose(factors * norms, coupling.radius * (1 - 1e-5), rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 10.0, 1e100, np.inf, np.nan])
+@pytest.mark.parametrize("coupling", COUPLINGS, ids=COUPLING_IDS)
+def test_no_series_is_longer_than_the_radius_whatever_its_coordinates(coupling: Coupling, scale: float) -> None:
+    for row in coordinates_for(coupling, 5, scale):
+        with np.errstate(all="ignore"):
+            vector = dependence.moment_sums(row[None], np.ones(1), coupling)
+        assert np.linalg.norm(vector) <= coupling.radius
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS, ids=COUPLING_IDS)
+def test_a_small_series_is_released_as_it_is(coupling: Coupling) -> None:
+    row = coordinates_for(coupling, 1, scale=0.01)
+    vector = dependence.moment_sums(row, np.ones(1), coupling)
+    assert np.linalg.norm(vector) == pytest.approx(np.linalg.norm(explicit_moments(row[0], coupling)))
+    coupled, free = dependence.unpack_moments(vector, coupling)
+    first, rest = row[0, : coupling.num_coupled], row[0, coupling.num_coupled :]
+    np.testing.assert_allclose(coupled, np.outer(first, first))
+    blocks = rest.reshape(coupling.num_free, coupling.num_channels)
+    np.testing.assert_allclose(free, np.einsum("bi,bj->bij", blocks, blocks))
+    assert len(vector) == coupling.num_pairs
+
+
+def test_triangles_keep_the_length_and_come_back() -> None:
+    matrices = np.random.default_rng(6).normal(size=(4, 5, 5))
+    matrices = matrices + matrices.transpose(0, 2, 1)
+    pairs = dependence._triangles(matrices)
+    np.testing.assert_allclose(np.linalg.norm(pairs, axis=1), np.linalg.norm(matrices, axis=(1, 2)))
+    np.testing.assert_allclose(dependence._from_triangles(pairs, 5), matrices)
+
+
+def test_the_radius_lets_most_independent_gaussian_series_pass_unclipped() -> None:
+    coupling = Coupling(0, 4, 20, np.arange(20), 1.0)
+    factors = dependence.shrink_factors(coordinates_for(coupling, 2000), coupling)
+    assert (factors == 1).mean() > 0.9
+
+
+@pytest.mark.parametrize("floor", [1e-3, 0.1])
+def test_the_nearest_correlation_is_a_correlation_matrix(floor: float) -> None:
+    noisy = np.eye(8) + np.random.default_rng(7).normal(0, 0.6, (8, 8))
+    repaired = dependence.nearest_correlation(noisy, floor)
+    np.testing.assert_allclose(np.diag(repaired), 1.0)
+    np.testing.assert_allclose(repaired, repaired.T)
+    assert np.linalg.eigvalsh(repaired).min() > 0
+    np.linalg.cholesky(repaired)
+
+
+def test_a_correlation_matrix_is_its_own_nearest_one() -> None:
+    truth = 0.6 ** np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    np.testing.assert_allclose(dependence.nearest_correlation(truth), truth, atol=1e-12)
+
+
+def test_a_process_without_a_clock_has_the_same_covariance_at_every_step() -> None:
+    """The prior, turned back into time, is constant along every lag (a Toeplitz matrix)."""
+    steps, channels = 8, 2
+    deviation = np.repeat(np.array([2.0, 1.0, *np.linspace(1.5, 0.3, steps - 1)])[:, None], channels, axis=1)
+    within = np.kron(np.eye(steps + 1), np.array([[1.0, 0.5], [0.5, 1.0]]))
+    prior = dependence.stationary_prior(within, deviation)
+    volatility = slice(channels, 2 * channels)
+    assert not prior[volatility].any()
+    kept = np.delete(np.arange(len(prior)), np.s_[channels : 2 * channels])
+    before = within[np.ix_(kept, kept)] * np.outer(
+        np.delete(deviation, 1, 0).ravel(), np.delete(deviation, 1, 0).ravel()
+    )
+    covariance = dependence._same_at_every_step(before, (steps, channels))
+    scale = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(prior[np.ix_(kept, kept)], covariance / np.outer(scale, scale), atol=1e-12)
+    basis = np.kron(dependence._dct_matrix(steps), np.eye(channels))
+    in_time = (basis.T @ covariance @ basis).reshape(steps, channels, steps, channels)
+    for lag in range(steps):
+        along = in_time[np.arange(steps - lag), :, np.arange(steps - lag) + lag, :]
+        np.testing.assert_allclose(along, np.broadcast_to(along[0], along.shape), atol=1e-12)
+    assert np.trace(covariance) == pytest.approx(np.trace(before))
+
+
+def test_the_dct_matrix_is_the_transform_of_the_series() -> None:
+    from understudy.synthesizers.spectral.series import to_frequencies
+
+    matrix = dependence._dct_matrix(7)
+    series = np.random.default_rng(8).normal(size=(3, 7, 2))
+    np.testing.assert_allclose(np.einsum("kt,stc->skc", matrix, series), to_frequencies(series), atol=1e-12)
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(7), atol=1e-12)
+
+
+@pytest.mark.parametrize("clockless", [True, False])
+@pytest.mark.parametrize("blocks", [2, 3, 30, 2000])
+def test_every_block_is_measured_once_whatever_the_population(blocks: int, clockless: bool) -> None:
+    energy = np.random.default_rng(9).random(blocks)
+    for relative_noise in (1e-9, 1e-3, 1e3):
+        coupling = dependence.choose_coupling(4, energy, 3, clockless=clockless, relative_noise=relative_noise)
+        assert sorted(coupling.order) == list(range(blocks))
+        assert 1 <= coupling.num_coupled_frequencies <= blocks
+        assert coupling.num_coupled <= max(dependence.MAX_COUPLED, 4 + 2 * 3)
+
+
+def test_without_noise_the_fitted_covariance_is_the_true_one() -> None:
+    coupling = Coupling(0, 2, 6, np.arange(6), 1.0)
+    truth = np.kron(np.eye(6), np.array([[1.0, 0.7], [0.7, 1.0]]))
+    truth[:2, 4:6] = truth[4:6, :2] = 0.3
+    rows = np.random.default_rng(10).multivariate_normal(np.zeros(12), truth, 40_000)
+    moments = dependence.moment_sums(rows, np.ones(len(rows)), coupling) / len(rows)
+    fitted = dependence.fit_covariance(moments, 1e-3, coupling, None)
+    spread = np.sqrt(np.diag(fitted.coupled))
+    assert np.abs(fitted.coupled / np.outer(spread, spread) - truth).max() < 0.06
+
+
+def test_draws_have_the_covariance_and_keep_what_is_known() -> None:
+    coupled = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    covariance = Covariance(coupled, np.array([[[1.0, -0.5], [-0.5, 1.0]]]))
+    drawn = covariance.draw(20_000, np.random.default_rng(11))
+    np.testing.assert_allclose(np.cov(drawn[:, :3].T), coupled, atol=0.06)
+    np.testing.assert_allclose(np.cov(drawn[:, 3:].T), covariance.free[0], atol=0.06)
+    known = covariance.draw(20_000, np.random.default_rng(11), {0: np.full(20_000, 1.5)})
+    assert (known[:, 0] == 1.5).all()
+    assert known[:, 1].mean() == pytest.approx(0.8 * 1.5, abs=0.02)
+    assert known[:, 1].var() == pytest.approx(1 - 0.8**2, abs=0.02)

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from understudy.data import Binary, Categorical, Channel, Continuous, Integer
+from understudy.synthesizers.spectral.marginals import (
+    SCORE_LIMIT,
+    Marginal,
+    bounded_scores,
+    grid_of,
+    marginal_from,
+    vote_counts,
+)
+
+COLUMNS: list[Channel] = [
+    Continuous("wide", -1e6, 1e6),
+    Continuous("narrow", 0.1, 0.3),
+    Integer("visits", 0, 50),
+    Integer("few", 0, 1),
+    Categorical("state", ("a", "b", "c")),
+    Binary("alarm"),
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_cells_cover_the_declared_bounds_without_gaps(column: Channel) -> None:
+    grid, (low, high) = grid_of(column), column.bounds
+    assert grid.left[0] == low
+    assert grid.right[-1] == high
+    if isinstance(column, Continuous | Integer):
+        np.testing.assert_allclose(grid.left[1:], grid.right[:-1])
+    assert (grid.right >= grid.left).all()
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_every_value_is_counted_in_the_cell_that_holds_it(column: Channel) -> None:
+    grid, (low, high) = grid_of(column), column.bounds
+    values = np.linspace(low, high, 501)
+    values = values if isinstance(column, Continuous) else np.rint(values)
+    cells = grid.cells_of(values)
+    assert (values >= grid.left[cells] - 1e-9 * (high - low)).all()
+    assert (values <= grid.right[cells] + 1e-9 * (high - low)).all()
+
+
+def test_values_at_a_bound_have_cells_of_their_own() -> None:
+    grid = grid_of(Continuous("load", 0.0, 20.0))
+    assert grid.cells_of(np.array([0.0, 20.0])).tolist() == [0, grid.num_cells - 1]
+    assert (grid.left == grid.right).sum() == 2
+
+
+def test_values_beyond_the_bounds_are_counted_at_the_bounds() -> None:
+    grid = grid_of(Continuous("load", 0.0, 20.0))
+    assert grid.cells_of(np.array([-1e30, 1e30])).tolist() == [0, grid.num_cells - 1]
+    codes = grid_of(Categorical("state", ("a", "b", "c")))
+    assert codes.cells_of(np.array([-7.0, 99.0])).tolist() == [0, 2]
+
+
+def test_a_column_with_one_category_has_one_cell() -> None:
+    grid = grid_of(Categorical("state", ("only",)))
+    assert grid.cells_of(np.zeros(3)).tolist() == [0, 0, 0]
+    assert marginal_from(np.array([5.0]), grid, 1.0).values_of(np.array([0.5])).tolist() == [0.0]
+
+
+def test_missing_values_vote_for_nothing() -> None:
+    grid = grid_of(Binary("alarm"))
+    values = np.array([[0.0, 1.0, np.nan, 1.0], [np.nan] * 4])
+    assert vote_counts(values, np.array([0.25, 0.25]), grid).tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("column", COLUMNS[:2], ids=lambda column: column.name)
+def test_scores_and_values_are_inverse_of_each_other(column: Channel) -> None:
+    grid, rng = grid_of(column), np.random.default_rng(4)
+    marginal = marginal_from(rng.random(grid.num_cells) + 0.1, grid, 0.0)
+    values = rng.uniform(*column.bounds, 400)
+    scores = marginal.scores_of(values)
+    inside = np.abs(scores) < SCORE_LIMIT
+    width = column.bounds[1] - column.bounds[0]
+    np.testing.assert_allclose(marginal.values_of(norm.cdf(scores[inside])), values[inside], rtol=0, atol=1e-6 * width)
+
+
+def test_categories_come_back_from_their_scores() -> None:
+    grid = grid_of(Categorical("state", ("a", "b", "c")))
+    marginal = marginal_from(np.array([10.0, 30.0, 60.0]), grid, 0.0)
+    codes = np.array([0.0, 1.0, 2.0])
+    assert marginal.values_of(norm.cdf(marginal.scores_of(codes))).tolist() == codes.tolist()
+
+
+def test_scores_of_values_from_the_distribution_are_standard_normal() -> None:
+    rng, column = np.random.default_rng(5), Continuous("load", 0.0, 20.0)
+    values = np.clip(rng.gamma(2.0, 1.5, (4000, 1)), 0, 20)
+    grid = grid_of(column)
+    marginal = marginal_from(vote_counts(values, np.ones(4000), grid), grid, 0.0)
+    scores = marginal.scores_of(values)
+    assert abs(scores.mean()) < 0.02
+    assert abs(scores.std() - 1) < 0.02
+
+
+def test_missing_values_have_no_score() -> None:
+    marginal = Marginal(grid_of(Binary("alarm")), np.array([0.0, 0.5, 1.0]))
+    assert np.isnan(marginal.scores_of(np.array([np.nan, 1.0]))).tolist() == [True, False]
+
+
+def test_scores_are_bounded() -> None:
+    assert bounded_scores(np.array([0.0, 0.5, 1.0])).tolist() == [-SCORE_LIMIT, 0.0, SCORE_LIMIT]
+
+
+@pytest.mark.parametrize("counts", [0.0, -5.0, 1e-300])
+def test_a_count_that_noise_has_eaten_still_gives_a_distribution(counts: float) -> None:
+    grid = grid_of(Continuous("load", 0.0, 20.0))
+    marginal = marginal_from(np.full(grid.num_cells, counts), grid, 3.0)
+    assert marginal.cumulative[0] == 0
+    assert marginal.cumulative[-1] == pytest.approx(1)
+    assert np.isfinite(marginal.values_of(np.linspace(0, 1, 11))).all()

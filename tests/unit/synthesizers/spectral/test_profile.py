@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from understudy.privacy.mechanisms import clip_rows
+from understudy.synthesizers.spectral import profile
+
+
+def test_the_radius_lets_most_series_pass_unclipped() -> None:
+    scores = np.random.default_rng(0).normal(size=(500, 24, 2))
+    vectors, radius = profile.moment_vectors(scores), profile.clip_radius(24, 2)
+    clipped = clip_rows(vectors, radius)
+    assert (np.abs(clipped - vectors).max(axis=1) == 0).mean() > 0.99
+
+
+@pytest.mark.parametrize("steps", [1, 24])
+def test_without_noise_the_profile_is_the_mean_and_spread_of_each_step(steps: int) -> None:
+    rng = np.random.default_rng(1)
+    mean, spread = 0.4 * rng.normal(size=(steps, 2)), rng.uniform(0.6, 1.2, (steps, 2))
+    scores = mean + spread * rng.normal(size=(30_000, steps, 2))
+    moments = profile.moment_vectors(scores).mean(0)
+    kept = profile.denoise(moments, 1e-9, (steps, 2))
+    np.testing.assert_allclose(kept, moments, atol=1e-6)
+    (fitted,) = profile.fit_profiles(moments[None], moments, np.ones(1), (steps, 2))
+    np.testing.assert_allclose(fitted.mean, mean, atol=0.03)
+    np.testing.assert_allclose(fitted.spread, spread, atol=0.03)
+    np.testing.assert_allclose(fitted.restore(fitted.standardise(scores)), scores, atol=1e-9)
+
+
+def test_noise_alone_leaves_a_flat_profile_most_of_the_time() -> None:
+    rng = np.random.default_rng(2)
+    kept = [profile.denoise(0.1 * rng.normal(size=96), 0.1, (24, 2)) for _ in range(100)]
+    assert np.mean([not row.any() for row in kept]) > 0.6
+
+
+def test_a_spread_never_vanishes() -> None:
+    (fitted,) = profile.fit_profiles(np.zeros((1, 8)), np.full(8, -50.0), np.ones(1), (4, 1))
+    assert fitted.spread.min() > 0.1

@@ -1,0 +1,121 @@
+"""The contract is worth something: methods that break it are caught, each by the check that is meant for it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from understudy.data import Panel, Schema
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import Gaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.synthesizers import METHODS, Draw, PrivateSeries, Progress
+from understudy.synthesizers.contract import CHECKS, protection, releases, samples, spending
+from understudy.synthesizers.independent import Independent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Honest(Independent):
+    """Releases one noisy count and keeps every rule; the others below break one rule each."""
+
+    name: ClassVar[str] = "honest"
+
+    def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
+        return SpendingPlan((PlanEntry("count", Gaussian(20.0)),), guarantee)
+
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        count = Bounded(np.array([private.weights.sum()]), float(private.influence))
+        return {"count": grant.gaussian("count", count)}
+
+
+class KeepsTheSeries(Honest):
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        return {**super().learn(private, grant, progress), "prototype": private.panel.values[:3]}
+
+
+class ShowsTheCount(Honest):
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        return {**super().learn(private, grant, progress), "zeros": np.zeros(private.panel.num_series)}
+
+
+class LogsTheCount(Honest):
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        logging.getLogger("understudy").warning("learning from %d series", private.panel.num_series)
+        return super().learn(private, grant, progress)
+
+
+class TellsProgress(Honest):
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        for series in range(private.panel.num_series):
+            progress("series", series / private.panel.num_series)
+        return super().learn(private, grant, progress)
+
+
+class ForgetsToExecute(Honest):
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        return {"count": np.zeros(1)}
+
+
+class LooksAtTheFirstUnit(Honest):
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        first = private.panel.values[:1, 0, 1].sum(keepdims=True).astype(np.float64)
+        return {**super().learn(private, grant, progress), "first": first}
+
+
+class LeavesTheBounds(Honest):
+    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+        panel = super().draw(arrays, schema, request)
+        return panel.with_values(panel.values + 1000)
+
+
+class DrawsAsManyAsItLikes(Honest):
+    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+        return super().draw(arrays, schema, replace(request, num_series=7))
+
+
+class IgnoresTheLabel(Honest):
+    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+        return super().draw(arrays, schema, replace(request, label=None))
+
+
+MUTANTS = [
+    (KeepsTheSeries, releases.check_the_release_holds_no_reference_to_the_panel),
+    (ShowsTheCount, releases.check_no_array_is_as_long_as_the_panel),
+    (ShowsTheCount, releases.check_one_unit_more_changes_nothing_but_numbers),
+    (LogsTheCount, releases.check_one_unit_more_changes_nothing_but_numbers),
+    (TellsProgress, releases.check_one_unit_more_changes_nothing_but_numbers),
+    (LooksAtTheFirstUnit, releases.check_the_order_of_units_does_not_matter),
+    (ForgetsToExecute, spending.check_fit_spends_what_the_certificate_says),
+    (LeavesTheBounds, samples.check_samples_obey_the_schema),
+    (DrawsAsManyAsItLikes, samples.check_the_number_of_series_is_the_callers),
+    (IgnoresTheLabel, samples.check_labels_can_be_asked_for),
+]
+
+
+@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=lambda item: item.__name__)
+def test_a_method_that_breaks_a_rule_is_caught(
+    mutant: type[Honest], check: Callable[[Honest], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "honest", mutant)
+    with pytest.raises(AssertionError):
+        check(mutant())
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_an_honest_method_of_somebody_else_passes(
+    check: Callable[[Honest], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "honest", Honest)
+    if check is not spending.check_a_population_can_be_bought:  # it inherits a plan without that count
+        check(Honest())
+
+
+def test_every_check_is_in_the_list() -> None:
+    modules = (spending, protection, releases, samples)
+    written = {value for module in modules for name, value in vars(module).items() if name.startswith("check_")}
+    assert written <= set(CHECKS)

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.errors import ReleaseError
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.verification import verify
+from understudy.synthesizers import METHODS, Release
+from understudy.synthesizers.contract.panels import make_panel, plain_schema
+from understudy.synthesizers.independent import Independent
+
+
+@pytest.fixture
+def release() -> Release:
+    return METHODS["spectral"]().fit(make_panel(plain_schema()), Ledger.in_memory(Guarantee(2.0, 1e-6)))
+
+
+def test_a_release_is_four_files_and_none_of_them_runs_code(release: Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    found = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert found == ["certificate.json", "model.safetensors", "release.json", "schema.toml"]
+
+
+def test_samples_are_shipped_and_covered_by_the_certificate(release: Release, tmp_path: Path) -> None:
+    saved = release.save(tmp_path / "out", samples=release.sample(20))
+    assert "synthetic.parquet" in saved.certificate.files
+    assert all(check.ok for check in verify(saved.certificate, tmp_path / "out") if "signer" not in check.name)
+
+
+def test_a_directory_that_exists_is_never_overwritten(release: Release, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ReleaseError, match="never overwritten"):
+        release.save(tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "release.json", "schema.toml", "certificate.json"])
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\x00\xff" * 40])
+def test_a_damaged_file_is_refused(name: str, damage: bytes, release: Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    (tmp_path / "out" / name).write_bytes(damage)
+    with pytest.raises(Exception) as caught:
+        Release.load(tmp_path / "out")
+    assert getattr(caught.value, "exit_code", None) == 2
+
+
+def test_a_missing_file_or_directory_is_refused(release: Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    (tmp_path / "out" / "model.safetensors").unlink()
+    for place in ("out", "nowhere"):
+        with pytest.raises(ReleaseError):
+            Release.load(tmp_path / place)
+
+
+def test_a_write_that_fails_leaves_nothing_behind(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Release, "_write", full_disk)
+    with pytest.raises(ReleaseError, match="No space left"):
+        release.save(tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_sampling_needs_nothing_but_the_release(release: Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    loaded = Release.load(tmp_path / "out")
+    first, second = (loaded.sample(5, rng=np.random.default_rng(1)).values for _ in range(2))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, loaded.sample(5).values)
+
+
+def test_the_start_of_samples_can_be_moved(release: Release) -> None:
+    assert release.sample(2, start="2025-06-01T00:00:00").schema.time.start == "2025-06-01T00:00:00"
+
+
+def test_the_control_says_that_it_cost_nothing() -> None:
+    ledger = Ledger.in_memory(Guarantee(2.0, 1e-6))
+    release = Independent().fit(make_panel(plain_schema()), ledger)
+    assert release.certificate.epsilon == 0
+    assert ledger.remaining().epsilon == 2.0
+
+
+def test_the_control_draws_the_same_whatever_the_data() -> None:
+    drawn = []
+    for seed in (1, 2):
+        panel = make_panel(plain_schema(), seed=seed)
+        release = Independent().fit(panel, Ledger.in_memory(Guarantee(2.0, 1e-6)))
+        drawn.append(release.sample(9, rng=np.random.default_rng(3)).values)
+    assert np.array_equal(*drawn)
