@@ -79,7 +79,7 @@ def test_a_decision_record_is_numbered_short_and_complete(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", page.name)
     assert len(text.splitlines()) <= 60
-    for part in ("## Why", "## Decision", "## Price"):
+    for part in ("## Why", "## What was decided", "## Consequences"):
         assert part in text, f"{name(page)} lacks '{part}'"
 
 

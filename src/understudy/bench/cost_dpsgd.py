@@ -24,7 +24,7 @@ from understudy.bench import cost_dpsgd_engines as engines
 from understudy.bench.cost_dpsgd_models import MODELS, Workload
 
 NAME = "cost-dpsgd"
-ROUNDS = {"quick": 5, "full": 15}  # at least; cheap networks get more
+ROUNDS = {"quick": 3, "target": 9, "full": 21}  # at least; cheap networks get more
 _MOST_ROUNDS = 10  # times the above
 _ROUND_SECONDS = 1.0  # a round cheaper than this is repeated
 _BLOCK_SECONDS = 0.02  # short steps are timed many at a time
@@ -37,7 +37,7 @@ def run(scale: str, data_root: Path | None = None, models: tuple[str, ...] = tup
     """Returns the whole result as one JSON object.
 
     Args:
-        scale: "quick" (minutes) or "full" (more rounds).
+        scale: "quick", "target" or "full": how many rounds.
         data_root: not used; random tensors need no files.
         models: which of the networks to measure.
     """
@@ -124,7 +124,7 @@ def _missing_row(model: str, engine: str, reason: str) -> dict[str, Any]:
 
 
 def _labelled(model: str, engine: str) -> dict[str, Any]:
-    nothing = {"epsilon": None, "delta": None, "unit": None, "paper": {}}
+    nothing: dict[str, Any] = {"epsilon": None, "delta": None, "unit": None, "paper": {}}
     return {"method": "dp-sgd", "model": model, "engine": engine, **nothing}
 
 

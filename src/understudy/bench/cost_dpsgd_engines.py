@@ -40,9 +40,14 @@ def plain(work: Workload) -> Step:
 
 def ours(work: Workload) -> Step:
     """The private step of the training loop, in the chunks it would choose."""
-    config = DPSGDConfig(sampling_rate=0.1, iterations=1, expected_batch=work.num_units, clip_norm=_CLIP)
-    noisy = DPSGDConfig(**{**config.__dict__, "noise_multiplier": _NOISE})
-    gradient = PrivateGradient(work.model, noisy.plan(), NoiseSource.secure(), Performance())
+    config = DPSGDConfig(
+        sampling_rate=0.1,
+        iterations=1,
+        expected_batch=work.num_units,
+        clip_norm=_CLIP,
+        noise_multiplier=_NOISE,
+    )
+    gradient = PrivateGradient(work.model, config.plan(), NoiseSource.secure(), Performance())
     optimiser = gradient.flat.optimiser(adam(_RATE))
     num_chunks = math.ceil(work.num_units / units_that_fit(gradient.flat.values))
     chunks = [slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(work.num_units), num_chunks)]

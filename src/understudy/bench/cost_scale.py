@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from understudy.bench.cells import Cells
 from understudy.bench.result import Progress, Row, Stopwatch, peak_rss_mb, result, row
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time, read_panel
 from understudy.privacy.budget import Guarantee, default_delta
@@ -29,19 +31,26 @@ _SIZES = {
 _CHUNK = 20_000
 
 
-def scale_cost(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def scale_cost(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Seconds and peak memory of `spectral` at 10⁴, 10⁵ (and 10⁶) series of 24 steps and 4 channels."""
     rows, controls, sizes = [], [], _SIZES[scale]
     with tempfile.TemporaryDirectory() as folder:
         for place, size in enumerate(sizes):
-            table = Path(folder) / f"{size}.parquet"
-            _write_table(table, size)
-            rows.append(_measure(table, size, "spectral"))
-            controls.append(_measure(table, size, "independent"))
-            table.unlink()
+            part = cells(str(size), partial(_both, Path(folder) / f"{size}.parquet", size))
+            rows.append(part["spectral"])
+            controls.append(part["independent"])
             progress(f"{size} series", (place + 1) / len(sizes))
     data = {"name": "random-walks", "sha256": None, "stand_in": False, "simulated": True}
     return result("cost-scale", scale, data, rows, controls)
+
+
+def _both(table: Path, size: int) -> dict[str, Row]:
+    """Measures the method and the control on one table."""
+    _write_table(table, size)
+    try:
+        return {method: _measure(table, size, method) for method in ("spectral", "independent")}
+    finally:
+        table.unlink()
 
 
 def schema_for(size: int) -> Schema:

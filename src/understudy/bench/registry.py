@@ -1,48 +1,55 @@
-"""All benchmarks by name. A benchmark takes (scale, data folder, progress) and returns one JSON object."""
+"""All benchmarks by name: each takes (scale, data folder, progress, finished parts) and returns one JSON object."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from understudy.bench.cells import Cells
 from understudy.bench.result import Progress
 
 
-def _spectral_stock(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def _spectral_stock(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Stock windows: error of a forecaster trained on synthetic windows (target: about 15 minutes)."""
     from understudy.bench.spectral_windows import stock
 
-    return stock(scale, data_root, progress)
+    return stock(scale, data_root, progress, cells)
 
 
-def _spectral_energy(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def _spectral_energy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Energy windows: error of a forecaster trained on synthetic windows (target: about 30 minutes)."""
     from understudy.bench.spectral_windows import energy
 
-    return energy(scale, data_root, progress)
+    return energy(scale, data_root, progress, cells)
 
 
-def _spectral_households(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def _spectral_households(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Simulated homes, entity level: marginals, categories, gaps, lengths and dynamics (target: a few minutes)."""
     from understudy.bench.spectral_households import households
 
-    return households(scale, data_root, progress)
+    return households(scale, data_root, progress, cells)
 
 
-def _cost_scale(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def _cost_scale(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Seconds and peak memory of `spectral` from Parquet at 10⁴, 10⁵ and 10⁶ series (target: a few minutes)."""
     from understudy.bench.cost_scale import scale_cost
 
-    return scale_cost(scale, data_root, progress)
+    return scale_cost(scale, data_root, progress, cells)
 
 
-def _cost_dpsgd(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def _cost_dpsgd(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Private step over non-private step of five networks, beside Opacus (target: about 20 minutes)."""
-    from understudy.bench.cost_dpsgd import run
+    from understudy.bench.cost_dpsgd import MODELS, run
 
-    return run(scale, data_root)
+    parts = []
+    for place, model in enumerate(MODELS, start=1):
+        parts.append(cells(f"{scale} {model}", partial(run, scale, data_root, (model,))))
+        progress(model, place / len(MODELS))
+    rows, controls = ([line for part in parts for line in part[kind]] for kind in ("rows", "controls"))
+    return {**parts[0], "rows": rows, "controls": controls}
 
 
-BENCHMARKS: dict[str, Callable[[str, Path | None, Progress], dict[str, Any]]] = {
+BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, Any]]] = {
     "spectral-stock": _spectral_stock,
     "spectral-energy": _spectral_energy,
     "spectral-households": _spectral_households,

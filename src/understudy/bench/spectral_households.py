@@ -1,11 +1,13 @@
 """`spectral-households`: simulated homes at three population sizes, protected as entities."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from understudy.bench.cells import Cells
 from understudy.bench.result import Progress, Row, Stopwatch, result, row
 from understudy.data import Panel, Population, simulate_households
 from understudy.evaluate import marginals
@@ -18,7 +20,7 @@ _EPSILONS = (1.0, 2.0)
 _LAGS = (1, 2, 6, 24)
 
 
-def households(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def households(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Simulated homes, entity level: marginals, categories, gaps, lengths and dynamics (a few minutes)."""
     rows: list[Row] = []
     controls: list[Row] = []
@@ -27,9 +29,9 @@ def households(scale: str, data_root: Path | None, progress: Progress) -> dict[s
         homes = simulate_households(2 * size)
         real, holdout = homes.take_units(np.arange(size)), homes.take_units(np.arange(size, 2 * size))
         real = replace(real, schema=replace(real.schema, population=Population(size)))
-        rows += [_fit(real, "spectral", epsilon) for epsilon in _EPSILONS]
+        rows += [cells(f"{size} spectral {epsilon}", partial(_fit, real, "spectral", epsilon)) for epsilon in _EPSILONS]
         controls.append(row("holdout", distances(real, holdout), unit="entity", num_units=size))
-        controls.append(_fit(real, "independent", 0.0))
+        controls.append(cells(f"{size} independent", partial(_fit, real, "independent", 0.0)))
         progress(f"{size} homes", (place + 1) / len(sizes))
     data = {"name": "households", "sha256": None, "stand_in": False, "simulated": True}
     return result("spectral-households", scale, data, rows, controls)

@@ -7,11 +7,13 @@ round numbers chosen after looking at the public file's extremes.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from understudy.bench.cells import Cells
 from understudy.bench.result import Progress, Row, Stopwatch, result, row, spread
 from understudy.data import Panel, Population
 from understudy.data.datasets import load_windows
@@ -42,27 +44,30 @@ _EFFORT = {
 }
 
 
-def stock(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def stock(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Stock windows: error of a forecaster trained on synthetic windows (minutes; target: about 15)."""
-    return _run("stock", scale, data_root, progress)
+    return _run("stock", scale, data_root, progress, cells)
 
 
-def energy(scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def energy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Energy windows: error of a forecaster trained on synthetic windows (minutes; target: about 30)."""
-    return _run("energy", scale, data_root, progress)
+    return _run("energy", scale, data_root, progress, cells)
 
 
-def _run(name: str, scale: str, data_root: Path | None, progress: Progress) -> dict[str, Any]:
+def _run(name: str, scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     panel, info = load_windows(name, data_root)
     effort = _EFFORT[scale]
     low, high = panel.values.min(axis=(0, 1)), panel.values.max(axis=(0, 1))
     splits = [_split(panel, seed) for seed in range(effort.repeats)]
     work = _Work(name, effort, low, high)
-    real = [work.error(train.values, test, seed) for seed, (train, test) in enumerate(splits)]
+    real = cells(
+        f"{scale} real",
+        lambda: {"errors": [work.error(train.values, test, seed) for seed, (train, test) in enumerate(splits)]},
+    )["errors"]
     progress("train on real", 0.2)
     rows = []
     for place, epsilon in enumerate(EPSILONS):
-        rows.append(work.row("spectral", epsilon, splits, real))
+        rows.append(cells(f"{scale} spectral {epsilon}", partial(work.row, "spectral", epsilon, splits, real)))
         progress(f"spectral, epsilon {epsilon:g}", 0.2 + 0.6 * (place + 1) / len(EPSILONS))
     controls = [
         row(
@@ -74,7 +79,7 @@ def _run(name: str, scale: str, data_root: Path | None, progress: Progress) -> d
             "persistence",
             {"tstr_mae": spread([persistence_error(work.scaled(test.values)) for _, test in splits])},
         ),
-        work.row("independent", 0.0, splits[:1], real[:1]),
+        cells(f"{scale} independent", partial(work.row, "independent", 0.0, splits[:1], real[:1])),
     ]
     facts = {"name": name, "sha256": info.sha256, "stand_in": info.stand_in, "epochs": effort.epochs[name]}
     return result(f"spectral-{name}", scale, facts, rows, controls)

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from understudy.cli import bench, certificate, data, demo, init, keys, ledger, plan, sample, synth, verify
+from understudy.cli import bench, buy, certificate, data, demo, init, keys, ledger, plan, sample, synth, verify
 from understudy.cli.console import Json, Output
 from understudy.errors import InputError
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("init")(init.init)
+app.add_typer(buy.app, name="buy")
 app.command("plan")(plan.plan)
 app.command("synth")(synth.synth)
 app.command("sample")(sample.sample)

@@ -49,19 +49,22 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run one benchmark; public data that are missing are named (exit 3)."""
+    """Run one benchmark; with --out a run that was cut goes on. Public data that are missing are named (exit 3)."""
     import json as json_format
 
+    from understudy.bench.cells import Cells
     from understudy.bench.registry import BENCHMARKS
 
     if name not in BENCHMARKS:
         raise InputError(f"NAME: one of {', '.join(BENCHMARKS)} is expected, got '{name}'.")
     output = Output(json=json, quiet=quiet)
+    cells = Cells(None if out is None else Path(f"{out}.{scale}.cells"))
     with output.progress() as progress:
-        result = BENCHMARKS[name](str(scale), data, progress)
+        result = BENCHMARKS[name](str(scale), data, progress, cells)
     if out is not None:
         with whole_file(out) as draft:
             draft.write_text(json_format.dumps(result, indent=2) + "\n", encoding="utf-8")
+        cells.remove()
     output.result(result, _rows(result), *([f"Wrote {out}."] if out else []))
 
 

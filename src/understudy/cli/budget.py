@@ -1,5 +1,7 @@
 """What a run may cost: the asked epsilon and delta against what the schema declares."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,7 @@ from understudy.errors import InputError, SchemaError
 if TYPE_CHECKING:
     from understudy.data import Schema
     from understudy.privacy.budget import Guarantee
+    from understudy.privacy.ledger import Ledger
     from understudy.synthesizers import Synthesizer
 
 
@@ -38,7 +41,7 @@ def guarantee_for(schema: "Schema", epsilon: float | None, delta: float | None) 
     asked = Guarantee(epsilon, delta)
     if not asked.epsilon < float("inf"):
         raise InputError("--epsilon: a finite number above 0 is expected. 1 is strict, 10 is weak.")
-    check_delta(asked.delta, schema.population.size)
+    check_delta(asked.delta, schema.protected_units)
     return asked
 
 
@@ -58,6 +61,18 @@ def method_for(name: str, window_steps: int | None, schema: "Schema") -> "Synthe
 def ledger_path(schema_file: Path, schema: "Schema") -> Path:
     """Returns where the population's ledger lies or will lie: beside the schema."""
     return schema_file.absolute().parent / f"{schema.name}.ledger"
+
+
+@contextmanager
+def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
+    """Adds to any error whether the ledger had been charged: a charge is never given back."""
+    before = ledger.head()
+    try:
+        yield
+    except BaseException as problem:
+        if ledger.head() != before:
+            problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
+        raise
 
 
 def _share_of_a_run(schema: "Schema") -> "Guarantee":

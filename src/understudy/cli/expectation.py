@@ -141,4 +141,4 @@ def _influence_share(schema: Schema, window_steps: int | None) -> float:
     steps = window_steps or schema.num_steps
     if schema.unit.kind != "event":
         return 1.0
-    return (schema.num_steps // steps) / windows.stability(schema, steps, steps)
+    return (schema.num_steps // steps) / (2 * windows.stability(schema, steps, steps))

@@ -78,10 +78,11 @@ def opened(where: Path) -> "Ledger":
     existing(where, "WHERE")
     if where.suffix != ".toml":
         return Ledger.open(where)
-    beside = ledger_path(where, Schema.load(where))
+    schema = Schema.load(where, draft=True)  # facts can be bought while others are still open
+    beside = ledger_path(where, schema)
     if not beside.exists():
         raise LedgerError(f"'{beside}' is not there yet: the first run on this population makes it.")
-    return Ledger.open_for(where)
+    return Ledger.open_for(schema, where.absolute().parent)
 
 
 def facts_of(ledger: "Ledger") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.budget import guarantee_for, ledger_path, method_for, require_budget
+from understudy.cli.budget import charge_stays_known, guarantee_for, ledger_path, method_for, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
@@ -127,11 +127,10 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger"]:
     progress("reading", 0.0)
     few = request.few_units is not None
     panel = read_panel(request.file, schema, context=request.context, allow_few_units=few)
-    rng = np.random.default_rng(request.seed)
-    panel, held_out = _split(panel, request.holdout, rng)
+    panel, held_out = _split(panel, request.holdout, np.random.default_rng(request.seed))
     key = _prepared(request, schema)
     ledger = Ledger.open_for(request.schema)
-    with _charge_stays_known(ledger):
+    with charge_stays_known(ledger):
         release = method.fit(
             panel,
             ledger,
@@ -142,8 +141,9 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger"]:
             overrides={"few_units": request.few_units} if request.few_units else None,
         )
         del panel  # samples need the room
+        fresh = np.random.default_rng(request.seed)  # never the one whose coins chose the holdout
         samples = draw(
-            release, request.num_series, rng, progress=lambda stage, share: progress(stage, 0.6 + 0.3 * share)
+            release, request.num_series, fresh, progress=lambda stage, share: progress(stage, 0.6 + 0.3 * share)
         )
         progress("writing", 0.9)
         with _listed(held_out, request, schema):
@@ -241,16 +241,4 @@ def _listed(held_out: "Panel | None", request: Request, schema: "Schema") -> Ite
         yield
     except BaseException:
         target.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def _charge_stays_known(ledger: "Ledger") -> Iterator[None]:
-    """Adds to any error whether the ledger had been charged: a charge is never given back."""
-    before = ledger.head()
-    try:
-        yield
-    except BaseException as problem:
-        if ledger.head() != before:
-            problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
         raise

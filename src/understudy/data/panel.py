@@ -204,10 +204,19 @@ def _check_contents(panel: Panel) -> None:
         raise ValueError("Panel.lengths: expected lengths from 1 to the schema's steps.")
     if panel.unit_ids is not None and len(panel.unit_ids) != panel.num_units:
         raise ValueError("Panel.unit_ids: expected one identifier per unit.")
+    if panel.private and panel.schema.time.align == "calendar" and not _shared(panel.context):
+        # One series' own context would pass for everybody's, and public context is released as it is.
+        raise ValueError("Panel.context: series on one calendar share one context; use time.align = 'relative'.")
     for rows in row_chunks(panel.values):
         beyond = np.arange(panel.num_steps) >= lengths[rows, None]
         if beyond.any() and not np.isnan(panel.values[rows][beyond]).all():
             raise ValueError("Panel.values: expected NaN beyond each series' length.")
+
+
+def _shared(context: np.ndarray | None) -> bool:
+    if context is None or context.strides[0] == 0:
+        return True
+    return np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
 
 
 def row_chunks(values: np.ndarray) -> list[slice]:

@@ -181,13 +181,24 @@ class Schema:
         """The budget's delta, or 1/(100 · population) when none is declared."""
         if self.budget is not None and self.budget.delta is not None:
             return self.budget.delta
-        if self.population.size is None:
+        if self.protected_units is None:
             raise SchemaError(
                 "Key 'budget.delta': needed because the population's size is not declared. Declare delta, or "
                 "declare the population.",
                 key="budget.delta",
             )
-        return 1.0 / (100.0 * self.population.size)
+        return 1.0 / (100.0 * self.protected_units)
+
+    @property
+    def protected_units(self) -> int | None:
+        """How many units the guarantee covers: the population, or all stretches of steps when events are protected.
+
+        Delta is a chance of failure for each of them, so the rule for delta counts them all.
+        """
+        size = self.population.size
+        if size is None or self.unit.kind != "event":
+            return size
+        return size * self.unit.max_series * -(-self.time.steps // self.unit.event_steps)
 
     @property
     def label_column(self) -> Categorical | None:

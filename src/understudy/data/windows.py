@@ -74,7 +74,7 @@ def cut(
     kept, unit = np.unique(panel.unit[series], return_inverse=True)
     factor = stability(panel.schema, window_steps, stride, max_windows_per_unit=max_windows_per_unit)
     windows = Panel(
-        schema=_window_schema(panel.schema, window_steps, stride, len(starts), max_windows_per_unit),
+        schema=window_schema(panel.schema, window_steps, stride, max_windows_per_unit),
         values=np.ascontiguousarray(np.moveaxis(views[series, starts[index]], 1, 2)),
         lengths=np.full(len(series), window_steps, dtype=np.int32),
         unit=unit.astype(np.int64),
@@ -121,8 +121,10 @@ def _capped(
     return capped
 
 
-def _window_schema(schema: Schema, window_steps: int, stride: int, num_starts: int, cap: int | None) -> Schema:
+def window_schema(schema: Schema, window_steps: int, stride: int, max_windows_per_unit: int | None = None) -> Schema:
     """The windows' own contract: windows start at different times, so hours of the day no longer apply."""
+    _check(schema, window_steps, stride)
+    cap, num_starts = max_windows_per_unit, (schema.num_steps - window_steps) // stride + 1
     same_start = num_starts == 1
     constraints = [c for c in schema.constraints if same_start or not (isinstance(c, ZeroWhen) and c.hours)]
     max_series = schema.unit.max_series * num_starts

@@ -56,7 +56,9 @@ def issue(
         files: sha256 of released files; usually filled in later by `seal`.
     """
     plan, receipt = grant.plan, grant.receipt
-    check_delta(plan.guarantee.delta, receipt.population, reproduction=receipt.reproduction)
+    sizes = [size for size in (receipt.population, schema.protected_units) if size is not None]
+    population = max(sizes, default=None)
+    check_delta(plan.guarantee.delta, population, reproduction=receipt.reproduction)
     named = dict(overrides or {})
     if receipt.reproduction is not None:
         named["reproduction"] = receipt.reproduction
@@ -70,14 +72,14 @@ def issue(
             reproduction=receipt.reproduction,
         ),
         population=schema.name,
-        population_size=receipt.population if receipt.population is not None else schema.population.size,
+        population_size=population,
         unit=schema.unit.sentence(),
         unit_kind=schema.unit.kind,
         adjacency=ADJACENCY,
         method=method,
         epsilon=cost,
         delta=plan.guarantee.delta,
-        epsilon_at_delta=_three_deltas(plan.events, plan.guarantee.delta, receipt.population),
+        epsilon_at_delta=_three_deltas(plan.events, plan.guarantee.delta, population),
         replace_one_epsilon=accountants.replace_one_epsilon(plan.events, plan.guarantee.delta),
         events=tuple(to_json(event) for event in plan.events),
         labels=tuple(entry.label for entry in plan.entries),

@@ -54,7 +54,7 @@ def declared(schema: "Schema") -> dict[str, Any]:
         "guarantee": Guarantee(schema.budget.epsilon, schema.delta if delta is None else delta),
         "max_runs": schema.budget.max_runs,
         "composition": schema.budget.composition,
-        "population": schema.population.size,
+        "population": schema.protected_units,
     }
 
 

@@ -104,8 +104,8 @@ class RepeatAndSelect:
     distribution: Literal["poisson", "geometric"] = "poisson"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.expected_runs < float("inf"):
-            raise InputError(f"expected_runs must be at least 1, got {self.expected_runs}.")
+        if not 1 <= self.expected_runs <= 500:  # beyond that exp(−mean) leaves the doubles the draw is made with
+            raise InputError(f"expected_runs must be from 1 to 500, got {self.expected_runs}.")
         if self.distribution not in ("poisson", "geometric"):
             raise InputError(f"distribution must be 'poisson' or 'geometric', got {self.distribution!r}.")
         if self.distribution == "geometric" and self.expected_runs <= 1:

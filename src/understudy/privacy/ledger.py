@@ -110,7 +110,7 @@ class Ledger:
         path = Path("." if directory is None else directory).absolute() / f"{file_name(schema.name)}.ledger"
         if path.exists():
             ledger = cls.open(path)
-            ledger._check_belongs_to(schema)
+            ledger.check_belongs_to(schema)
             return ledger
         elsewhere = registry.lookup(schema.name)
         if elsewhere is not None and not elsewhere.exists():
@@ -159,6 +159,11 @@ class Ledger:
             check_room(self.composition, paid_charges(writer.rows), plan, price, label)
             head = writer.append("charge", self._charge_body(run, plan, price, label, noise))
         return self._grant(run, plan, noise, head, secure=noise.is_secure, executed={})
+
+    def check(self, plan: SpendingPlan, *, label: str) -> None:
+        """Refuses what `charge` would refuse now, and writes nothing: before a large table is read."""
+        price = self._checked_price(plan, label)
+        check_room(self.composition, paid_charges(self._store.rows()), plan, price, label)
 
     def resume(self, run: int, *, noise: NoiseSource) -> Grant:
         """A grant for what a charged run has not executed yet. Executions counted before stay counted."""
@@ -307,7 +312,8 @@ class Ledger:
             append_executed(writer, run, label, total)
         return total
 
-    def _check_belongs_to(self, schema: "Schema") -> None:
+    def check_belongs_to(self, schema: "Schema") -> None:
+        """Refuses a schema of other people, of another unit or with another budget than this ledger was made for."""
         stated = declared(schema)
         mine = (
             self.name,

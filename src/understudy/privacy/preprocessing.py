@@ -37,6 +37,25 @@ class Grid:
         """All points in order."""
         return np.linspace(self.low, self.high, self.points)
 
+    @classmethod
+    def of_round_numbers(cls, low: float, high: float, *, whole: bool = False) -> "Grid":
+        """About a thousand round numbers, from at most `low` to at least `high`.
+
+        >>> Grid.of_round_numbers(0.001, 49.99)
+        Grid(low=0.0, high=50.0, points=1001)
+        """
+        rough = (high - low) / 1000
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))
+        step = max(1.0, step) if whole else step
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        places = _decimal_places(step)
+        return cls(round(first * step, places), round(last * step, places), last - first + 1)
+
+    def rounded(self, point: float) -> float:
+        """A point as a person would write it, without the last digits of binary arithmetic."""
+        return round(float(point), _decimal_places((self.high - self.low) / (self.points - 1)))
+
 
 @dataclass(frozen=True)
 class Count:
@@ -171,12 +190,9 @@ def one_per_unit(
 
     **Privacy**: the result is private, one number per unit, and looks at no other unit.
     """
-    names = [column.name for column in panel.schema.channels]
-    if channel not in names:
-        raise InputError(f"There is no channel '{channel}'. Channels: {', '.join(names)}.")
+    values = np.clip(np.asarray(_column(panel, channel), dtype=np.float64), low, high)
     if panel.num_series == 0:
         return np.empty(0, dtype=np.float64)
-    values = np.clip(np.asarray(panel.values[:, :, names.index(channel)], dtype=np.float64), low, high)
     starts = np.flatnonzero(np.diff(panel.unit, prepend=-1))
     empty = np.add.reduceat((~np.isnan(values)).sum(axis=1), starts) == 0
     if statistic == "min":
@@ -188,3 +204,18 @@ def one_per_unit(
         number = np.maximum(1, np.add.reduceat((~np.isnan(values)).sum(axis=1), starts))
         result = np.add.reduceat(np.nansum(scaled, axis=1), starts) / number
     return np.asarray(np.where(empty, np.nan, result), dtype=np.float64)
+
+
+def _column(panel: Panel, name: str) -> NDArray[np.float32]:
+    """A channel, or a static column as a channel of one step: [series, step]."""
+    channels = [column.name for column in panel.schema.channels]
+    static = [column.name for column in panel.schema.static]
+    if name in channels:
+        return panel.values[:, :, channels.index(name)]
+    if name in static:
+        return panel.static[:, [static.index(name)]]
+    raise InputError(f"There is no channel '{name}'. Channels: {', '.join([*channels, *static])}.")
+
+
+def _decimal_places(step: float) -> int:
+    return max(0, -math.floor(math.log10(step) + 1e-6))

@@ -15,7 +15,7 @@ THREAT_MODEL = (
 ASSUMPTIONS = (
     "The schema (bounds, categories, time axis, population size) and all public inputs were chosen "
     "without looking "
-    "at the private table.",
+    "at the private table, or were bought with differential privacy as a charge to the same ledger.",
     "The unit column names the same person, meter or account wherever it appears, in this and in every other run.",
     "The ledger file was not replaced by an older copy of itself.",
     "Continuous noise is analysed in real arithmetic and drawn in double precision; integer noise is exact.",

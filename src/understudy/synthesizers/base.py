@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from understudy.data import Integer, Panel, Population, Schema, constraints, windows
+from understudy.data import Channel, Integer, Panel, Population, Schema, constraints, windows
 from understudy.data.channels import num_codes
-from understudy.errors import InputError
+from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import PureDP
@@ -22,7 +22,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.release import Release
+from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
 
@@ -35,8 +35,8 @@ class PrivateSeries:
         panel: The series; windows of them if the method cuts windows.
         weights: One number per series. For entities a unit's series share the weight one, so a bounded vector per
             series is a bounded vector per unit.
-        influence: Factor by which one unit's reach exceeds one series: 1 for entities, the number of windows one
-            event can touch for events.
+        influence: Factor by which one unit's reach exceeds one series: 1 for entities, twice the number of windows
+            one event can touch for events, because each of those windows changes and does not go away.
         population: Public number of units (or of windows, for events) that counts are compared with.
     """
 
@@ -51,18 +51,20 @@ class Draw:
     """One request for synthetic series; everything in it comes from the caller.
 
     Attributes:
-        context: Public context [series, step, context], or None for the one of the fit.
+        context: Public context [series, step, context]; None without one.
+        fit_context: Public context [step, context] that all series shared during the fit; None if they did not.
         label: Code of the label to draw, or None for labels in their released proportions.
     """
 
     num_series: int
     rng: np.random.Generator
     context: np.ndarray | None = None
+    fit_context: np.ndarray | None = None
     label: int | None = None
 
     def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
         """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
-        tidy = _inside_bounds(schema, values)
+        tidy = _inside_bounds(schema.channels, values)
         tidy = constraints.apply(tidy.astype(np.float32), schema, context=self.context)
         beyond = np.arange(schema.num_steps) >= lengths[:, None]
         return Panel(
@@ -70,7 +72,7 @@ class Draw:
             values=np.where(beyond[:, :, None], np.float32(np.nan), tidy).astype(np.float32),
             lengths=lengths.astype(np.int32),
             unit=np.arange(self.num_series, dtype=np.int64),
-            static=static.astype(np.float32),
+            static=_inside_bounds(schema.static, static).astype(np.float32),
             context=None if self.context is None else self.context.astype(np.float32),
             private=False,
         )
@@ -101,15 +103,15 @@ class Synthesizer(ABC):
 
     def spending_plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Returns the whole run's plan: the method's own, after the population's count if that has to be bought."""
-        price = schema.population.count_epsilon
+        price, learned = schema.population.count_epsilon, self.learned_schema(schema)
         if price is None:
-            return self.plan(schema, guarantee)
+            return self.plan(learned, guarantee)
         if price >= guarantee.epsilon:
             raise InputError(
                 f"population.count_epsilon = {price:g} leaves nothing of epsilon = {guarantee.epsilon:g}. "
                 "Ask for a larger epsilon, or declare the population."
             )
-        own = self.plan(schema, Guarantee(guarantee.epsilon - price, guarantee.delta))
+        own = self.plan(learned, Guarantee(guarantee.epsilon - price, guarantee.delta))
         return SpendingPlan((PlanEntry("population", PureDP(price)), *own.entries), guarantee)
 
     def fit(
@@ -135,15 +137,15 @@ class Synthesizer(ABC):
         """
         schema = panel.schema
         schema.require_declared()
+        self._check(schema, ledger)
         if guarantee is None:
-            left = ledger.remaining()
-            guarantee = Guarantee(left.epsilon, left.delta)
-        check_delta(guarantee.delta, schema.population.size, reproduction=ledger.reproduction)
+            guarantee = _all_that_is_left(ledger)
+        check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
         plan = self.spending_plan(schema, guarantee)
         grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
         size = _population(panel, grant, ledger)
         private = self._private_series(panel, size)
-        arrays = self.learn(private, grant, progress or _silent)
+        arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: _shared_context(private.panel)}
         released = replace(private.panel.schema, population=Population(size))
         certificate = issue(
             grant,
@@ -154,9 +156,29 @@ class Synthesizer(ABC):
         )
         return Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
 
+    def learned_schema(self, schema: Schema) -> Schema:
+        """Returns the contract of what is learned from: the schema, or that of its windows."""
+        if self.window_steps is None or self.window_steps == schema.num_steps:
+            return schema
+        return windows.window_schema(schema, self.window_steps, self.window_steps)
+
+    def _check(self, schema: Schema, ledger: Ledger) -> None:
+        """Refuses, before anything is charged, what no charge could make right."""
+        if ledger.path is not None:
+            ledger.check_belongs_to(schema)
+        if self.window_steps is not None and not 1 <= self.window_steps <= schema.num_steps:
+            raise InputError(f"window_steps: 1 to time.steps = {schema.num_steps} expected, got {self.window_steps}.")
+        if schema.unit.kind == "event" and schema.time.align == "relative":
+            raise InputError(
+                "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
+                "one row less would move all the others. Use time.align = 'calendar', or protect entities."
+            )
+
     def _private_series(self, panel: Panel, population: int) -> PrivateSeries:
-        schema, steps = panel.schema, self.window_steps or panel.num_steps
-        influence = windows.stability(schema, steps, steps) if schema.unit.kind == "event" else 1
+        schema = panel.schema
+        steps = panel.num_steps if self.window_steps is None else self.window_steps
+        # An event does not take its windows away, it changes them: from one bounded vector to another, twice as far.
+        influence = 2 * windows.stability(schema, steps, steps) if schema.unit.kind == "event" else 1
         per_unit = 1 if schema.unit.kind != "event" else schema.num_steps // steps
         cut = panel if steps == panel.num_steps else windows.cut(panel, steps, steps).panel
         weights = np.ones(cut.num_series)
@@ -170,19 +192,43 @@ def _population(panel: Panel, grant: Grant, ledger: Ledger) -> int:
     schema = panel.schema
     if schema.population.size is not None:
         return schema.population.size
+    if all(entry.label != "population" for entry in grant.plan.entries):
+        return 1  # a plan that spends nothing learns nothing, so nothing is compared with the count
     counted = grant.discrete_laplace("population", Bounded(np.array(panel.num_units), 1.0))
     size = max(counted, 1)
-    check_delta(grant.plan.guarantee.delta, size, reproduction=ledger.reproduction)
+    counted_schema = replace(schema, population=Population(size))
+    check_delta(grant.plan.guarantee.delta, counted_schema.protected_units, reproduction=ledger.reproduction)
     return size
 
 
-def _inside_bounds(schema: Schema, values: np.ndarray) -> np.ndarray:
-    """Returns values as the columns' kinds allow them: inside the bounds, whole where the column is whole."""
+def _shared_context(panel: Panel) -> np.ndarray:
+    """Returns the public context [step, context] that all series share; empty if there is none or each has its own."""
+    context, schema = panel.context, panel.schema
+    if context is None or schema.time.align == "relative":
+        return np.zeros((0, 0), dtype=np.float32)
+    # With nobody there to show it, the shape still must not say so.
+    return np.array(context[0]) if len(context) else np.zeros(context.shape[1:], dtype=np.float32)
+
+
+def _all_that_is_left(ledger: Ledger) -> Guarantee:
+    left = ledger.remaining()
+    if left.epsilon <= 0:
+        raise BudgetExceeded(
+            f"Nothing is left in the ledger of '{ledger.name}'. Use a release already made.",
+            requested=None,
+            remaining=0.0,
+            label="",
+        )
+    return Guarantee(left.epsilon, left.delta)
+
+
+def _inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:
+    """Returns values [..., column] as their kinds allow them: inside the bounds, whole where the column is whole."""
     tidy = np.empty_like(values)
-    for place, channel in enumerate(schema.channels):
-        column = np.clip(values[:, :, place], *channel.bounds)
+    for place, channel in enumerate(columns):
+        column = np.clip(values[..., place], *channel.bounds)
         whole = isinstance(channel, Integer) or num_codes(channel) is not None
-        tidy[:, :, place] = np.rint(column) if whole else column
+        tidy[..., place] = np.rint(column) if whole else column
     return tidy
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
 
 FORMAT = 1
+PUBLIC_CONTEXT = "public_context"  # name of the array that holds the public context of the fit
 MODEL_FILE, FACTS_FILE, SCHEMA_FILE, DATA_FILE = (
     "model.safetensors",
     "release.json",
@@ -66,10 +67,17 @@ class Release:
         request = Draw(
             num_series=num_series,
             rng=rng or np.random.default_rng(),
-            context=_context_for(context, schema, num_series),
+            context=_context_for(self.public_context if context is None else context, schema, num_series),
+            fit_context=self.public_context,
             label=_label_code(label, schema),
         )
         return self.synthesizer.draw(self.arrays, schema, request)
+
+    @property
+    def public_context(self) -> np.ndarray | None:
+        """The public context [step, context] of the fit, which sampling uses unless given another."""
+        held = self.arrays.get(PUBLIC_CONTEXT)
+        return None if held is None or held.size == 0 else held
 
     def save(
         self, directory: str | Path, *, samples: Panel | None = None, key: "keys.SigningKey | None" = None

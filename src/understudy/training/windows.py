@@ -1,6 +1,7 @@
 """The private windows a network is trained on, grouped by unit, and which of them a batch shows."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,34 +23,36 @@ class UnitWindows:
 
     Args:
         arrays: whatever the loss needs, one row per window.
-        unit: unit of each window, 0, 1, 2, … never decreasing (as in a Panel).
+        unit: unit of each window, 0, 1, 2, … never decreasing (as in a Panel). None where a unit is an event,
+            which owns no window but touches at most `draw.max_windows` of them by the way they were cut.
         draw: whether the sampler draws units or windows; a cap that the data break is refused.
         rng: chooses a drawn unit's windows. Any choice is covered by the guarantee.
     """
 
     def __init__(
         self,
-        arrays: Mapping[str, NDArray[np.generic]],
-        unit: NDArray[np.int64],
+        arrays: Mapping[str, NDArray[Any]],
+        unit: NDArray[np.int64] | None,
         draw: DrawUnits | DrawWindows,
         rng: np.random.Generator,
     ) -> None:
-        if not arrays or any(len(array) != len(unit) for array in arrays.values()):
+        rows = {len(array) for array in arrays.values()} | (set() if unit is None else {len(unit)})
+        if not arrays or len(rows) != 1:
             raise InputError("Expected arrays with one row per window, got none or another number of rows.")
-        counts = np.bincount(unit) if len(unit) else np.zeros(0, dtype=np.int64)
-        if len(unit) and ((np.diff(unit) < 0).any() or (counts == 0).any()):
-            raise InputError("Expected units numbered 0, 1, 2, … with the windows of a unit side by side.")
-        if isinstance(draw, DrawWindows) and len(counts) and counts.max() > draw.max_windows:
+        if unit is None and isinstance(draw, DrawUnits):
+            raise InputError("Expected the unit of each window in order to draw units, got none. Use DrawWindows.")
+        self._arrays, self._num_rows = dict(arrays), rows.pop()
+        self._counts = np.zeros(0, np.int64) if unit is None else _windows_per_unit(unit)
+        self._first = np.cumsum(self._counts) - self._counts
+        if isinstance(draw, DrawWindows) and self._counts.max(initial=0) > draw.max_windows:
             raise DataError("Expected at most max_windows windows per unit, got more. Cut windows with that cap.")
-        self._arrays = dict(arrays)
-        self._counts, self._first = counts, np.cumsum(counts) - counts
         self._draw, self._rng = draw, rng
         self.rows_per_drawn = draw.windows if isinstance(draw, DrawUnits) else 1
 
     @property
     def num_drawable(self) -> int:
         """How many units (or windows) the sampler chooses from; private."""
-        return len(self._counts) if isinstance(self._draw, DrawUnits) else int(self._counts.sum())
+        return len(self._counts) if isinstance(self._draw, DrawUnits) else self._num_rows
 
     def batch(self, drawn: NDArray[np.int64], device: str) -> Batch:
         """Returns `rows_per_drawn` consecutive rows for each drawn unit (or window)."""
@@ -75,6 +78,13 @@ class UnitWindows:
             return self._first[units] + self._rng.integers(0, counts)
         chosen = [_choose(self._rng, int(count), wanted) for count in counts]
         return np.concatenate([self._first[unit] + pick for unit, pick in zip(units, chosen, strict=True)])
+
+
+def _windows_per_unit(unit: NDArray[np.int64]) -> NDArray[np.int64]:
+    counts = np.bincount(unit) if len(unit) else np.zeros(0, np.int64)
+    if (np.diff(unit) < 0).any() or (counts == 0).any():
+        raise InputError("Expected units numbered 0, 1, 2, … with the windows of a unit side by side.")
+    return counts
 
 
 def _choose(rng: np.random.Generator, count: int, wanted: int) -> NDArray[np.int64]:

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.unit.privacy.conftest import make_schema
+from understudy.data.channels import Continuous
 from understudy.data.panel import Panel
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
@@ -141,3 +144,27 @@ def test_an_unknown_channel_is_named(panel):
 def test_a_grid_that_is_no_grid_is_refused(low, high, points):
     with pytest.raises(InputError):
         Grid(low, high, points)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "whole", "expected"),
+    [
+        (-1000, 1000, False, Grid(-1000.0, 1000.0, 1001)),
+        (0, 50, False, Grid(0.0, 50.0, 1001)),
+        (0.013, 0.987, False, Grid(0.013, 0.987, 975)),
+        (0.5, 17.2, True, Grid(0.0, 18.0, 19)),
+        (3, 1234, True, Grid(2.0, 1234.0, 617)),
+    ],
+)
+def test_a_grid_of_round_numbers_reaches_outwards(low, high, whole, expected):
+    grid = Grid.of_round_numbers(low, high, whole=whole)
+    assert grid == expected
+    assert grid.low <= low < high <= grid.high
+    assert all(len(repr(grid.rounded(point))) <= 8 for point in grid.candidates())
+
+
+def test_a_static_column_has_one_value_per_unit():
+    panel = make_panel(np.ones((3, 4, 1)), unit=[0, 0, 1])
+    schema = replace(panel.schema, static=(Continuous("size", 0.0, 9.0),))
+    panel = replace(panel, schema=schema, static=np.array([[1], [5], [3]], dtype=np.float32))
+    assert one_per_unit(panel, "size", "max").tolist() == [5.0, 3.0]

@@ -104,6 +104,15 @@ def test_units_out_of_order_and_ragged_arrays_are_refused() -> None:
         windows_of({"x": np.zeros(3)}, np.array([0, 1]))
 
 
+def test_events_own_no_windows_and_windows_are_drawn_one_by_one() -> None:
+    rng, arrays = np.random.default_rng(0), {"row": np.arange(9)}
+    windows = UnitWindows(arrays, None, DrawWindows(3), rng)
+    assert windows.num_drawable == 9
+    assert windows.batch(np.array([4, 7]), "cpu")["row"].tolist() == [4, 7]
+    with pytest.raises(InputError, match="DrawWindows"):
+        UnitWindows(arrays, None, DrawUnits(), rng)
+
+
 def test_no_units_at_all_is_possible() -> None:
     windows = windows_of({"x": np.zeros((0, 3), np.float32)}, np.zeros(0, np.int64))
     assert windows.num_drawable == 0

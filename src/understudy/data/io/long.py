@@ -31,6 +31,7 @@ class Grid:
         ids: Identifier of each unit, None where there is none.
         origin: Tick of each series' step 0.
         context: Context found in the table itself.
+        order: Where each series stood in the source, when the source is an array or a wide table.
     """
 
     values: Float32[np.ndarray, "series step channel"]
@@ -40,6 +41,7 @@ class Grid:
     ids: np.ndarray | None
     origin: Int64[np.ndarray, " series"]
     context: ContextRows | None = None
+    order: Int64[np.ndarray, " series"] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -89,7 +89,28 @@ def _context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "se
 
 def _aligned_context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "*series step context"]:
     if isinstance(source, np.ndarray) or schema.time.column is None:
-        return read_context(source, schema)
+        given = read_context(source, schema)
+        return given if given.ndim == 2 else _own_contexts(given, grid, schema)
     rows = grid.context if source is None else context_rows(source, schema)
     assert rows is not None
     return align_context(rows, grid.origin, grid.lengths, schema)
+
+
+def _own_contexts(
+    contexts: Float32[np.ndarray, "series step context"], grid: Grid, schema: Schema
+) -> Float32[np.ndarray, "series step context"]:
+    """Brings contexts into the order of the series they belong to.
+
+    Privacy: without this, one unit's presence could move everybody else's context to another series.
+    """
+    if schema.time.align == "calendar":
+        raise DataError("Context: one [step, context] for all is expected: series share a calendar.", column=None)
+    if grid.order is None:
+        raise DataError(
+            "Context: an array per series is expected with an array of series only. Give a long table its context as "
+            "a table by time.",
+            column=None,
+        )
+    if len(contexts) != len(grid.order):
+        raise DataError("Context: an array with one context per series is expected.", column=None)
+    return np.ascontiguousarray(contexts[grid.order])

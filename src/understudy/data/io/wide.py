@@ -32,10 +32,10 @@ def read_wide(source: Source, schema: Schema) -> Grid:
         encoded.indices.to_numpy().astype(np.int64),
         np.array(encoded.dictionary.to_pylist(), dtype=object),
     )
+    order = np.argsort(unit, kind="stable")
     if (np.diff(unit) < 0).any():  # bring the series of a unit side by side
-        order = np.argsort(unit, kind="stable")
         values, static, unit = values[order], static[order], unit[order]
-    return grid_of_series(values, schema, static=static, unit=unit, ids=ids)
+    return grid_of_series(values, schema, static=static, unit=unit, ids=ids, order=order)
 
 
 def _check_columns(source: Source, schema: Schema) -> None:
@@ -81,6 +81,7 @@ def grid_of_series(
     unit: np.ndarray | None = None,
     ids: np.ndarray | None = None,
     lengths: Int32[np.ndarray, " series"] | None = None,
+    order: np.ndarray | None = None,
 ) -> Grid:
     """Makes a grid of series that are laid out already; each is its own unit unless told otherwise."""
     if lengths is None:
@@ -92,6 +93,7 @@ def grid_of_series(
         static=static,
         ids=ids,
         origin=np.zeros(len(values), dtype=np.int64),
+        order=np.arange(len(values), dtype=np.int64) if order is None else order.astype(np.int64),
     )
 
 
@@ -174,6 +176,7 @@ def _by_unit(grid: Grid, unit: np.ndarray, schema: Schema) -> Grid:
         static=grid.static[order],
         ids=unit[np.sort(first)].astype(object),
         origin=grid.origin,
+        order=order.astype(np.int64),
     )
 
 

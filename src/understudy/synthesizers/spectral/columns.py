@@ -13,9 +13,9 @@ from understudy.synthesizers.spectral.series import to_frequencies
 _CONTEXT_FREQUENCIES = 4
 
 
-def own_context(context: np.ndarray | None) -> bool:
-    """Tells whether every series has a context of its own."""
-    return context is not None and context.ndim == 3 and context.shape[0] > 0 and context.strides[0] != 0
+def own_context(schema: Schema) -> bool:
+    """Tells from public facts whether every series has a context of its own: when each starts at its own time."""
+    return len(schema.context) > 0 and schema.time.align == "relative"
 
 
 def single_columns(schema: Schema, with_context: bool) -> tuple[Channel, ...]:

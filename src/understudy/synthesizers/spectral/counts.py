@@ -5,6 +5,7 @@ to smooth and the positive part of James and Stein says how far to trust what de
 """
 
 from collections.abc import Hashable
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -94,12 +95,18 @@ def settle(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray:
 
 def _nearest_bell(noisy: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Returns the cell shares of the normal distribution nearest to noisy shares, tails in the outer cells."""
-    width = edges[-1] - edges[0]
+    bells = _bells(tuple(edges))
+    misfit = (bells**2).sum(1) - 2 * bells @ noisy  # ‖bell − noisy‖² up to a constant
+    return np.asarray(bells[misfit.argmin()])
+
+
+@lru_cache(maxsize=8)
+def _bells(edges: tuple[float, ...]) -> np.ndarray:
+    """Returns the cell shares [bell, cell] of normal distributions over a range of means and spreads."""
     means = np.linspace(edges[0], edges[-1], 97)[:, None, None]
-    deviations = (width / 2 ** np.arange(1.5, 7.6, 0.25))[None, :, None]
+    deviations = ((edges[-1] - edges[0]) / 2 ** np.arange(1.5, 7.6, 0.25))[None, :, None]
     ends = np.concatenate([[-np.inf], edges[1:-1], [np.inf]])
-    bells = np.diff(ndtr((ends - means) / deviations), axis=-1).reshape(-1, len(noisy))
-    return np.asarray(bells[((bells - noisy) ** 2).sum(1).argmin()])
+    return np.diff(ndtr((ends - means) / deviations), axis=-1).reshape(-1, len(edges) - 1)
 
 
 def _running_mean(cells: np.ndarray, reach: int) -> tuple[np.ndarray, float]:

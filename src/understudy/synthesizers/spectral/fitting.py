@@ -81,7 +81,6 @@ def assemble(
         score_nodes=np.zeros((0, 0)),
         gaps=np.zeros((0, 0)),
         length_shares=np.zeros(0),
-        context=np.zeros((0, 0)),
     )
 
 

@@ -93,7 +93,6 @@ class Learning:
             order=coupling.order,
             gaps=gap_models,
             length_shares=lengths,
-            context=self.shared_context(),
         )
         self.progress("pooling", 1.0)
         return with_score_nodes(model, schema)
@@ -115,16 +114,9 @@ class Learning:
         """Crosses the border with a sum of per-series vectors no longer than `bound`."""
         return self.grant.gaussian(label, Bounded(total, bound * self.private.influence))
 
-    def shared_context(self) -> np.ndarray:
-        """The public context that all series share; empty without one."""
-        context = self.panel.context
-        if context is None or not len(context) or own_context(context):
-            return np.zeros((0, 0))
-        return np.array(context[0])
-
     def single_values(self, rows: slice) -> np.ndarray:
         """Static columns (and summaries of own contexts) of some series."""
-        context = self.panel.context if own_context(self.panel.context) else None
+        context = self.panel.context if own_context(self.panel.schema) else None
         return single_values(self.panel.schema, self.panel.static[rows], None if context is None else context[rows])
 
     # --- the releases ----------------------------------------------------------------------------------------
@@ -132,7 +124,7 @@ class Learning:
     def release_marginals(self) -> list[Marginal]:
         """Counts of values per cell: one vote per series and column, spread evenly over the steps."""
         schema = self.panel.schema
-        singles = single_columns(schema, own_context(self.panel.context))
+        singles = single_columns(schema, own_context(self.panel.schema))
         columns = (*schema.channels, *singles)
         bound = float(np.sqrt(len(columns)))
         cell_noise = self.noise("marginals", bound) / self.private.population

@@ -33,9 +33,14 @@ class Grid:
         """Cells of the grid."""
         return len(self.left)
 
+    @property
+    def is_codes(self) -> bool:
+        """Whether the column holds categories: then the code is the cell."""
+        return bool((self.left == self.right).all())
+
     def cells_of(self, values: np.ndarray) -> np.ndarray:
         """Returns the cell of each value; values are inside the bounds."""
-        if self.left[1] == self.right[1]:  # categories: the code is the cell
+        if self.is_codes:
             return np.clip(np.rint(values), 0, self.num_cells - 1).astype(np.intp)
         inner = np.searchsorted(self.right[1:-1], values, side="left") + 1
         inner = np.where(values <= self.left[0], 0, inner)
@@ -99,7 +104,7 @@ def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Margina
     """Returns the distribution behind noisy counts; `noise` is the standard deviation of each."""
     total = max(float(noisy_counts.sum()), 1e-9)
     shares, noise = noisy_counts / total, noise / total
-    if grid.left[1] != grid.right[1]:
+    if not grid.is_codes:
         atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
         inner = trim_ends(shares[1:-1], noise)
         shares = np.concatenate([atoms[:1], smooth_by_risk(inner, noise) * (inner != 0), atoms[-1:]])

@@ -30,6 +30,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.spectral import sampling
+from understudy.synthesizers.spectral.columns import own_context
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.model import Model
 
@@ -79,11 +80,10 @@ class Spectral(Synthesizer):
         """Samples series from a released model."""
         model, rng = Model.from_arrays(arrays), request.rng
         kinds = sampling.draw_kinds(model, schema, request.num_series, request.label, rng)
-        with_own = len(schema.context) > 0 and model.context.size == 0
-        context = request.context if with_own and request.context is not None else None
-        scores, singles = sampling.draw_scores(model, schema, kinds, rng, context)
-        if not with_own and request.context is not None:
-            scores = sampling.respond(scores, model, schema, request.context[0])
+        own = request.context if own_context(schema) else None
+        scores, singles = sampling.draw_scores(model, schema, kinds, rng, own)
+        if request.context is not None and request.fit_context is not None:
+            scores = sampling.respond(scores, schema, request.fit_context, request.context)
         lengths, missing = sampling.draw_absence(model, schema, scores, rng)
         ranks, marginals = sampling.ranks_of(model, scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)

@@ -31,7 +31,6 @@ class Model:
         score_nodes: Quantiles [channel, node] of synthetic scores, which map to ranks.
         gaps: Gap model [channel, cell] of the channels that may be missing.
         length_shares: Distribution of lengths; empty when all series have one length.
-        context: The public context [step, context] during the fit; empty when series had their own or none.
     """
 
     cells: np.ndarray
@@ -50,7 +49,6 @@ class Model:
     score_nodes: np.ndarray
     gaps: np.ndarray
     length_shares: np.ndarray
-    context: np.ndarray
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, ready to be stored."""

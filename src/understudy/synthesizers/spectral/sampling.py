@@ -64,18 +64,18 @@ def _known_singles(model: Model, schema: Schema, context: np.ndarray | None) -> 
     return {first + i: marginal.scores_of(summary[:, i]) for i, marginal in enumerate(marginals)}
 
 
-def respond(scores: np.ndarray, model: Model, schema: Schema, context: np.ndarray) -> np.ndarray:
-    """Moves scores from the context of the fit to another one [step, context].
+def respond(scores: np.ndarray, schema: Schema, fit_context: np.ndarray, context: np.ndarray) -> np.ndarray:
+    """Moves scores from the context of the fit to others [series, step, context].
 
     How strongly a synthetic series responds is read off the series itself: the part of its movement that follows
     the context of the fit beyond the hour of the day. A regression per synthetic series costs no privacy.
     """
-    design = _beyond_clock(model.context.astype(np.float64), schema)
+    design = _beyond_clock(fit_context.astype(np.float64), schema)
     size = np.maximum((design**2).sum(0), 1e-9)
     gram = design.T @ design + np.diag(_RIDGE * size)
     response = np.einsum("ct,sti->sci", np.linalg.solve(gram, design.T), scores, optimize=True)
-    change = context.astype(np.float64) - model.context
-    return scores + np.einsum("tc,sci->sti", change, response, optimize=True)
+    change = context.astype(np.float64) - fit_context
+    return scores + np.einsum("stc,sci->sti", change, response, optimize=True)
 
 
 def _beyond_clock(context: np.ndarray, schema: Schema) -> np.ndarray:

@@ -18,7 +18,7 @@ class Outer:
 
     def squares(self, seen: dict[int, Tensor]) -> Tensor:
         if self.output.ndim == 2:
-            return _once(self.output, seen) * _once(self.input, seen)
+            return _total(self.output, seen) * _total(self.input, seen)
         return _square(self.output) * _square(self.input)
 
     def dense(self) -> Tensor:
@@ -136,6 +136,12 @@ def _once(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
     if id(matrix) not in seen:
         seen[id(matrix)] = block_squares(matrix)
     return seen[id(matrix)]
+
+
+def _total(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
+    """Returns the squared norms [unit, 1]: a product of norms must not be taken block by block."""
+    squares = _once(matrix, seen)
+    return squares if squares.shape[1] == 1 else squares.sum(1, keepdim=True)
 
 
 def block_squares(matrix: Tensor) -> Tensor:

@@ -92,7 +92,7 @@ def _record(
     """Records the weights on the input and on the state from gradients and inputs [step, row, …]."""
     for grad, x, weight, bias in zip(grads, inputs, weights[:2], weights[2:], strict=True):
         assert weight is not None
-        record_linear(collector, grad.transpose(0, 1), x.transpose(0, 1), weight, bias)
+        record_linear(collector, grad.transpose(0, 1), x.detach().transpose(0, 1), weight, bias)
 
 
 class _GRULayer(torch.autograd.Function):

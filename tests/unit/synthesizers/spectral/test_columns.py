@@ -1,16 +1,16 @@
+from dataclasses import replace
+
 import numpy as np
 
-from understudy.data.panel import broadcast_context
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 from understudy.synthesizers.spectral.columns import context_summary, own_context, single_columns, single_values
 
 
-def test_a_shared_context_is_not_a_series_own() -> None:
-    context = np.zeros((8, 2), dtype=np.float32)
-    assert not own_context(None)
-    assert not own_context(broadcast_context(context, 5))
-    assert not own_context(broadcast_context(context, 1))
-    assert own_context(np.zeros((5, 8, 2), dtype=np.float32))
+def test_whether_series_have_contexts_of_their_own_is_a_public_fact() -> None:
+    shared = rich_schema()
+    assert not own_context(shared)
+    assert own_context(replace(shared, time=replace(shared.time, align="relative")))
+    assert not own_context(replace(shared, time=replace(shared.time, align="relative"), context=(), constraints=()))
 
 
 def test_the_label_is_not_a_column_of_its_own_twice() -> None:

@@ -8,6 +8,7 @@ from understudy.synthesizers.spectral.counts import (
     share_among,
     shrink,
     smooth_by_risk,
+    trim_ends,
 )
 
 CELLS = 48
@@ -99,3 +100,13 @@ def test_with_much_noise_the_settled_distribution_is_a_bell_and_not_the_noise() 
         settled.append(np.abs(settle(noisy, 0.03, EDGES) - truth).max())
         raw.append(np.abs(cumulative_of(noisy) - truth).max())
     assert np.mean(settled) < 0.85 * np.mean(raw)
+
+
+def test_ends_without_signal_are_emptied_and_the_middle_is_left_alone() -> None:
+    cells = 0.01 * np.random.default_rng(4).normal(size=CELLS)
+    cells[20:28] += 1.0
+    trimmed = trim_ends(cells, 0.01)
+    np.testing.assert_array_equal(trimmed[20:28], cells[20:28])
+    assert np.abs(trimmed[:5]).max() == 0
+    assert np.abs(trimmed[-5:]).max() == 0
+    np.testing.assert_array_equal(trim_ends(np.ones(5), 0.01), np.ones(5))

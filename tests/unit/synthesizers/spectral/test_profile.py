@@ -18,7 +18,7 @@ def test_without_noise_the_profile_is_the_mean_and_spread_of_each_step(steps: in
     mean, spread = 0.4 * rng.normal(size=(steps, 2)), rng.uniform(0.6, 1.2, (steps, 2))
     scores = mean + spread * rng.normal(size=(30_000, steps, 2))
     moments = profile.moment_vectors(scores).mean(0)
-    kept = profile.denoise(moments, 1e-9, (steps, 2))
+    kept = profile.denoise_nested(moments[None], np.ones(1), 1e-9, (1,), (steps, 2))[0]
     np.testing.assert_allclose(kept, moments, atol=1e-6)
     (fitted,) = profile.fit_profiles(moments[None], moments, np.ones(1), (steps, 2))
     np.testing.assert_allclose(fitted.mean, mean, atol=0.03)
@@ -28,10 +28,22 @@ def test_without_noise_the_profile_is_the_mean_and_spread_of_each_step(steps: in
 
 def test_noise_alone_leaves_a_flat_profile_most_of_the_time() -> None:
     rng = np.random.default_rng(2)
-    kept = [profile.denoise(0.1 * rng.normal(size=96), 0.1, (24, 2)) for _ in range(100)]
+    noisy = 0.1 * rng.normal(size=(100, 1, 96))
+    kept = [profile.denoise_nested(sums, np.ones(1), 0.1, (1,), (24, 2)) for sums in noisy]
     assert np.mean([not row.any() for row in kept]) > 0.6
 
 
 def test_a_spread_never_vanishes() -> None:
     (fitted,) = profile.fit_profiles(np.zeros((1, 8)), np.full(8, -50.0), np.ones(1), (4, 1))
     assert fitted.spread.min() > 0.1
+
+
+def test_kinds_that_differ_keep_their_difference_and_others_share() -> None:
+    """Four kinds in two groups: the groups differ visibly, the kinds inside a group do not."""
+    rng, counts, noise = np.random.default_rng(3), np.full(4, 500.0), 5.0
+    truth = np.zeros((4, 16))
+    truth[2:, :8] = 1.0
+    sums = counts[:, None] * truth + noise * rng.normal(size=truth.shape)
+    means = profile.denoise_nested(sums, counts, noise, (4, 2, 1), (4, 2))
+    assert np.abs(means - truth).max() < 0.05
+    np.testing.assert_allclose(means[0], means[1], atol=0.03)

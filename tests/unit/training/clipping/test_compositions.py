@@ -108,7 +108,7 @@ class Network(nn.Module):
         return hidden
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(
     names=st.lists(st.sampled_from(sorted(BLOCKS)), min_size=1, max_size=5),
     reused=st.booleans(),

@@ -12,6 +12,7 @@ from torch.nn import functional
 from tests.unit.training.reference import engine_sum, relative_error, shaken
 from understudy.errors import InputError, UnsafeModule
 from understudy.training.clipping import PerUnitClipper
+from understudy.training.clipping.engine import clip_factors
 
 UNITS = 5
 TOLERANCE = 1e-6
@@ -247,8 +248,11 @@ def test_the_model_is_left_as_it_was_even_after_an_error() -> None:
     assert all(parameter.grad is None for parameter in parameters)
 
 
-def test_gradients_of_units_are_freed_at_once() -> None:
-    model, x = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)), torch.randn(UNITS, 4)
+@pytest.mark.parametrize("steps", [1, 5])
+def test_gradients_of_units_are_freed_at_once(steps: int) -> None:
+    recurrent = Recurrent(nn.LSTM)
+    recurrent.conv = nn.Conv1d(3, 2, 1)
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), recurrent), torch.randn(UNITS, steps, 4)
     clipper = PerUnitClipper(model, CLIP)
     gc.collect()
     gc.disable()
@@ -259,24 +263,60 @@ def test_gradients_of_units_are_freed_at_once() -> None:
         gc.enable()
 
 
-def test_perturbing_one_unit_leaves_every_other_contribution_bit_identical() -> None:
-    models = [
-        (nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 1)), (7, 4)),
-        (nn.Sequential(nn.Conv1d(4, 6, 3), nn.SiLU(), nn.Conv1d(6, 1, 3)), (4, 12)),
-        (Recurrent(nn.LSTM), (6, 4)),
-        (BareParameters(), (7, 4)),
-    ]
-    for model, shape in models:
-        x = torch.randn(UNITS, *shape)
-        other = x.clone()
-        other[2] = 1e3 * torch.randn(shape)
-        clipper = PerUnitClipper(model, CLIP)
-        before, after = (
-            clipper.collect(lambda data=data: model(data).flatten(1).square(), UNITS) for data in (x, other)
-        )
-        norms_before, norms_after = before.squared_norms(), after.squared_norms()
-        for key, gradient in before.dense().items():
-            for unit in (0, 1, 3, 4):
-                assert torch.equal(gradient[unit], after.dense()[key][unit])
-                assert torch.equal(norms_before[unit], norms_after[unit])
-        assert not torch.equal(norms_before[2], norms_after[2])
+COUPLING = {
+    "sequence": (lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 1)), (7, 4)),
+    "dense": (lambda: nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)), (4,)),
+    "convolution": (lambda: nn.Sequential(nn.Conv1d(4, 6, 3), nn.SiLU(), nn.Conv1d(6, 1, 3)), (4, 12)),
+    "recurrent": (lambda: Recurrent(nn.LSTM), (6, 4)),
+    "vmap": (BareParameters, (7, 4)),
+}
+
+
+def contributions(clipper: PerUnitClipper, model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """What each unit adds to the sum, [unit, parameter], copied out of the engine's memory."""
+    collector = clipper.collect(lambda: model(x).flatten(1).square(), UNITS)
+    factors = clip_factors(collector.squared_norms(), CLIP).float().unsqueeze(1)
+    return torch.cat([factors * gradient.flatten(1) for gradient in collector.dense().values()], 1)
+
+
+@pytest.mark.parametrize("name", COUPLING)
+def test_perturbing_one_unit_leaves_every_other_contribution_bit_identical(name: str) -> None:
+    make, shape = COUPLING[name]
+    model, x = make(), torch.randn(UNITS, *shape)
+    other = x.clone()
+    other[2] = 1e3 * torch.randn(shape)
+    clipper = PerUnitClipper(model, CLIP)
+    before, after = contributions(clipper, model, x), contributions(clipper, model, other)
+    keep = [0, 1, 3, 4]
+    assert torch.equal(before[keep], after[keep])
+    assert not torch.equal(before[2], after[2])
+
+
+@pytest.mark.parametrize("value", [1 / 3, 1e-3, 16777217.0 / 16777216.0])
+def test_float32_rounding_stays_within_the_clip_margin(value: float) -> None:
+    """Equal values make every rounding error of a long sum point the same way: the worst case for a norm."""
+    model = nn.Linear(700, 600, bias=False)
+    x = torch.full((1, 3, 700), value)
+    total = engine_sum(model, lambda: 1e6 * model(x), 1, clip=1.0)
+    assert 1 - 5e-5 < float(total.double().norm()) <= 1.0
+
+
+def test_the_norm_of_a_wide_outer_product_is_a_product_of_whole_norms() -> None:
+    wide = 4500  # more than one block of partial norms on either side
+    model, x = nn.Linear(wide, wide, bias=False), torch.randn(2, wide)
+    weights = torch.randn(wide)
+    collector = PerUnitClipper(model, CLIP).collect(lambda: model(x) * weights, 2)
+    truth = x.double().square().sum(1) * (weights.double() / wide).square().sum()
+    assert torch.allclose(collector.squared_norms(), truth, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook")
+def test_opacus_agrees() -> None:
+    opacus = pytest.importorskip("opacus")
+    model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Tanh(), nn.Linear(8, 2)).double()
+    x = series(7, 4)
+    found = PerUnitClipper(model, CLIP).collect(lambda: model(x).square(), UNITS).dense()
+    theirs = opacus.GradSampleModule(model, loss_reduction="sum")
+    theirs(x).square().mean((1, 2)).sum().backward()
+    for parameter in model.parameters():
+        assert torch.allclose(found[id(parameter)], parameter.grad_sample, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,287 @@
+"""Public facts that a schema's author does not know, bought one purchase at a time.
+
+A purchase checks what it can without the table, names its price as a spending plan, reads, and answers under a
+grant with a schema in which the fact is declared. What constraints say is public and corrects an answer for free.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from understudy.data.channels import Categorical, Continuous, Integer
+from understudy.data.constraint_kinds import NonNegative, ZeroWhen
+from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
+from understudy.data.io.categories import read_first_categories
+from understudy.data.io.context import is_array_file
+from understudy.data.io.read import read_panel
+from understudy.data.panel import Panel
+from understudy.data.schema import Population, Schema
+from understudy.errors import DataError, InputError, SchemaError
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.domains import domain_threshold
+from understudy.privacy.grant import Grant
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.preprocessing import CategoryDomain, ChannelBounds, Count, Grid
+
+_LARGEST = 1e37  # panels hold float32
+_ROUNDING = 0.99  # share of a run's delta that a domain spends: accountants need room for rounding
+_SURE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bought:
+    """A schema with the fact declared, and the fact itself. Public: it went through a grant."""
+
+    schema: Schema
+    facts: dict[str, Any]
+
+
+class Purchase(ABC):
+    """Something to buy. Fields are public choices; epsilon and delta come with the guarantee."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """How the ledger calls the charge."""
+
+    @abstractmethod
+    def check(self, schema: Schema, guarantee: Guarantee) -> None:
+        """Refuses what can't be bought, or could not be used if it were; looks at public facts only."""
+
+    @abstractmethod
+    def plan(self, guarantee: Guarantee) -> SpendingPlan:
+        """Returns what the purchase costs."""
+
+    @abstractmethod
+    def read(self, source: Any, schema: Schema) -> Any:
+        """Returns what `answer` needs of the table.
+
+        **Privacy**: the result is private; nothing is computed across units.
+        """
+
+    @abstractmethod
+    def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
+        """Returns the fact.
+
+        **Privacy**: every unit enters with one value of its own, through `grant` only.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuyBounds(Purchase):
+    """Bounds of numeric columns, on a grid of round numbers between two public ones. Columns share epsilon.
+
+    Attributes:
+        coverage: Share of units whose smallest value lies above low, and whose largest lies below high.
+    """
+
+    columns: tuple[str, ...]
+    low: float
+    high: float
+    coverage: float = 0.99
+
+    @property
+    def label(self) -> str:
+        """How the ledger calls the charge."""
+        return f"bounds of {', '.join(self.columns)}"
+
+    def check(self, schema: Schema, guarantee: Guarantee) -> None:
+        """Refuses columns without bounds, and numbers that can't be the ends of a grid."""
+        _require_entity(schema)
+        for name in self.columns:
+            if not isinstance(private_column(schema, name), Continuous | Integer):
+                raise InputError(f"--column: '{name}' has no bounds to buy; continuous and integer columns have.")
+        if len(set(self.columns)) != len(self.columns):
+            raise InputError("--column: each column once is expected.")
+        if not -_LARGEST <= self.low < self.high <= _LARGEST:
+            raise InputError("--between: two finite numbers are expected, the smaller one first.")
+        if not 0.5 < self.coverage < 1:
+            raise InputError(f"--coverage: a share between 0.5 and 1 is expected, got {self.coverage:g}.")
+        with_bounds(schema, self._widest(schema))
+
+    def plan(self, guarantee: Guarantee) -> SpendingPlan:
+        """Two quantiles for each column, within the guarantee however coarsely the accountant rounds."""
+        share = guarantee.epsilon / len(self.columns)
+        for _ in range(200):
+            queries = [ChannelBounds(channel=name, epsilon=share, grid=Grid(0.0, 1.0)) for name in self.columns]
+            plan = SpendingPlan(tuple(PlanEntry(query.label, query.event()) for query in queries), guarantee)
+            if plan.epsilon() <= guarantee.epsilon:
+                return plan
+            share *= 0.999 * guarantee.epsilon / plan.epsilon()
+        raise InputError(f"--epsilon: {guarantee.epsilon:g} is too little for so many columns. Buy fewer at a time.")
+
+    def read(self, source: Any, schema: Schema) -> Any:
+        """Returns the panel of all columns whose bounds are declared or being bought.
+
+        **Privacy**: the panel is private.
+        """
+        return _read(source, schema, self._widest(schema))
+
+    def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
+        """Returns the bounds; those of the grid where they would contradict the schema's constraints.
+
+        **Privacy**: two quantiles of one value per unit for each column.
+        """
+        bought = {}
+        for name in self.columns:
+            grid = self._grid(schema, name)
+            query = ChannelBounds(channel=name, epsilon=1.0, grid=grid, coverage=self.coverage)  # the grant prices it
+            low, high = (grid.rounded(end) for end in query.run(grant, private))
+            bought[name] = _agreeing(schema, name, low, high)
+        try:
+            made = with_bounds(schema, bought)
+        except SchemaError:  # what the constraints say about several columns does not fit these bounds
+            made = with_bounds(schema, self._widest(schema))
+        columns = [private_column(made, name) for name in self.columns]
+        return Bought(schema=made, facts={c.name: {"low": c.bounds[0], "high": c.bounds[1]} for c in columns})
+
+    def blurred_share(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """Returns by how much of the population a bound may miss its rank; from public facts, free.
+
+        Above 1 − coverage the mechanism can't tell the last units from the empty part of the grid beyond them.
+        """
+        if schema.population.size is None:
+            return None
+        points = max(self._grid(schema, name).points for name in self.columns)
+        epsilon = guarantee.epsilon / (2 * len(self.columns))
+        return 2 * self.coverage / epsilon * math.log(points / (1 - _SURE)) / schema.population.size
+
+    def _grid(self, schema: Schema, name: str) -> Grid:
+        return Grid.of_round_numbers(self.low, self.high, whole=isinstance(private_column(schema, name), Integer))
+
+    def _widest(self, schema: Schema) -> dict[str, Interval]:
+        grids = {name: self._grid(schema, name) for name in self.columns}
+        return {name: (grid.low, grid.high) for name, grid in grids.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuyCategories(Purchase):
+    """The categories of a column that enough units hold; each unit votes with its first one."""
+
+    column: str
+
+    @property
+    def label(self) -> str:
+        """How the ledger calls the charge."""
+        return f"categories of {self.column}"
+
+    def check(self, schema: Schema, guarantee: Guarantee) -> None:
+        """Refuses another kind of column, and a price at which no category could be found."""
+        _require_entity(schema)
+        column = private_column(schema, self.column)
+        if not isinstance(column, Categorical):
+            raise InputError(f"--column: '{self.column}' has no categories to buy; categorical columns have.")
+        if column.categories:
+            raise InputError(f"--column: the categories of '{self.column}' are declared; nothing is to be bought.")
+        if schema.budget is not None and schema.budget.composition != "basic":
+            raise InputError("A list of categories needs delta of its own, so a ledger with composition = 'basic'.")
+        size, needed = schema.population.size, self.threshold(guarantee)
+        if size is not None and needed >= size:
+            raise InputError(
+                f"--epsilon: {guarantee.epsilon:g} finds only categories that more than {needed} units hold, and the "
+                f"population is {size}. Nothing was charged. Ask for more, or declare the categories."
+            )
+
+    def plan(self, guarantee: Guarantee) -> SpendingPlan:
+        """One list of categories."""
+        query = self._query(guarantee)
+        return SpendingPlan((PlanEntry(query.label, query.event()),), guarantee)
+
+    def read(self, source: Any, schema: Schema) -> Any:
+        """Returns one category per unit.
+
+        **Privacy**: the result is private.
+        """
+        votes, whole = read_first_categories(source, schema, self.column)
+        if whole and private_column(schema, self.column).dtype != "string":
+            raise DataError(
+                f"Column '{self.column}' stores whole numbers, and the schema declares text. Leave its dtype out.",
+                column=self.column,
+            )
+        return votes, whole
+
+    def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
+        """Returns the categories found; a column of which none was found stays open.
+
+        **Privacy**: one vote per unit.
+        """
+        votes, whole = private
+        found: tuple[str | int, ...] = self._query(grant.plan.guarantee).run(grant, votes)
+        if whole:
+            found = tuple(sorted(int(category) for category in found))
+        made = with_fields(schema, {self.column: {"categories": found}})
+        return Bought(schema=made, facts={self.column: list(found)})
+
+    def threshold(self, guarantee: Guarantee) -> int:
+        """Returns how many units have to hold a category, give or take the noise; from public facts, free."""
+        return domain_threshold(guarantee.epsilon, guarantee.delta * _ROUNDING)
+
+    def _query(self, guarantee: Guarantee) -> CategoryDomain:
+        return CategoryDomain(self.label, guarantee.epsilon, guarantee.delta * _ROUNDING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuyPopulation(Purchase):
+    """How many units there are."""
+
+    @property
+    def label(self) -> str:
+        """How the ledger calls the charge."""
+        return "population"
+
+    def check(self, schema: Schema, guarantee: Guarantee) -> None:
+        """Refuses to count a declared population: the ledger's delta may have been derived from it."""
+        _require_entity(schema)
+        if schema.population.size is not None:
+            raise InputError("The schema declares its population; nothing is to be bought.")
+        reading_schema(schema, {})
+
+    def plan(self, guarantee: Guarantee) -> SpendingPlan:
+        """One count."""
+        return SpendingPlan((PlanEntry(self.label, Count(guarantee.epsilon).event()),), guarantee)
+
+    def read(self, source: Any, schema: Schema) -> Any:
+        """Returns the panel of all declared columns.
+
+        **Privacy**: the panel is private.
+        """
+        return _read(source, schema, {})
+
+    def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
+        """Returns the noisy count, declared from now on.
+
+        **Privacy**: one unit moves the count by one.
+        """
+        size = Count(grant.plan.guarantee.epsilon, self.label).run(grant, private)
+        return Bought(schema=replace(schema, population=Population(size)), facts={"population": size})
+
+
+def _require_entity(schema: Schema) -> None:
+    """One value per unit is worth its price only where a neighbour lacks a whole unit."""
+    if schema.unit.kind != "entity":
+        raise InputError(
+            f"Facts are bought for unit.kind = 'entity', and the schema says '{schema.unit.kind}'. Declare them from "
+            "public knowledge."
+        )
+
+
+def _agreeing(schema: Schema, name: str, low: float, high: float) -> Interval:
+    """What the schema says about zero holds, whatever was bought."""
+    about = [rule for rule in schema.constraints if isinstance(rule, NonNegative | ZeroWhen) and rule.channel == name]
+    if any(isinstance(rule, ZeroWhen) for rule in about):
+        low, high = min(low, 0.0), max(high, 0.0)
+    if any(isinstance(rule, NonNegative) for rule in about) and high > 0:
+        low = max(low, 0.0)
+    return low, high
+
+
+def _read(source: Any, schema: Schema, bounds: Mapping[str, Interval]) -> Panel:
+    reading = reading_schema(schema, bounds)
+    if is_array_file(source) and set(still_open(schema)) - set(bounds):
+        raise InputError(
+            "An array holds its columns by position, so none can be left out: declare the other open bounds first, "
+            "buy them in the same run, or bring a table."
+        )
+    return read_panel(source, reading)
