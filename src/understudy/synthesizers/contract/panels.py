@@ -88,7 +88,8 @@ def plain_schema(**changes: Any) -> Schema:
 def make_panel(schema: Schema, num_units: int = NUM_UNITS, *, seed: int = 5, own_context: bool = False) -> Panel:
     """Returns invented series that obey the schema: up to `max_series` for each unit, context as declared."""
     if own_context:  # contexts differ between series only where each starts at its own time
-        schema = replace(schema, time=replace(schema.time, align="relative"))
+        kept = tuple(rule for rule in schema.constraints if not (isinstance(rule, ZeroWhen) and rule.hours))
+        schema = replace(schema, time=replace(schema.time, align="relative"), constraints=kept)
     rng = np.random.default_rng([seed, num_units])
     unit = np.repeat(np.arange(num_units), rng.integers(1, schema.unit.max_series + 1, num_units))
     context = _context(schema, len(unit), rng, own_context)
