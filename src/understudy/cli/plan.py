@@ -96,7 +96,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         "ledger": _ledger(question.schema, schema),
         "seconds": cost.seconds,
         "peak_mib": cost.peak_bytes / 2**20,
-        "verdict": foreseen if trial is None or not spending.entries else _tried_verdict(trial, guarantee),
+        "verdict": foreseen if trial is None or not spending.entries else _tried_verdict(trial, guarantee, foreseen),
         "simulation": trial,
     }
 
@@ -207,8 +207,10 @@ def _shown_simulation(simulation: dict[str, Any]) -> list[RenderableType]:
     return [f"Tried on {simulation['units_tried']} {simulation['data']}{scaled}; 0 is perfect:", rows]
 
 
-def _tried_verdict(trial: dict[str, Any], guarantee: "Guarantee") -> str:
-    """Says what the asked epsilon bought in the trial."""
+def _tried_verdict(trial: dict[str, Any], guarantee: "Guarantee", foreseen: str) -> str:
+    """Says what the asked epsilon bought in the trial; one lucky trial does not outweigh noise that drowns all."""
+    if "buys nothing" in foreseen:
+        return foreseen
     gains = next(row["better_than_control"] for row in trial["rows"] if row["epsilon"] == guarantee.epsilon)
     if gains == "nothing":
         return (

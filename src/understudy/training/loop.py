@@ -107,7 +107,7 @@ def train(
     if grant.plan.event(label) != plan.event:
         raise InputError(f"Expected the event charged under '{label}', got another plan. Charge this plan.")
     optimisation, performance = optimisation or Optimisation(), performance or Performance()
-    task.model.to(performance.device)
+    task.model.to(performance.device).train()  # before the check: what only training mode does has to show there
     with _threads(performance.threads):
         check_task(task, performance)
         run = _Run(task, plan, grant, label, optimisation, performance)

@@ -61,8 +61,8 @@ class DPSGDConfig:
             raise InputError(f"Expected sampling_rate in (0, 1], got {self.sampling_rate}.")
         if not 0 < self.expected_batch < float("inf"):
             raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
-        if not 1e-6 <= self.clip_norm <= 1e6:  # beyond, float32 norms lose their meaning
-            raise InputError(f"Expected clip_norm between 1e-6 and 1e6, got {self.clip_norm}. Rescale the loss.")
+        if not 0.1 <= self.clip_norm <= 1e6:  # below, products of tiny and huge float32 could slip under the norm
+            raise InputError(f"Expected clip_norm between 0.1 and 1e6, got {self.clip_norm}. Rescale the loss.")
         _at_least_one(iterations=self.iterations)
 
     @classmethod

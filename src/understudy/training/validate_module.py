@@ -78,13 +78,14 @@ def try_out(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
             )
         _check_buffers(model, buffers)
         _check_separate(model, loss, batch, num_units, losses.detach())
+        _check_alone(model, loss, batch, num_units, losses.detach())
         _check_gradients(model, loss, batch, num_units, losses)
 
 
-def _seeded(model: nn.Module, loss: Loss, batch: Batch) -> Tensor:
-    torch.manual_seed(1)
+def _seeded(model: nn.Module, loss: Loss, batch: Batch, seed: int = 1) -> Tensor:
+    torch.manual_seed(seed)
     device = next(model.parameters()).device
-    return loss(model, batch, torch.Generator(device=device).manual_seed(2))
+    return loss(model, batch, torch.Generator(device=device).manual_seed(seed + 1))
 
 
 def _check_buffers(model: nn.Module, before: dict[str, Tensor]) -> None:
@@ -100,7 +101,9 @@ def _check_separate(model: nn.Module, loss: Loss, batch: Batch, num_units: int, 
     changed = {name: tensor.clone() for name, tensor in batch.items()}
     for tensor in changed.values():
         rows = len(tensor) // num_units
-        if tensor.is_floating_point():
+        if tensor.dtype == torch.bool:
+            tensor[:rows] = ~tensor[:rows]
+        elif tensor.is_floating_point():
             tensor[:rows] = 1 - tensor[:rows]
     with torch.no_grad():
         other = _seeded(model, loss, changed)
@@ -111,6 +114,21 @@ def _check_separate(model: nn.Module, loss: Loss, batch: Batch, num_units: int, 
         raise UnsafeModule(
             "Expected every unit's loss to depend on that unit alone, got losses that change when another unit's "
             "series changes. Look for statistics taken over the first dimension."
+        )
+
+
+def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
+    """Tries the loss without the last unit; a loss that draws at random draws anew then and can't be compared."""
+    rows = len(losses) // num_units
+    fewer = {name: tensor[: len(tensor) - len(tensor) // num_units] for name, tensor in batch.items()}
+    with torch.no_grad():
+        if not torch.equal(_seeded(model, loss, batch, seed=3), losses):
+            return
+        other = _seeded(model, loss, fewer)
+    if not torch.allclose(losses[:-rows], other, rtol=1e-4, atol=1e-6, equal_nan=True):
+        raise UnsafeModule(
+            "Expected every unit's loss to be the same whoever else is in the batch, got losses that change when a "
+            "unit is left out. Look for a division by the batch's size or by a count taken over the batch."
         )
 
 

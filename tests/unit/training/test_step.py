@@ -52,14 +52,14 @@ def test_the_sum_is_divided_by_the_expected_batch_and_not_by_the_realised_one() 
     norms = []
     for drawn in (np.arange(6), np.arange(12)):
         torch.manual_seed(0)
-        gradient = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clip_norm=1e-3)
+        gradient = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clip_norm=0.1)
         gradient.write(squared_error, windows, drawn, torch.Generator())
         norms.append(gradient.flat.gradient * 20.0)
-    assert float(norms[1].norm()) <= 12 * 1e-3
+    assert float(norms[1].norm()) <= 12 * 0.1
     torch.manual_seed(0)
-    rest = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clip_norm=1e-3)
+    rest = gradient_of(nn.Linear(3, 1), NoiseSource.constant(0.0), clip_norm=0.1)
     rest.write(squared_error, windows, np.arange(6, 12), torch.Generator())
-    assert torch.allclose(norms[1] - norms[0], rest.flat.gradient * 20.0, atol=1e-8)
+    assert torch.allclose(norms[1] - norms[0], rest.flat.gradient * 20.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("units", [1, 2, 5, 100])

@@ -81,6 +81,35 @@ def test_a_network_of_unknown_make_that_mixes_units_is_found_out(model: type[nn.
         check_task(regression_task(model=model()), Performance())
 
 
+def averaged(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+    return (model(batch["x"]) - batch["y"]).square() / len(batch["x"])
+
+
+def test_a_loss_divided_by_the_size_of_the_batch_is_refused() -> None:
+    with pytest.raises(UnsafeModule, match="whoever else is in the batch"):
+        check_task(regression_task(loss=averaged), Performance())
+
+
+class CentresInTraining(nn.Module):
+    """Remembers private means, and only in training mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        self.register_buffer("mean", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().reshape(-1, 3).mean(0)
+        return self.layer(x)
+
+
+def test_what_a_network_does_in_training_mode_only_is_found_out_before_training() -> None:
+    plan = plan_of()
+    with pytest.raises(UnsafeModule, match="changed by a forward pass"):
+        train(regression_task(model=CentresInTraining().eval()), plan, grant_for(plan))
+
+
 def test_a_loss_with_hidden_randomness_is_refused() -> None:
     def loss(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
         return model(batch["x"]) * torch.tensor(np.random.default_rng().normal(size=(3, 1)), dtype=torch.float32)

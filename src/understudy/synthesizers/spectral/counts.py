@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
-_LOUD = 2.0  # standard deviations from which the end of a grid is taken to hold something
+_QUIET = 1.0  # standard deviations up to which the sum of a grid's end is taken for noise
 
 
 def nearest_distribution(weights: np.ndarray) -> np.ndarray:
@@ -26,8 +26,14 @@ def nearest_distribution(weights: np.ndarray) -> np.ndarray:
 
 
 def cumulative_of(shares: np.ndarray) -> np.ndarray:
-    """Returns the distribution function [cell + 1] nearest to noisy shares."""
-    cumulative = np.concatenate([[0.0], np.cumsum(nearest_distribution(shares))])
+    """Returns the distribution function [cell + 1] nearest to noisy shares.
+
+    Shares are scaled to one first: the projection would lift every cell alike, also those known to be empty. Where
+    noise has left next to nothing, there is nothing to scale.
+    """
+    total = float(shares.sum())
+    mass = nearest_distribution(shares / total if total > 0.1 else shares)
+    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     return cumulative / cumulative[-1]
 
 
@@ -48,15 +54,15 @@ def smooth_by_risk(noisy: np.ndarray, noise: float) -> np.ndarray:
 
 
 def trim_ends(noisy: np.ndarray, noise: float) -> np.ndarray:
-    """Returns noisy cells with both ends set to zero up to where their sum stands out of the noise.
+    """Returns noisy cells with zeros at both ends, as far as noise alone could have made the sum of an end.
 
     Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much.
     """
-    number = np.arange(1, len(noisy) + 1)
+    expected = _QUIET * noise * np.sqrt(np.arange(1, len(noisy) + 1))
     trimmed = noisy.copy()
     for cells, kept in ((noisy, trimmed), (noisy[::-1], trimmed[::-1])):
-        loud = np.cumsum(cells) > _LOUD * noise * np.sqrt(number)
-        kept[: int(loud.argmax()) if loud.any() else 0] = 0.0
+        quiet = np.flatnonzero(np.cumsum(cells) <= expected)
+        kept[: quiet[-1] + 1 if 0 < len(quiet) < len(cells) else 0] = 0.0
     return trimmed
 
 
