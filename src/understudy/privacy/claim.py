@@ -59,9 +59,10 @@ class Certificate:
         if not self.is_private:
             return f"This release is {self.status}"
         odds = math.exp(self.epsilon)
+        kept = " The charge was kept in memory only." if self.ledger.get("kind") == "in-memory" else ""
         return (
             f"{self.unit} With or without it in the data, any conclusion from this release is at most "
-            f"{odds:.3g} times likelier (epsilon = {self.epsilon:.3g}), but for a chance of {self.delta:.1g}."
+            f"{odds:.3g} times likelier (epsilon = {self.epsilon:.3g}), but for a chance of {self.delta:.1g}.{kept}"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ ADJACENCY = (
 )
 THREAT_MODEL = (
     "Protected against: whoever receives the synthetic data or the model, with any side knowledge, any "
-    "computing "
+    "feasible computing "
     "power and full knowledge of this software.",
     "Not protected against: whoever runs the tool or holds the table (trusted curator).",
     "Not protected against: whoever sees evaluation or audit reports, timings, memory or error messages of the run.",

@@ -94,6 +94,7 @@ class Marginal:
 
     def values_of(self, ranks: np.ndarray) -> np.ndarray:
         """Returns the values at the given ranks in [0, 1]."""
+        ranks = np.minimum(ranks, np.nextafter(1.0, 0.0))  # rank 1 belongs to the last cell that holds something
         cells = np.clip(np.searchsorted(self.cumulative, ranks, side="right") - 1, 0, self.grid.num_cells - 1)
         mass = np.diff(self.cumulative)[cells]
         inside = np.clip((ranks - self.cumulative[cells]) / np.where(mass > 0, mass, 1), 0, 1)
