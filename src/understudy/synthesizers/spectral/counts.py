@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
-_QUIET = 1.0  # standard deviations up to which the sum of a grid's end is taken for noise
+_QUIET = 1.5  # standard deviations up to which the sum of a grid's end is taken for noise
 
 
 def nearest_distribution(weights: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ def trim_ends(noisy: np.ndarray, noise: float) -> np.ndarray:
     expected = _QUIET * noise * np.sqrt(np.arange(1, len(noisy) + 1))
     trimmed = noisy.copy()
     for cells, kept in ((noisy, trimmed), (noisy[::-1], trimmed[::-1])):
-        quiet = np.flatnonzero(np.cumsum(cells) <= expected)
+        quiet = np.flatnonzero(np.abs(np.cumsum(cells)) <= expected)
         kept[: quiet[-1] + 1 if 0 < len(quiet) < len(cells) else 0] = 0.0
     return trimmed
 
@@ -94,7 +94,7 @@ def share_among(rows: list[np.ndarray], noise: float, groups: list[Hashable]) ->
 def settle(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray:
     """Returns a distribution function over cells: a bell fitted to noisy shares, and what visibly departs from it."""
     bell = _nearest_bell(noisy, edges)
-    departure = smooth_by_risk(noisy - bell, noise)
+    departure = smooth_by_risk(trim_ends(noisy - bell, noise), noise)
     weight = max(0.0, 1 - len(noisy) * noise**2 / max(float(((noisy - bell) ** 2).sum()), 1e-300))
     return cumulative_of(bell + weight * departure)
 
