@@ -58,12 +58,25 @@ def trim_ends(noisy: np.ndarray, noise: float) -> np.ndarray:
 
     Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much.
     """
-    expected = _QUIET * noise * np.sqrt(np.arange(1, len(noisy) + 1))
     trimmed = noisy.copy()
     for cells, kept in ((noisy, trimmed), (noisy[::-1], trimmed[::-1])):
-        quiet = np.flatnonzero(np.abs(np.cumsum(cells)) <= expected)
+        quiet = np.flatnonzero(np.cumsum(cells) <= _quiet_sums(len(cells), noise))
         kept[: quiet[-1] + 1 if 0 < len(quiet) < len(cells) else 0] = 0.0
     return trimmed
+
+
+def _keep_middle(departure: np.ndarray, noise: float) -> np.ndarray:
+    """Returns a departure, which adds up to nothing, without its ends up to where their sum first leaves the noise."""
+    kept = departure.copy()
+    for cells, rest in ((departure, kept), (departure[::-1], kept[::-1])):
+        loud = np.abs(np.cumsum(cells)) > 2 * _quiet_sums(len(cells), noise)
+        rest[: int(loud.argmax()) if loud.any() else len(cells)] = 0.0
+    return kept
+
+
+def _quiet_sums(number: int, noise: float) -> np.ndarray:
+    """Returns how large the sum of the first 1, 2, … cells may be when there is only noise in them."""
+    return _QUIET * noise * np.sqrt(np.arange(1, number + 1))
 
 
 def shrink(own: np.ndarray, pooled: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
@@ -94,7 +107,7 @@ def share_among(rows: list[np.ndarray], noise: float, groups: list[Hashable]) ->
 def settle(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray:
     """Returns a distribution function over cells: a bell fitted to noisy shares, and what visibly departs from it."""
     bell = _nearest_bell(noisy, edges)
-    departure = smooth_by_risk(trim_ends(noisy - bell, noise), noise)
+    departure = smooth_by_risk(_keep_middle(noisy - bell, noise), noise)
     weight = max(0.0, 1 - len(noisy) * noise**2 / max(float(((noisy - bell) ** 2).sum()), 1e-300))
     return cumulative_of(bell + weight * departure)
 
