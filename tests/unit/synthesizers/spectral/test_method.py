@@ -50,12 +50,12 @@ def test_the_plan_does_not_depend_on_the_panel() -> None:
 
 NUM_HOMES, RUNS = 3000, 5
 # Medians of five runs, secure noise. Over 40 single runs at epsilon = 2: KS of load 0.031 ± 0.009 (largest 0.054), of
-# solar 0.060 ± 0.021 (0.095 in 12 runs), variation 0.013 ± 0.007 (0.033), missing share 0.003 ± 0.003 (0.015), early ends
-# 0.028 ± 0.023 (0.081), KS of homes' means 0.09 ± 0.035 (0.18), profile 0.22 ± 0.06 kW (0.39). A single run leaves a
-# limit with a probability below 2 %, so that three of five do so with a probability below 10⁻⁴.
+# solar 0.074 ± 0.02 (0.11, in 12 runs), variation 0.013 ± 0.007 (0.033), missing share 0.003 ± 0.003 (0.015), early
+# ends 0.028 ± 0.023 (0.081), KS of homes' means 0.09 ± 0.035 (0.18), profile 0.22 ± 0.06 kW (0.39). A single run
+# leaves a limit with a probability below 2 %, so that three of five do so with a probability below 10⁻⁴.
 LIMITS = {
     "KS of load_kw": 0.08,
-    "KS of solar_kw": 0.12,
+    "KS of solar_kw": 0.14,
     "total variation of tariff": 0.05,
     "share of missing values": 0.016,
     "share of early ends": 0.12,
