@@ -7,7 +7,7 @@ SCRATCH_HOME = UNDERSTUDY_HOME="$$(mktemp -d)"
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench clean
+.PHONY: help demo test test-slow mutants check format bench clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ test: check ## `check`, then every test that takes seconds
 test-slow: check ## `check`, then every test, also those that take minutes
 	@scripts/ensure-chromium.sh
 	$(PYTEST) -n 2
+
+mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one has to fail a test named for it
+	$(BIN)/python scripts/mutants.py
 
 check: $(READY) ## lint, format, types, import layers, doctests
 	$(BIN)/ruff check .

@@ -1,0 +1,219 @@
+"""Defects where private statistics become public: the noise source, the grant, clipping."""
+
+from tests.mutants.mutant import Mutant
+
+GRANT = "tests/unit/privacy/test_grant.py"
+MECHANISMS = "tests/unit/privacy/test_mechanisms.py"
+NOISE = "tests/unit/privacy/test_noise.py"
+DRAWS = "tests/statistical/test_noise_distribution.py"
+EXTRA = "tests/unit/privacy/test_mutant_border.py"
+
+MUTANTS = (
+    Mutant(
+        name="missing noise",
+        why="statistics are published as they are",
+        file="privacy/grant.py",
+        before="bounded.value + self.noise.normal(event.noise_multiplier * bounded.l2_bound, bounded.value.shape)",
+        after="np.array(bounded.value, dtype=np.float64)",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="half noise",
+        why="twice the epsilon that was charged",
+        file="privacy/grant.py",
+        before="self.noise.normal(event.noise_multiplier * bounded.l2_bound",
+        after="self.noise.normal(event.noise_multiplier / 2 * bounded.l2_bound",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="variance for deviation",
+        why="the square root of the noise that was charged",
+        file="privacy/grant.py",
+        before="self.noise.normal(event.noise_multiplier * bounded.l2_bound",
+        after="self.noise.normal((event.noise_multiplier * bounded.l2_bound) ** 0.5",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="sensitivity ignored",
+        why="noise for a bound of one, whatever the statistic's own bound",
+        file="privacy/grant.py",
+        before="self.noise.normal(event.noise_multiplier * bounded.l2_bound",
+        after="self.noise.normal(event.noise_multiplier",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="one scalar of noise for a statistic",
+        why="differences between coordinates are published without noise",
+        file="privacy/grant.py",
+        before="self.noise.normal(event.noise_multiplier * bounded.l2_bound, bounded.value.shape)",
+        after="self.noise.normal(event.noise_multiplier * bounded.l2_bound, 1)",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="missing integer noise",
+        why="votes are published as they are",
+        file="privacy/grant.py",
+        before="return bounded.value + self.noise.discrete_gaussian(",
+        after="return bounded.value + 0 * self.noise.discrete_gaussian(",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="half noise on a count",
+        why="a bought population costs twice what was charged",
+        file="privacy/grant.py",
+        before="self.noise.discrete_laplace(bounded.l2_bound / event.epsilon, 1)",
+        after="self.noise.discrete_laplace(bounded.l2_bound / (2 * event.epsilon), 1)",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="exponential mechanism twice as sharp",
+        why="a quantile costs twice what was charged",
+        file="privacy/grant.py",
+        before="event.epsilon * scores / (2 * max(q, 1 - q))",
+        after="event.epsilon * scores / max(q, 1 - q)",
+        tests=("tests/statistical/test_mechanism_guarantees.py",),
+    ),
+    Mutant(
+        name="categories without a threshold",
+        why="a category that one unit holds is published by name",
+        file="privacy/domains.py",
+        before="counts[key] + int(extra) > threshold",
+        after="counts[key] + int(extra) > 0",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="categories in order of arrival",
+        why="the order of the published list tells the order of private rows",
+        file="privacy/domains.py",
+        before="keys = sorted(counts)",
+        after="keys = list(counts)",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="bounds read and not bought",
+        why="the smallest private value is published as a bound",
+        file="privacy/preprocessing.py",
+        before='low = grant.quantile(self.label, one_per_unit(panel, self.channel, "min"), points, 1 - self.coverage)',
+        after='low = float(np.nanmin(one_per_unit(panel, self.channel, "min")))',
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="access that is not counted",
+        why="one charge pays for any number of releases",
+        file="privacy/grant.py",
+        before="event = self._event(label, Gaussian)\n        self._execute(label)\n",
+        after="event = self._event(label, Gaussian)\n",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="executions not written down",
+        why="a run that is resumed, or held by two grants, executes again what it executed",
+        file="privacy/grant.py",
+        before="            self._record(label, number)\n            self._executed[label] = before + number\n",
+        after="            self._executed[label] = before + number\n",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="tries of a selection without a limit",
+        why="a candidate may look at the data more often than its base plan says",
+        file="privacy/grant.py",
+        before="if before + number > self.plan.executions(label):",
+        after="if number > self.plan.executions(label):",
+        tests=("tests/unit/privacy/test_selection.py",),
+    ),
+    Mutant(
+        name="a statistic shown",
+        why="a traceback or a log line prints the private sum",
+        file="privacy/mechanisms.py",
+        before='return f"Bounded(<private>, l2_bound={self.l2_bound:g})"',
+        after='return f"Bounded({self.value}, l2_bound={self.l2_bound:g})"',
+        tests=(MECHANISMS,),
+    ),
+    Mutant(
+        name="a statistic saved",
+        why="private sums end up in pickles",
+        file="privacy/mechanisms.py",
+        before='raise TypeError("A Bounded statistic is private and can\'t be saved.")',
+        after="return (Bounded, (np.array(self.value), self.l2_bound))",
+        tests=(MECHANISMS,),
+    ),
+    Mutant(
+        name="rows not clipped",
+        why="one extreme unit moves a sum without limit",
+        file="privacy/mechanisms.py",
+        before="too_long = norms > limit",
+        after="too_long = norms > np.inf",
+        tests=(MECHANISMS,),
+    ),
+    Mutant(
+        name="the same key in every process",
+        why="anybody can reproduce the noise and subtract it",
+        file="privacy/noise.py",
+        before="key, counter = os.urandom(16), os.urandom(16)",
+        after="key, counter = bytes(16), bytes(16)",
+        tests=(NOISE,),
+    ),
+    Mutant(
+        name="noise shared after a fork",
+        why="two releases with equal noise: their difference has none",
+        file="privacy/noise.py",
+        before="os.register_at_fork(after_in_child=_rekey_after_fork)",
+        after="_ = _rekey_after_fork",
+        tests=(NOISE,),
+    ),
+    Mutant(
+        name="seeded noise called secure",
+        why="a certificate says private about noise that can be subtracted",
+        file="privacy/noise.py",
+        before="return self._seed is None",
+        after="return self._constant is None",
+        tests=(NOISE,),
+    ),
+    Mutant(
+        name="normals handed out in equal pairs",
+        why="half of the coordinates carry the noise of the other half",
+        file="privacy/noise.py",
+        before="for side in (x, y):",
+        after="for side in (x, x):",
+        tests=(f"{DRAWS}::test_draws_are_independent_of_each_other", EXTRA),
+    ),
+    Mutant(
+        name="noise too small by ten percent",
+        why="every guarantee is ten percent weaker than stated",
+        file="privacy/noise.py",
+        before="factor *= -2.0",
+        after="factor *= -1.62",
+        tests=(f"{DRAWS}::test_normals_have_the_scale_asked_for",),
+    ),
+    Mutant(
+        name="batches of fixed size",
+        why="amplification by Poisson sampling is claimed and not done",
+        file="privacy/noise.py",
+        before="return np.flatnonzero(self.bernoulli(rate, num_units))",
+        after="return np.sort(np.argsort(self.uniform(num_units))[: round(rate * num_units)])",
+        tests=(f"{DRAWS}::test_batch_sizes_vary_like_independent_coins",),
+    ),
+    Mutant(
+        name="batch indices reused",
+        why="the same units take part in every iteration, and subsampling amplifies nothing",
+        file="privacy/sampling.py",
+        before="""\
+        for _ in range(done, self.iterations):
+            yield noise.poisson_selection(self.rate, num_units)""",
+        after="""\
+        drawn = noise.poisson_selection(self.rate, num_units)
+        for _ in range(done, self.iterations):
+            yield drawn""",
+        tests=("tests/statistical/test_training_sampling.py",),
+    ),
+    Mutant(
+        name="batches dealt from a shuffled deck",
+        why="every unit takes part exactly once per round, which Poisson accounting does not cover",
+        file="privacy/sampling.py",
+        before="            yield noise.poisson_selection(self.rate, num_units)",
+        after="""\
+            deck = np.argsort(noise.uniform(num_units)) if _ % round(1 / self.rate) == 0 else deck
+            yield np.sort(np.array_split(deck, round(1 / self.rate))[_ % round(1 / self.rate)])""",
+        tests=("tests/statistical/test_training_sampling.py",),
+    ),
+)

@@ -1,0 +1,127 @@
+"""Defects before any statistic is computed: reading, scaling, windows, splitting, what is shown."""
+
+from tests.mutants.mutant import Mutant
+
+PANEL = "tests/unit/data/test_panel.py"
+WINDOWS = "tests/unit/data/test_windows.py"
+REFUSALS = "tests/unit/data/io/test_refusals.py"
+EXTRA = "tests/unit/data/test_mutant_data.py"
+
+MUTANTS = (
+    Mutant(
+        name="min and max from private data",
+        why="one extreme unit rescales everybody else",
+        file="data/scaling.py",
+        before="    low, width = _low_and_width(channels)\n    scaled: np.ndarray",
+        after="""\
+    rows = np.asarray(values, dtype=np.float64).reshape(-1, len(channels))
+    low = np.nanmin(rows, axis=0)
+    width = np.maximum(np.nanmax(rows, axis=0) - low, 1e-9)
+    scaled: np.ndarray""",
+        tests=("tests/unit/data/test_scaling.py",),
+    ),
+    Mutant(
+        name="values beyond the bounds kept",
+        why="sensitivities derived from the bounds do not hold",
+        file="data/scaling.py",
+        before="np.clip((np.asarray(values, dtype=np.float64) - low) / width, 0.0, 1.0)",
+        after="(np.asarray(values, dtype=np.float64) - low) / width",
+        tests=("tests/unit/data/test_scaling.py",),
+    ),
+    Mutant(
+        name="imputation across units",
+        why="a gap of one unit is filled from all others, who then weigh more than once",
+        file="synthesizers/spectral/series.py",
+        before="return np.where(known, scores, low + share * (high - low)).astype(scores.dtype)",
+        after="return np.where(known, scores, values.mean(axis=0)).astype(scores.dtype)",
+        tests=("tests/unit/synthesizers/spectral/test_series.py",),
+    ),
+    Mutant(
+        name="window cap ignored when cutting",
+        why="a unit keeps more windows than it is priced for",
+        file="data/windows.py",
+        before="fits = _capped(fits, panel.unit, max_windows_per_unit, rng)",
+        after="fits = fits & True",
+        tests=(WINDOWS,),
+    ),
+    Mutant(
+        name="length of an event ignored",
+        why="an event of many steps touches more windows than declared",
+        file="data/windows.py",
+        before="(window_steps + schema.unit.event_steps - 1 + reach) / stride",
+        after="(window_steps + reach) / stride",
+        tests=(WINDOWS,),
+    ),
+    Mutant(
+        name="series of a unit ignored in its reach",
+        why="a unit with several series touches more windows than declared",
+        file="data/windows.py",
+        before="total = touched * schema.unit.max_series",
+        after="total = touched",
+        tests=(WINDOWS,),
+    ),
+    Mutant(
+        name="a unit taken twice",
+        why="a private unit contributes more than once",
+        file="data/panel.py",
+        before="if self.private and len(np.unique(chosen)) != len(chosen):",
+        after="if len(chosen) > self.num_units:",
+        tests=(PANEL,),
+    ),
+    Mutant(
+        name="holdout of a fixed size",
+        why="one unit's presence pushes another across the border",
+        file="data/panel.py",
+        before="held_out = rng.random(self.num_units) < holdout_fraction",
+        after="held_out = rng.permutation(self.num_units) < round(holdout_fraction * self.num_units)",
+        tests=(PANEL,),
+    ),
+    Mutant(
+        name="private count in a repr",
+        why="a log line or a notebook says how many units there are",
+        file="data/panel.py",
+        before='return f"Panel(private; {what})" if self.private',
+        after='return f"Panel(private, {self.num_series} series; {what})" if self.private',
+        tests=(PANEL,),
+    ),
+    Mutant(
+        name="value in an error message",
+        why="an error quotes the reading that broke the bounds",
+        file="data/io/checks.py",
+        before="f\"Column '{channel.name}' leaves its declared bounds [",
+        after="f\"Column '{channel.name}' has {np.nanmax(np.abs(column))} and leaves its declared bounds [",
+        tests=(REFUSALS,),
+    ),
+    Mutant(
+        name="count in an error message",
+        why="an error says how many units the table holds",
+        file="data/io/checks.py",
+        before='f"The table holds fewer than {MIN_UNITS} units,',
+        after='f"The table holds {len(counts)} of {MIN_UNITS} units,',
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="several series per unit not counted",
+        why="a unit contributes more series than it is priced for",
+        file="data/io/checks.py",
+        before="if (counts > schema.unit.max_series).any():",
+        after="if (counts > 10**9).any():",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="context that differs between people",
+        why="a private column is treated as public",
+        file="data/io/context.py",
+        before="if differs[:, index].any():",
+        after="if differs[:, index].all():",
+        tests=("tests/unit/data/io/test_context.py",),
+    ),
+    Mutant(
+        name="values beyond the bounds in a mean",
+        why="one extreme reading moves a bought mean further than its noise covers",
+        file="privacy/preprocessing.py",
+        before="values = np.clip(np.asarray(_column(panel, channel), dtype=np.float64), low, high)",
+        after="values = np.asarray(_column(panel, channel), dtype=np.float64)",
+        tests=("tests/unit/privacy/test_preprocessing.py", EXTRA),
+    ),
+)

@@ -1,0 +1,172 @@
+"""Defects in the account of what was spent."""
+
+from tests.mutants.mutant import Mutant
+
+LEDGER = "tests/unit/privacy/test_ledger.py"
+GRANT = "tests/unit/privacy/test_grant.py"
+EXTRA = "tests/unit/privacy/test_mutant_ledger.py"
+
+MUTANTS = (
+    Mutant(
+        name="uncharged access",
+        why="a grant is handed out and nothing is written down",
+        file="privacy/ledger.py",
+        before='head = writer.append("charge", self._charge_body(run, plan, price, label, noise))',
+        after="head = self._store.genesis",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="budget not checked",
+        why="a spent ledger keeps paying",
+        file="privacy/charges.py",
+        before="if price > left + TOLERANCE * max(1.0, min(composition.limit, 1e6)):",
+        after="if price > composition.limit + TOLERANCE * max(1.0, min(composition.limit, 1e6)):",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="more runs than delta was divided by",
+        why="the deltas of all runs add up to more than was promised",
+        file="privacy/charges.py",
+        before='if composition.kind == "basic" and len(charges) >= composition.max_runs:',
+        after='if composition.kind == "basic" and len(charges) > composition.max_runs:',
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="the whole delta for every run",
+        why="the deltas of all runs add up to more than was promised",
+        file="privacy/composition.py",
+        before='return self.guarantee.delta / self.max_runs if self.kind == "basic" else self.guarantee.delta',
+        after="return self.guarantee.delta",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="loss distributions added up across runs",
+        why="runs chosen after seeing earlier results are composed by a rule that does not hold for them",
+        file="privacy/charges.py",
+        before='    return composition.limit - sum(float(body["amount"]) for body in charges)',
+        after="""\
+    events = [event for body in charges for event in SpendingPlan.from_json(body["plan"]).events]
+    from understudy.privacy import accountants
+
+    return composition.limit - accountants.epsilon(events, composition.guarantee.delta)""",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="subsampling in a zCDP ledger",
+        why="sampled noise is priced by a rule that does not hold for it",
+        file="privacy/composition.py",
+        before="        if rho is None:\n            raise InputError(",
+        after="""\
+        if rho is None:
+            return plan.epsilon() ** 2 / 100
+        if rho < 0:
+            raise InputError(""",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="refund after a crash",
+        why="a run that died is not counted, although its noisy results may have been seen",
+        file="privacy/charges.py",
+        before='if row.kind == "charge" and row.body["plan"]["entries"]]',
+        after="""\
+if row.kind == "charge" and row.body["plan"]["entries"]
+            and set(executed_totals(rows, row.body["run"])) == {e["label"] for e in row.body["plan"]["entries"]}]""",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="resuming gives executions back",
+        why="iterations that ran before a crash run again without a charge",
+        file="privacy/ledger.py",
+        before="secure=secure, executed=entry.executed)",
+        after="secure=secure, executed={})",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="two grants of a run count apart",
+        why="a run resumed twice executes twice what was charged",
+        file="privacy/ledger.py",
+        before="if total > plan.executions(label):",
+        after="if number > plan.executions(label):",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="executions counted from the first note",
+        why="the count of iterations is rewound to where the run began",
+        file="privacy/charges.py",
+        before="for row in reversed(rows):",
+        after="for row in rows:",
+        tests=(GRANT, EXTRA),
+    ),
+    Mutant(
+        name="ledger rewound",
+        why="whoever deletes the last rows gets their budget back",
+        file="privacy/store.py",
+        before="if found[: len(known)] != known or start + len(found) != (written[0] if written else 0):",
+        after="if found[: len(known)] != known[: len(found)]:",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="hash chain not checked",
+        why="a charge can be edited down without anybody noticing",
+        file="privacy/store.py",
+        before="sequence != number or digest != chain_hash(previous, sequence, kind, body):",
+        after="sequence != number:",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="charges that a power cut takes back",
+        why="data is read under a charge that is not on the disk yet",
+        file="privacy/store.py",
+        before="PRAGMA synchronous=FULL",
+        after="PRAGMA synchronous=OFF",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="checks and charges by two processes interleave",
+        why="two runs at once spend the same budget",
+        file="privacy/store.py",
+        before='connection.execute("BEGIN IMMEDIATE")',
+        after='connection.execute("BEGIN DEFERRED")',
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="a second ledger for the same people",
+        why="a copy of the ledger has the whole budget again",
+        file="privacy/registry.py",
+        before="if found is not None and (found[1] != identity or _is_copy(Path(found[0]), path)):",
+        after="if found is not None and found[1] != identity:",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="a budget raised afterwards",
+        why="a ledger that is spent pays again after an edit of the schema",
+        file="privacy/ledger.py",
+        before="        if mine != theirs:",
+        after="        if mine[:2] != theirs[:2]:",
+        tests=(LEDGER,),
+    ),
+    Mutant(
+        name="seeded noise of a first part forgotten",
+        why="a run that used predictable noise is called private once it was resumed",
+        file="privacy/ledger.py",
+        before="secure = entry.secure_noise and noise.is_secure",
+        after="secure = noise.is_secure",
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="seeded noise of a middle part forgotten",
+        why="a run that used predictable noise is called private once it was resumed again",
+        file="privacy/charges.py",
+        before='secure_noise=bool(row.body["secure_noise"]) and all(resumed),',
+        after='secure_noise=bool(row.body["secure_noise"]),',
+        tests=(GRANT,),
+    ),
+    Mutant(
+        name="a plan dearer than its promise",
+        why="the certificate states less than the events cost",
+        file="privacy/ledger.py",
+        before="if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):",
+        after="if plan.epsilon() > plan.guarantee.epsilon * 10:",
+        tests=(LEDGER,),
+    ),
+)

@@ -1,0 +1,212 @@
+"""Defects of methods and of what leaves the building."""
+
+from tests.mutants.mutant import Mutant
+
+LEARNING = "tests/unit/synthesizers/spectral/test_learning.py"
+EVENTS = f"{LEARNING}::test_other_readings_in_an_event_move_each_statistic_by_at_most_its_bound"
+RELEASE = "tests/unit/synthesizers/test_release.py"
+METHODS = "tests/contract/test_methods.py::test_the_method_keeps_the_contract"
+EXTRA = "tests/unit/synthesizers/test_mutant_fit.py"
+
+
+def contract(check: str) -> str:
+    """Node id of one check on `spectral`."""
+    return f"{METHODS}[spectral-{check}]"
+
+
+ONE_MORE = contract("one_unit_more_changes_nothing_but_numbers")
+SHAPES = contract("no_array_is_as_long_as_the_panel")
+
+MUTANTS = (
+    Mutant(
+        name="charge after access",
+        why="private series are looked at under a ledger that refuses",
+        file="synthesizers/base.py",
+        before="        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())\n",
+        after="""\
+        self._private_series(panel, schema.population.size or 1)
+        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
+""",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="plan from the private table",
+        why="what is charged depends on private data",
+        file="synthesizers/base.py",
+        before="        plan = self.spending_plan(schema, guarantee)\n",
+        after="""\
+        guarantee = Guarantee(guarantee.epsilon * (1 - 1 / (2 + panel.num_units)), guarantee.delta)
+        plan = self.spending_plan(schema, guarantee)
+""",
+        tests=(ONE_MORE,),
+    ),
+    Mutant(
+        name="unit weights ignored",
+        why="a unit with three series votes three times",
+        file="synthesizers/base.py",
+        before="weights = 1.0 / np.bincount(cut.unit)[cut.unit]",
+        after="weights = np.ones(cut.num_series)",
+        tests=(LEARNING,),
+    ),
+    Mutant(
+        name="stability factor ignored",
+        why="an event touches several windows and is priced for one",
+        file="synthesizers/base.py",
+        before="influence = 2 * windows.stability(schema, steps, steps) if",
+        after="influence = 2 if",
+        tests=(EVENTS,),
+    ),
+    Mutant(
+        name="factor two of an event dropped",
+        why="an event changes windows from one vector to another, twice as far as taking them away",
+        file="synthesizers/base.py",
+        before="influence = 2 * windows.stability(schema, steps, steps) if",
+        after="influence = windows.stability(schema, steps, steps) if",
+        tests=(EVENTS,),
+    ),
+    Mutant(
+        name="influence left out of the bound",
+        why="noise for one window where an event touches several",
+        file="synthesizers/spectral/learning.py",
+        before="return self.grant.gaussian(label, Bounded(total, bound * self.private.influence))",
+        after="return self.grant.gaussian(label, Bounded(total, bound))",
+        tests=(EVENTS,),
+    ),
+    Mutant(
+        name="population tied to the private count",
+        why="public sizes follow the private number of units",
+        file="synthesizers/base.py",
+        before="        private = self._private_series(panel, size)\n",
+        after="        private = self._private_series(panel, panel.num_units)\n",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="grid tied to the private count",
+        why="the number of cells follows the private number of units",
+        file="synthesizers/spectral/learning.py",
+        before='cell_noise = self.noise("marginals", bound) / self.private.population',
+        after='cell_noise = self.noise("marginals", bound) / max(1, self.panel.num_units)',
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="count taken and not bought",
+        why="the exact number of units is published as the population",
+        file="synthesizers/base.py",
+        before='counted = grant.discrete_laplace("population", Bounded(np.array(panel.num_units), 1.0))',
+        after="counted = panel.num_units",
+        tests=(contract("a_population_can_be_bought"),),
+    ),
+    Mutant(
+        name="raw statistic behind a noisy one",
+        why="the release is charged and noised, and the model is fitted to the sum without noise",
+        file="synthesizers/spectral/learning.py",
+        before='noisy = self.release("levels", votes, bound)',
+        after='self.release("levels", votes, bound)\n        noisy = votes',
+        tests=(f"{LEARNING}::test_the_released_arrays_are_a_function_of_the_answers_alone",),
+    ),
+    Mutant(
+        name="profiles not clipped",
+        why="one extreme series moves the profile beyond its bound",
+        file="synthesizers/spectral/learning.py",
+        before="moments = clip_rows(profile.moment_vectors(scores[rows].astype(np.float64)), radius)",
+        after="moments = profile.moment_vectors(scores[rows].astype(np.float64))",
+        tests=(LEARNING,),
+    ),
+    Mutant(
+        name="second moments not clipped",
+        why="one extreme series moves the covariances beyond their bound",
+        file="synthesizers/spectral/dependence.py",
+        before="factors = np.minimum(1.0, coupling.radius * (1 - 1e-5) / np.maximum(norm, 1e-12))",
+        after="factors = np.ones_like(norm)",
+        tests=("tests/unit/synthesizers/spectral/test_dependence.py",),
+    ),
+    Mutant(
+        name="votes not normalised per unit",
+        why="a series with many gaps votes once for each of them",
+        file="synthesizers/spectral/gaps.py",
+        before="share = weights[series] / np.maximum(number[series], 1)",
+        after="share = weights[series]",
+        tests=("tests/unit/synthesizers/spectral/test_gaps.py",),
+    ),
+    Mutant(
+        name="one vote per step",
+        why="a long series weighs as much as many",
+        file="synthesizers/spectral/learning.py",
+        before="counts[place] += vote_counts(values, weights / schema.num_steps, grids[place])",
+        after="counts[place] += vote_counts(values, weights, grids[place])",
+        tests=(LEARNING,),
+    ),
+    Mutant(
+        name="private count in a shape",
+        why="the length of a released array is the number of private series",
+        file="synthesizers/base.py",
+        before="PUBLIC_CONTEXT: _shared_context(private.panel)}",
+        after='PUBLIC_CONTEXT: _shared_context(private.panel), "weights": private.weights}',
+        tests=(SHAPES,),
+    ),
+    Mutant(
+        name="private count in a log line",
+        why="whoever reads the log knows how many series there are",
+        file="synthesizers/base.py",
+        before="        private = self._private_series(panel, size)\n",
+        after="""\
+        private = self._private_series(panel, size)
+        __import__("logging").getLogger("understudy").warning("learning from %d series", panel.num_series)
+""",
+        tests=(ONE_MORE,),
+    ),
+    Mutant(
+        name="private count in the progress",
+        why="the progress bar says how many series there are",
+        file="synthesizers/spectral/learning.py",
+        before='self.progress("marginals", 0.2)',
+        after='self.progress(f"marginals of {self.panel.num_series} series", 0.2)',
+        tests=(ONE_MORE,),
+    ),
+    Mutant(
+        name="contexts of the fit kept",
+        why="one row per private series stands in the release",
+        file="synthesizers/base.py",
+        before="return np.array(context[0]) if len(context) else np.zeros(context.shape[1:], dtype=np.float32)",
+        after="return np.array(context)",
+        tests=(SHAPES,),
+    ),
+    Mutant(
+        name="somebody's own context kept",
+        why="the private dates of the first unit stand in the release",
+        file="synthesizers/base.py",
+        before='if context is None or schema.time.align == "relative":',
+        after="if context is None:",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="the panel held by the release",
+        why="a release in memory leads back to the private series",
+        file="synthesizers/base.py",
+        before="        released = replace(private.panel.schema, population=Population(size))\n",
+        after="""\
+        released = replace(private.panel.schema, population=Population(size))
+        object.__setattr__(released, "source", panel)
+""",
+        tests=(contract("the_release_holds_no_reference_to_the_panel"),),
+    ),
+    Mutant(
+        name="pickle in a release",
+        why="whoever opens the release runs code of whoever made it",
+        file="synthesizers/release.py",
+        before="        (folder / MODEL_FILE).write_bytes(dump_tensors(contiguous))\n",
+        after="""\
+        (folder / MODEL_FILE).write_bytes(dump_tensors(contiguous))
+        (folder / "model.pkl").write_bytes(__import__("pickle").dumps(contiguous))
+""",
+        tests=(RELEASE,),
+    ),
+    Mutant(
+        name="a release that was altered",
+        why="a file that the certificate does not cover is read as if it did",
+        file="synthesizers/release.py",
+        before="if found.get(name) != certificate.files.get(name) or name not in found:",
+        after="if name not in found:",
+        tests=(RELEASE, EXTRA),
+    ),
+)

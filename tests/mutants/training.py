@@ -1,0 +1,263 @@
+"""Defects of DP-SGD: clipping, noise, batches, checkpoints, what a network may hold."""
+
+from tests.mutants.mutant import Mutant
+
+STEP = "tests/unit/training/test_step.py"
+LOOP = "tests/unit/training/test_loop.py"
+WINDOWS = "tests/unit/training/test_windows.py"
+ENGINE = "tests/unit/training/clipping/test_engine.py"
+VALIDATE = "tests/unit/training/test_validate_module.py"
+NOISE = "tests/statistical/test_training_noise.py"
+EXTRA = "tests/unit/training/test_mutant_training.py"
+
+MUTANTS = (
+    Mutant(
+        name="missing noise in training",
+        why="clipped gradients are used as they are",
+        file="training/step.py",
+        before="        self._reserve.add_to(self.flat.gradient, self._plan.noise_scale)\n",
+        after="",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="half noise in training",
+        why="half of the noise that the event prices",
+        file="training/plan.py",
+        before="return self.noise_multiplier * self.clip_norm",
+        after="return self.noise_multiplier * self.clip_norm / 2",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="variance for deviation in training",
+        why="the square root of the noise that the event prices",
+        file="training/plan.py",
+        before="return self.noise_multiplier * self.clip_norm",
+        after="return (self.noise_multiplier * self.clip_norm) ** 0.5",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="noise not scaled by the clip norm",
+        why="a large clip norm gets the noise of a small one",
+        file="training/plan.py",
+        before="return self.noise_multiplier * self.clip_norm",
+        after="return self.noise_multiplier",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="one scalar of noise for all parameters",
+        why="differences between parameters carry no noise",
+        file="training/flat.py",
+        before="piece += taken.mul_(scale).to(piece)",
+        after="piece += taken[:1].mul_(scale).to(piece)",
+        tests=(STEP, NOISE),
+    ),
+    Mutant(
+        name="last layer without noise",
+        why="one layer's gradients are used as they are",
+        file="training/step.py",
+        before="self._reserve.add_to(self.flat.gradient,",
+        after="self._reserve.add_to(self.flat.gradient[: -self._clipper.parameters[-1].numel()],",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="noise handed out twice",
+        why="the difference of two iterations carries no noise",
+        file="training/flat.py",
+        before="taken, self._drawn = self._drawn[: piece.numel()], self._drawn[piece.numel() :]",
+        after="taken = self._drawn[: piece.numel()].clone()",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="noise drawn ahead shared after a fork",
+        why="two processes train with equal noise",
+        file="training/flat.py",
+        before="if self._process != os.getpid():",
+        after="if self._process == 0:",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="noise reused after resume",
+        why="iterations before and after a crash carry equal noise",
+        file="training/step.py",
+        before="self._reserve = NormalReserve(noise)",
+        after="self._reserve = NormalReserve(NoiseSource.seeded(7) if noise.is_secure else noise)",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="noise saved beside the checkpoint",
+        why="whoever reads the checkpoint can subtract the noise of what follows",
+        file="training/loop.py",
+        before="                checkpoint.save(checkpoints.directory, identity, self._iteration, *state)",
+        after="""\
+                checkpoint.save(checkpoints.directory, identity, self._iteration, *state)
+                np.save(checkpoints.directory / "noise.npy", self._gradient._reserve._drawn.numpy())""",
+        tests=(EXTRA,),
+    ),
+    Mutant(
+        name="division by the realised batch",
+        why="the size of the batch, which one unit changes, scales the published gradient",
+        file="training/step.py",
+        before="        self.finish()\n\n    def add_clipped(",
+        after="""\
+        self.finish()
+        self.flat.gradient.mul_(self._plan.expected_batch / (len(drawn) or self._plan.expected_batch))
+
+    def add_clipped(""",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="an empty batch without noise",
+        why="an iteration without noise says that nobody was drawn",
+        file="training/step.py",
+        before="        self.finish()\n\n    def add_clipped(",
+        after="""\
+        if len(drawn):
+            self.finish()
+
+    def add_clipped(""",
+        tests=(STEP,),
+    ),
+    Mutant(
+        name="clip of the batch",
+        why="one extreme unit passes with the mean norm of the batch, and moves all others",
+        file="training/clipping/engine.py",
+        before="collector.add_sum(clip_factors(squared, self._clip_norm), targets)",
+        after="collector.add_sum(clip_factors(squared.mean().expand_as(squared), self._clip_norm), targets)",
+        tests=(ENGINE,),
+    ),
+    Mutant(
+        name="clip of each layer",
+        why="a network of L layers moves by √L times the clip norm that noise was scaled to",
+        file="training/clipping/engine.py",
+        before="            collector.add_sum(clip_factors(squared, self._clip_norm), targets)",
+        after="""\
+            for key, record in collector._records.items():
+                own = torch.cat(list(record.squares(num_units, {})), 1).sum(1, dtype=torch.float64)
+                record.add_to(targets[key], clip_factors(own, self._clip_norm).to(collector.anchor.dtype))""",
+        tests=(ENGINE, "tests/unit/training/clipping/test_compositions.py"),
+    ),
+    Mutant(
+        name="no clip",
+        why="one unit moves the sum without limit",
+        file="training/clipping/engine.py",
+        before="(squared_norms.rsqrt() * (clip_norm * (1 - NORM_MARGIN))).clamp_(max=1.0)",
+        after="torch.ones_like(squared_norms)",
+        tests=(ENGINE,),
+    ),
+    Mutant(
+        name="clip without a margin for rounding",
+        why="float32 carries a unit a little past the bound",
+        file="training/clipping/records.py",
+        before="NORM_MARGIN = 1e-5",
+        after="NORM_MARGIN = -1e-4",
+        tests=(ENGINE,),
+    ),
+    Mutant(
+        name="a broken gradient let through",
+        why="one unit turns the whole sum into NaN, which everybody sees",
+        file="training/clipping/engine.py",
+        before="                collector.drop(broken)\n",
+        after="",
+        tests=(ENGINE,),
+    ),
+    Mutant(
+        name="BatchNorm let through by name",
+        why="running statistics of private batches are published without noise",
+        file="training/validate_module.py",
+        before="    nn.modules.batchnorm._BatchNorm: _BATCH_NORM,\n",
+        after="",
+        tests=(VALIDATE,),
+    ),
+    Mutant(
+        name="buffers that learn let through",
+        why="a layer of unknown make carries private statistics out",
+        file="training/validate_module.py",
+        before="        _check_buffers(model, buffers)\n",
+        after="",
+        tests=(VALIDATE, EXTRA),
+    ),
+    Mutant(
+        name="losses that mix units let through",
+        why="clipping one unit does not bound what it does to others",
+        file="training/validate_module.py",
+        before="        _check_separate(model, loss, batch, num_units, losses.detach())\n",
+        after="",
+        tests=(VALIDATE,),
+    ),
+    Mutant(
+        name="losses divided by the batch let through",
+        why="the size of the batch scales every unit's gradient",
+        file="training/validate_module.py",
+        before="        _check_alone(model, loss, batch, num_units, losses.detach())\n",
+        after="",
+        tests=(VALIDATE,),
+    ),
+    Mutant(
+        name="window cap not checked in training",
+        why="a unit with more windows than priced moves the sum further",
+        file="training/windows.py",
+        before="if isinstance(draw, DrawWindows) and self._counts.max(initial=0) > draw.max_windows:",
+        after="if isinstance(draw, DrawWindows) and self._counts.max(initial=0) > 10**9:",
+        tests=(WINDOWS,),
+    ),
+    Mutant(
+        name="units counted by their windows in training",
+        why="a unit with many windows is drawn many times over",
+        file="training/windows.py",
+        before="return len(self._counts) if isinstance(self._draw, DrawUnits) else self._num_rows",
+        after="return self._num_rows",
+        tests=(WINDOWS, EXTRA),
+    ),
+    Mutant(
+        name="iterations counted after they ran",
+        why="a crash leaves iterations uncounted whose results may have been seen",
+        file="training/loop.py",
+        before="""\
+            self._grant.begin_block(self._label, block)
+            for place, drawn in enumerate(islice(draws, block), start=1):
+                self._iterate(drawn)
+                if progress is not None:
+                    progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
+""",
+        after="""\
+            for place, drawn in enumerate(islice(draws, block), start=1):
+                self._iterate(drawn)
+                if progress is not None:
+                    progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
+            self._grant.begin_block(self._label, block)
+""",
+        tests=(LOOP,),
+    ),
+    Mutant(
+        name="a checkpoint ahead of its ledger",
+        why="an old copy of the ledger was put back, and training goes on as if nothing had been spent",
+        file="training/checkpoint.py",
+        before='if facts["iteration"] > executed:',
+        after='if facts["iteration"] > 10 * executed + 10**6:',
+        tests=(LOOP,),
+    ),
+    Mutant(
+        name="another plan than the charged one",
+        why="training runs with less noise than was paid for",
+        file="training/loop.py",
+        before="if grant.plan.event(label) != plan.event:",
+        after="if type(grant.plan.event(label)) is not type(plan.event):",
+        tests=(LOOP,),
+    ),
+    Mutant(
+        name="size of the batch in the progress bar",
+        why="how many units were drawn is private",
+        file="training/loop.py",
+        before="progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)",
+        after="progress(len(drawn), self._plan.sampler.iterations)",
+        tests=(LOOP,),
+    ),
+    Mutant(
+        name="trial on private series",
+        why="an error about the network depends on private values, before anything was charged",
+        file="training/windows.py",
+        before="made = rng.random(shape).astype(array.dtype)",
+        after="made = np.resize(array, shape)",
+        tests=(WINDOWS,),
+    ),
+)
