@@ -48,4 +48,5 @@ def test_one_network_gives_a_row_per_engine_and_a_control() -> None:
     assert ours["ratio"]["mean"] < hooks["ratio"]["mean"]
     assert ours["memory_ratio"] < 1.5
     (control,) = result["controls"]
-    assert 0.5 < control["ratio"]["mean"] < 2
+    assert set(control) == set(result["rows"][0])
+    assert 0.5 < control["metrics"]["ratio"]["mean"] < 2
