@@ -76,7 +76,7 @@ MUTANTS = (
         name="population tied to the private count",
         why="public sizes follow the private number of units",
         file="synthesizers/base.py",
-        before="        private = self._private_series(panel, size)\n",
+        before="        private = self._private_series(panel, population.size or 1)\n",
         after="        private = self._private_series(panel, panel.num_units)\n",
         tests=(EXTRA,),
     ),
@@ -84,15 +84,15 @@ MUTANTS = (
         name="grid tied to the private count",
         why="the number of cells follows the private number of units",
         file="synthesizers/spectral/learning.py",
-        before='cell_noise = self.noise("marginals", bound) / self.private.population',
-        after='cell_noise = self.noise("marginals", bound) / max(1, self.panel.num_units)',
+        before="grids = [grid_of(column, noise / self.private.population) for column in columns]",
+        after="grids = [grid_of(column, noise / max(1, self.panel.num_units)) for column in columns]",
         tests=(EXTRA,),
     ),
     Mutant(
         name="count taken and not bought",
         why="the exact number of units is published as the population",
         file="synthesizers/base.py",
-        before='counted = grant.discrete_laplace("population", Bounded(np.array(panel.num_units), 1.0))',
+        before="counted = grant.discrete_laplace(_COUNT, Bounded(np.array(panel.num_units), 1.0))",
         after="counted = panel.num_units",
         tests=(contract("a_population_can_be_bought"),),
     ),
@@ -116,7 +116,7 @@ MUTANTS = (
         name="second moments not clipped",
         why="one extreme series moves the covariances beyond their bound",
         file="synthesizers/spectral/dependence.py",
-        before="factors = np.minimum(1.0, coupling.radius * (1 - 1e-5) / np.maximum(norm, 1e-12))",
+        before="factors = np.minimum(1.0, coupling.radius * (1 - CLIP_SLACK) / np.maximum(norm, 1e-12))",
         after="factors = np.ones_like(norm)",
         tests=("tests/unit/synthesizers/spectral/test_dependence.py",),
     ),
@@ -148,9 +148,9 @@ MUTANTS = (
         name="private count in a log line",
         why="whoever reads the log knows how many series there are",
         file="synthesizers/base.py",
-        before="        private = self._private_series(panel, size)\n",
+        before="        private = self._private_series(panel, population.size or 1)\n",
         after="""\
-        private = self._private_series(panel, size)
+        private = self._private_series(panel, population.size or 1)
         __import__("logging").getLogger("understudy").warning("learning from %d series", panel.num_series)
 """,
         tests=(ONE_MORE,),
@@ -175,7 +175,7 @@ MUTANTS = (
         name="somebody's own context kept",
         why="the private dates of the first unit stand in the release",
         file="synthesizers/base.py",
-        before='if context is None or schema.time.align == "relative":',
+        before="if context is None or schema.own_contexts:",
         after="if context is None:",
         tests=(EXTRA,),
     ),
@@ -183,9 +183,9 @@ MUTANTS = (
         name="the panel held by the release",
         why="a release in memory leads back to the private series",
         file="synthesizers/base.py",
-        before="        released = replace(private.panel.schema, population=Population(size))\n",
+        before="        released = replace(private.panel.schema, population=population)\n",
         after="""\
-        released = replace(private.panel.schema, population=Population(size))
+        released = replace(private.panel.schema, population=population)
         object.__setattr__(released, "source", panel)
 """,
         tests=(contract("the_release_holds_no_reference_to_the_panel"),),

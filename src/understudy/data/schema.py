@@ -201,6 +201,11 @@ class Schema:
         return size * self.unit.max_series * -(-self.time.steps // self.unit.event_steps)
 
     @property
+    def own_contexts(self) -> bool:
+        """Whether every series has a context of its own: when each starts at its own time. A public fact."""
+        return len(self.context) > 0 and self.time.align == "relative"
+
+    @property
     def label_column(self) -> Categorical | None:
         """The static categorical column named by `label`."""
         return next((c for c in self.static if isinstance(c, Categorical) and c.name == self.label), None)

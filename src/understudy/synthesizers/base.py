@@ -24,6 +24,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
+_COUNT = "population"  # label under which a population's count is bought
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
 
 
@@ -112,7 +113,7 @@ class Synthesizer(ABC):
                 "Ask for a larger epsilon, or declare the population."
             )
         own = self.plan(learned, Guarantee(guarantee.epsilon - price, guarantee.delta))
-        return SpendingPlan((PlanEntry("population", PureDP(price)), *own.entries), guarantee)
+        return SpendingPlan((PlanEntry(_COUNT, PureDP(price)), *own.entries), guarantee)
 
     def fit(
         self,
@@ -139,17 +140,17 @@ class Synthesizer(ABC):
         schema.require_declared()
         self._check(schema, ledger)
         if guarantee is None:
-            guarantee = _all_that_is_left(ledger)
+            guarantee = _all_that_is_left(ledger, self.name)
         check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
         plan = self.spending_plan(schema, guarantee)
         grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
-        size = _population(panel, grant, ledger)
-        private = self._private_series(panel, size)
+        population = _population(panel, grant, ledger)
+        private = self._private_series(panel, population.size or 1)
         arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: _shared_context(private.panel)}
-        released = replace(private.panel.schema, population=Population(size))
+        released = replace(private.panel.schema, population=population)
         certificate = issue(
             grant,
-            replace(schema, population=Population(size)),
+            replace(schema, population=population),
             method=self.name,
             public_inputs=public_inputs,
             overrides=overrides,
@@ -187,37 +188,35 @@ class Synthesizer(ABC):
         return PrivateSeries(cut, weights, influence, population * per_unit)
 
 
-def _population(panel: Panel, grant: Grant, ledger: Ledger) -> int:
-    """Returns the public number of units: declared, or counted under the grant."""
+def _population(panel: Panel, grant: Grant, ledger: Ledger) -> Population:
+    """Returns the public number of units: as declared, or counted under the grant if its plan has paid for that."""
     schema = panel.schema
-    if schema.population.size is not None:
-        return schema.population.size
-    if all(entry.label != "population" for entry in grant.plan.entries):
-        return 1  # a plan that spends nothing learns nothing, so nothing is compared with the count
-    counted = grant.discrete_laplace("population", Bounded(np.array(panel.num_units), 1.0))
-    size = max(counted, 1)
-    counted_schema = replace(schema, population=Population(size))
-    check_delta(grant.plan.guarantee.delta, counted_schema.protected_units, reproduction=ledger.reproduction)
-    return size
+    if all(entry.label != _COUNT for entry in grant.plan.entries):
+        return schema.population
+    counted = grant.discrete_laplace(_COUNT, Bounded(np.array(panel.num_units), 1.0))
+    population = Population(max(counted, 1))
+    units = replace(schema, population=population).protected_units
+    check_delta(grant.plan.guarantee.delta, units, reproduction=ledger.reproduction)
+    return population
 
 
 def _shared_context(panel: Panel) -> np.ndarray:
     """Returns the public context [step, context] that all series share; empty if there is none or each has its own."""
     context, schema = panel.context, panel.schema
-    if context is None or schema.time.align == "relative":
+    if context is None or schema.own_contexts:
         return np.zeros((0, 0), dtype=np.float32)
     # With nobody there to show it, the shape still must not say so.
     return np.array(context[0]) if len(context) else np.zeros(context.shape[1:], dtype=np.float32)
 
 
-def _all_that_is_left(ledger: Ledger) -> Guarantee:
+def _all_that_is_left(ledger: Ledger, label: str) -> Guarantee:
     left = ledger.remaining()
     if left.epsilon <= 0:
         raise BudgetExceeded(
             f"Nothing is left in the ledger of '{ledger.name}'. Use a release already made.",
             requested=None,
             remaining=0.0,
-            label="",
+            label=label,
         )
     return Guarantee(left.epsilon, left.delta)
 

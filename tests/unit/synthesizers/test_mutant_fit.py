@@ -8,7 +8,9 @@ import pytest
 
 from understudy.data import Panel, Population
 from understudy.errors import BudgetExceeded, ReleaseError
+from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
+from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import METHODS, Release
 from understudy.synthesizers.base import PrivateSeries, Progress
 from understudy.synthesizers.contract.expectations import BUDGET, fit, new_ledger
@@ -94,3 +96,10 @@ def test_a_whole_file_of_another_release_is_refused(name: str, tmp_path: Path) -
     shutil.copy(tmp_path / "other" / name, tmp_path / "one" / name)
     with pytest.raises(ReleaseError, match="damaged"):
         Release.load(tmp_path / "one")
+
+
+def test_a_population_that_was_to_be_bought_stays_unknown_where_nothing_is_bought() -> None:
+    schema = plain_schema(population=Population(count_epsilon=0.1))
+    release = METHODS["independent"]().fit(make_panel(schema, 120), Ledger.in_memory(Guarantee(1.0, 1e-6)))
+    assert release.schema.population == schema.population
+    assert release.certificate.population_size is None

@@ -13,11 +13,6 @@ from understudy.synthesizers.spectral.series import to_frequencies
 _CONTEXT_FREQUENCIES = 4
 
 
-def own_context(schema: Schema) -> bool:
-    """Tells from public facts whether every series has a context of its own: when each starts at its own time."""
-    return len(schema.context) > 0 and schema.time.align == "relative"
-
-
 def single_columns(schema: Schema, with_context: bool) -> tuple[Channel, ...]:
     """Returns the columns with one value per series: static ones except the label, then context summaries."""
     static = tuple(column for column in schema.static if column.name != schema.label)

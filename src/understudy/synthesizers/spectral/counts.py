@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
+_JOINED = 5  # cells whose density a tail joins
 _QUIET = 1.5  # standard deviations up to which the sum of a grid's end is taken for noise
 
 
@@ -46,23 +47,45 @@ def smooth_by_risk(noisy: np.ndarray, noise: float) -> np.ndarray:
     for reach in _REACHES:
         if 2 * reach + 1 > len(noisy):
             break
-        smooth, trace = _running_mean(noisy, reach)
+        smooth, trace = running_mean(noisy, reach)
         risk = float(((smooth - noisy) ** 2).sum()) + 2 * noise**2 * trace
         if risk < least:
             best, least = smooth, risk
     return best
 
 
-def trim_ends(noisy: np.ndarray, noise: float) -> np.ndarray:
-    """Returns noisy cells with zeros at both ends, as far as noise alone could have made the sum of an end.
-
-    Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much.
-    """
-    trimmed = noisy.copy()
-    for cells, kept in ((noisy, trimmed), (noisy[::-1], trimmed[::-1])):
+def quiet_ends(noisy: np.ndarray, noise: float) -> tuple[int, int]:
+    """Returns how many cells at the two ends of a grid hold no more together than noise could have put there."""
+    numbers = []
+    for cells in (noisy, noisy[::-1]):
         quiet = np.flatnonzero(np.cumsum(cells) <= _quiet_sums(len(cells), noise))
-        kept[: quiet[-1] + 1 if 0 < len(quiet) < len(cells) else 0] = 0.0
-    return trimmed
+        numbers.append(int(quiet[-1]) + 1 if 0 < len(quiet) < len(cells) else 0)
+    return (numbers[0], numbers[1]) if sum(numbers) < len(noisy) else (0, 0)
+
+
+def with_tails(noisy: np.ndarray, noise: float, width: np.ndarray) -> np.ndarray:
+    """Returns smoothed cells whose quiet ends are exponential tails.
+
+    Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much. The
+    sum of a quiet end is still right on average, so that is what its tail holds, falling off from the density of the
+    cells that it joins.
+    """
+    first, last = quiet_ends(noisy, noise)
+    end = len(noisy) - last
+    shares = np.zeros_like(noisy)
+    shares[first:end] = smooth_by_risk(noisy[first:end], noise)
+    density = shares[first:end] / width[first:end]
+    shares[:first] = _tail(noisy[:first].sum(), density[:_JOINED].mean(), width[:first][::-1])[::-1]
+    shares[end:] = _tail(noisy[end:].sum(), density[-_JOINED:].mean(), width[end:])
+    return shares
+
+
+def _tail(total: float, density: float, width: np.ndarray) -> np.ndarray:
+    """Returns the shares of cells, from the inside out, of an exponential tail with a given sum and first density."""
+    if total <= 0 or density <= 0 or not len(width):
+        return np.zeros(len(width))
+    reached = np.exp(-np.concatenate([[0.0], np.cumsum(width)]) * density / total)
+    return total * -np.diff(reached) / (1 - reached[-1])
 
 
 def _keep_middle(departure: np.ndarray, noise: float) -> np.ndarray:
@@ -108,8 +131,7 @@ def settle(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray:
     """Returns a distribution function over cells: a bell fitted to noisy shares, and what visibly departs from it."""
     bell = _nearest_bell(noisy, edges)
     departure = smooth_by_risk(_keep_middle(noisy - bell, noise), noise)
-    weight = max(0.0, 1 - len(noisy) * noise**2 / max(float(((noisy - bell) ** 2).sum()), 1e-300))
-    return cumulative_of(bell + weight * departure)
+    return cumulative_of(bell + shrink(noisy, bell, noise)[1] * departure)
 
 
 def _nearest_bell(noisy: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -128,9 +150,10 @@ def _bells(edges: tuple[float, ...]) -> np.ndarray:
     return np.diff(ndtr((ends - means) / deviations), axis=-1).reshape(-1, len(edges) - 1)
 
 
-def _running_mean(cells: np.ndarray, reach: int) -> tuple[np.ndarray, float]:
-    """Returns (running means over 2 · reach + 1 cells, fewer at the ends, and the smoother's trace)."""
-    total = np.concatenate([[0.0], np.cumsum(cells)])
+def running_mean(cells: np.ndarray, reach: int) -> tuple[np.ndarray, float]:
+    """Returns (means over 2 · reach + 1 cells of the first axis, fewer at the ends, and the smoother's trace)."""
+    total = np.concatenate([np.zeros_like(cells[:1]), np.cumsum(cells, axis=0)])
     place = np.arange(len(cells))
     low, high = np.maximum(place - reach, 0), np.minimum(place + reach + 1, len(cells))
-    return (total[high] - total[low]) / (high - low), float((1 / (high - low)).sum())
+    number = (high - low).reshape(-1, *(1 for _ in cells.shape[1:]))
+    return (total[high] - total[low]) / number, float((1 / number).sum())

@@ -1,17 +1,21 @@
-"""Step five: which coordinates of the spectrum move together.
+"""Step seven: which coordinates of a series move together.
 
-Coordinates are normal scores: first of the static columns, then of all coefficients, frequency by frequency. One
-Gaussian release of second moments, in which pairs of *the same* frequency weigh fully and other pairs weigh less:
-dependence between channels lives mostly within a frequency, so most of the budget does too. Long series with many
-channels have more pairs than a population can pay for; beyond `MAX_COUPLED` coordinates, the higher frequencies keep
-only the pairs of their own frequency. What is released is clipped as a whole, so the bound is the radius.
+Coordinates are of unit size: single columns first, then blocks of one number per channel (level, volatility, every
+frequency). One Gaussian release of second moments. Pairs *inside* a block are always measured; pairs of two blocks as
+`choose_coupling` decides, because long series have more pairs than a population can pay for. What is released is
+clipped as a whole, so the bound is the radius.
 
-Notation: y coordinates of one series, R their correlation matrix, b a block (one frequency).
+Notation: y coordinates of one series, W weights of pairs, D the number of coordinates, b a block.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from understudy.privacy.mechanisms import CLIP_SLACK
+from understudy.synthesizers.spectral.counts import shrink
+from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
+from understudy.synthesizers.spectral.series import dct_matrix
 
 MAX_COUPLED = 1024
 _SLACK = 1.5  # clip radius² over its expectation for independent Gaussian coordinates
@@ -22,40 +26,39 @@ _FLOOR = 0.005  # smallest eigenvalue of a block of correlations
 class Coupling:
     """Which pairs are measured, and how strongly.
 
-    Coordinates stand in this order: single columns, the channels of every coupled frequency, the channels of every
-    free frequency. Coupled frequencies are measured against each other, free ones within themselves only.
+    Coordinates stand in this order: single columns, the channels of every coupled block, the channels of every free
+    block. Coupled blocks are measured against each other, free ones within themselves only.
 
     Attributes:
         order: Blocks (level, volatility, frequencies), the coupled ones first.
-        cross_weight: Weight of a pair from two frequencies beside a pair of the same one.
+        cross_weight: Weight of a pair from two blocks beside a pair of the same one.
     """
 
     num_single: int
     num_channels: int
-    num_coupled_frequencies: int
+    num_coupled_blocks: int
     order: np.ndarray
     cross_weight: float
 
     @property
     def num_coupled(self) -> int:
         """Coordinates whose pairs are all measured."""
-        return self.num_single + self.num_coupled_frequencies * self.num_channels
+        return self.num_single + self.num_coupled_blocks * self.num_channels
 
     @property
     def num_free(self) -> int:
-        """Frequencies that keep only the pairs of their own block."""
-        return len(self.order) - self.num_coupled_frequencies
+        """Blocks that keep only the pairs of their own."""
+        return len(self.order) - self.num_coupled_blocks
 
     @property
     def num_pairs(self) -> int:
         """Length of the released vector."""
-        width = self.num_channels
-        return self.num_coupled * (self.num_coupled + 1) // 2 + self.num_free * width * (width + 1) // 2
+        return num_pairs(self.num_coupled) + self.num_free * num_pairs(self.num_channels)
 
     @property
     def same_block(self) -> np.ndarray:
         """True [coupled, coupled] for pairs of one block."""
-        grouped = np.repeat(np.arange(self.num_coupled_frequencies), self.num_channels)
+        grouped = np.repeat(np.arange(self.num_coupled_blocks), self.num_channels)
         member = np.concatenate([-1 - np.arange(self.num_single), grouped])
         return np.asarray(member[:, None] == member[None])
 
@@ -64,16 +67,16 @@ class Coupling:
         """Clip radius of the weighted second moments, from their size for independent Gaussian coordinates."""
         width = self.num_channels
         within = len(self.order) * (width**2 + 2 * width) + 3 * self.num_single
-        across = self.num_coupled**2 - self.num_coupled_frequencies * width**2 - self.num_single
+        across = self.num_coupled**2 - self.num_coupled_blocks * width**2 - self.num_single
         return float(np.sqrt(_SLACK * (within + self.cross_weight**2 * across)))
 
     def weights(self) -> np.ndarray:
         """Weight [coupled, coupled] of each second moment."""
         return np.where(self.same_block, 1.0, self.cross_weight)
 
-    def arrange(self, singles: np.ndarray, spectrum: np.ndarray) -> np.ndarray:
-        """Returns coordinates [series, coordinate] of [series, single] and [series, frequency, channel]."""
-        return np.concatenate([singles, spectrum[:, self.order].reshape(len(spectrum), -1)], axis=1)
+    def arrange(self, singles: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+        """Returns coordinates [series, coordinate] of [series, single] and [series, block, channel]."""
+        return np.concatenate([singles, blocks[:, self.order].reshape(len(blocks), -1)], axis=1)
 
 
 def choose_coupling(
@@ -111,12 +114,12 @@ def shrink_factors(coordinates: np.ndarray, coupling: Coupling) -> np.ndarray:
     squares = coordinates**2
     singles, rest = squares[:, : coupling.num_single], squares[:, coupling.num_single :]
     by_block = rest.reshape(len(squares), len(coupling.order), coupling.num_channels).sum(2)
-    coupled = by_block[:, : coupling.num_coupled_frequencies]
+    coupled = by_block[:, : coupling.num_coupled_blocks]
     within = (coupled**2).sum(1) + (singles**2).sum(1)
     total = coupled.sum(1) + singles.sum(1)
-    free = (by_block[:, coupling.num_coupled_frequencies :] ** 2).sum(1)
+    free = (by_block[:, coupling.num_coupled_blocks :] ** 2).sum(1)
     norm = np.sqrt(within + coupling.cross_weight**2 * np.maximum(total**2 - within, 0) + free)
-    factors = np.minimum(1.0, coupling.radius * (1 - 1e-5) / np.maximum(norm, 1e-12))
+    factors = np.minimum(1.0, coupling.radius * (1 - CLIP_SLACK) / np.maximum(norm, 1e-12))
     return np.where(np.isfinite(norm), factors, 0.0)
 
 
@@ -128,39 +131,19 @@ def moment_sums(coordinates: np.ndarray, weights: np.ndarray, coupling: Coupling
     moments = (coupled * factors).T @ coupled * coupling.weights()
     free = bounded[:, coupling.num_coupled :].reshape(len(bounded), coupling.num_free, coupling.num_channels)
     own = np.einsum("sbi,sbj->bij", free * factors[:, :, None], free, optimize=True)
-    return np.concatenate([_triangles(moments[None]).ravel(), _triangles(own).ravel()])
+    return np.concatenate([pack_pairs(moments[None]).ravel(), pack_pairs(own).ravel()])
 
 
 def unpack_moments(vector: np.ndarray, coupling: Coupling) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (coupled moments without their weights, moments of the free coupling)."""
-    split = coupling.num_coupled * (coupling.num_coupled + 1) // 2
-    coupled = _from_triangles(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
-    free = _from_triangles(
-        vector[split:].reshape(coupling.num_free, coupling.num_channels * (coupling.num_channels + 1) // 2),
-        coupling.num_channels,
-    )
-    return coupled, free
-
-
-def _triangles(matrices: np.ndarray) -> np.ndarray:
-    """Returns upper triangles [matrix, pair] of the same Euclidean length: pairs off the diagonal weigh √2."""
-    rows, columns = np.triu_indices(matrices.shape[-1])
-    return matrices[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2))
-
-
-def _from_triangles(pairs: np.ndarray, size: int) -> np.ndarray:
-    """Inverse of `_triangles`."""
-    rows, columns = np.triu_indices(size)
-    matrices = np.zeros((len(pairs), size, size))
-    values = pairs / np.where(rows == columns, 1.0, np.sqrt(2))
-    matrices[:, rows, columns] = values
-    matrices[:, columns, rows] = values
-    return matrices
+    """Returns (coupled moments without their weights, moments of the free blocks)."""
+    split, width = num_pairs(coupling.num_coupled), coupling.num_channels
+    coupled = unpack_pairs(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
+    return coupled, unpack_pairs(vector[split:].reshape(coupling.num_free, num_pairs(width)), width)
 
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Covariances of one kind: `coupled` [coordinate, coordinate] and `free` [frequency, channel, channel]."""
+    """Covariances of one kind: `coupled` [coordinate, coordinate] and `free` [block, channel, channel]."""
 
     coupled: np.ndarray
     free: np.ndarray
@@ -220,10 +203,8 @@ def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviat
 
 
 def _variances(noisy: np.ndarray, noise: float) -> np.ndarray:
-    """Returns variances near one: what noise alone explains of their differences is taken out (James–Stein)."""
-    excess = noisy - 1
-    weight = max(0.0, 1 - len(noisy) * noise**2 / max(float((excess**2).sum()), 1e-300))
-    return np.clip(1 + weight * excess, 0.1, 4.0)
+    """Returns variances near one: what noise alone explains of their differences is taken out."""
+    return np.clip(shrink(noisy, np.ones_like(noisy), noise)[0], 0.1, 4.0)
 
 
 def _loud_directions(matrix: np.ndarray, noise: float) -> np.ndarray:
@@ -289,7 +270,7 @@ def stationary_prior(correlation: np.ndarray, deviation: np.ndarray) -> np.ndarr
 def _same_at_every_step(covariance: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Returns the covariance of coefficients after averaging it over time along every lag."""
     num_steps, num_channels = shape
-    basis = np.kron(_dct_matrix(num_steps), np.eye(num_channels))
+    basis = np.kron(dct_matrix(num_steps), np.eye(num_channels))
     in_time = (basis.T @ covariance @ basis).reshape(num_steps, num_channels, num_steps, num_channels)
     averaged = np.empty_like(in_time)
     for lag in range(1 - num_steps, num_steps):
@@ -297,10 +278,3 @@ def _same_at_every_step(covariance: np.ndarray, shape: tuple[int, ...]) -> np.nd
         averaged[step, :, step + lag, :] = in_time[step, :, step + lag, :].mean(0)
     size = num_steps * num_channels
     return np.asarray(basis @ averaged.reshape(size, size) @ basis.T)
-
-
-def _dct_matrix(num_steps: int) -> np.ndarray:
-    step, frequency = np.arange(num_steps), np.arange(num_steps)[:, None]
-    matrix = np.sqrt(2 / num_steps) * np.cos(np.pi * (step + 0.5) * frequency / num_steps)
-    matrix[0] /= np.sqrt(2)
-    return matrix

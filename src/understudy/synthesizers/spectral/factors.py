@@ -8,6 +8,8 @@ only blur their shapes.
 
 import numpy as np
 
+from understudy.synthesizers.spectral.pairs import pack_pairs, unpack_pairs
+
 _SLACK = 1.5
 _TOGETHER = 0.85  # correlation from which channels count as moving together
 _SMALLEST = 0.05  # variance below which a factor is left at its own size
@@ -19,18 +21,14 @@ def clip_radius(num_channels: int) -> float:
 
 
 def moments(scores: np.ndarray) -> np.ndarray:
-    """Returns [series, pair]: mean products of channels over the steps, pairs off the diagonal weighing √2."""
+    """Returns [series, pair]: mean products of channels over the steps."""
     products = np.einsum("sti,stj->sij", scores, scores, optimize=True) / scores.shape[1]
-    rows, columns = np.triu_indices(scores.shape[2])
-    return products[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2))
+    return pack_pairs(products)
 
 
 def fit_rotation(noisy_mean: np.ndarray, num_channels: int) -> np.ndarray:
     """Returns the matrix [channel, factor] that turns scores into factors of about unit size."""
-    rows, columns = np.triu_indices(num_channels)
-    covariance = np.zeros((num_channels, num_channels))
-    covariance[rows, columns] = noisy_mean / np.where(rows == columns, 1.0, np.sqrt(2))
-    covariance[columns, rows] = covariance[rows, columns]
+    covariance = unpack_pairs(noisy_mean[None], num_channels)[0]
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.1))
     correlation = covariance / np.outer(deviation, deviation)
     rotation = np.eye(num_channels)

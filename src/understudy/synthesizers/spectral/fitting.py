@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from understudy.data import Schema
-from understudy.synthesizers.spectral import dependence, levels, sampling
+from understudy.data import Channel, Schema
+from understudy.synthesizers.spectral import dependence, sampling
 from understudy.synthesizers.spectral.counts import nearest_distribution, shrink, smooth_by_risk
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
 from understudy.synthesizers.spectral.kind import Kind
-from understudy.synthesizers.spectral.levels import Distribution
-from understudy.synthesizers.spectral.marginals import Marginal, pack
 from understudy.synthesizers.spectral.model import Model
 
 _POOL_SERIES, _POOL_NODES = 4096, 1025
@@ -24,64 +22,41 @@ def length_shares(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
     return nearest_distribution(np.append(early, noisy_votes[-1]) / total)
 
 
-def fit_distributions(votes: np.ndarray, counts: np.ndarray, noise: float, edges: np.ndarray) -> list[Distribution]:
-    pooled, pooled_noise = votes.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
-    fitted = []
-    for own, count in zip(votes, counts, strict=True):
-        shares, weight = shrink(own / count, pooled, noise / count)
-        remaining = float(np.hypot(weight * noise / count, (1 - weight) * pooled_noise))
-        fitted.append(levels.fit_distribution(shares, remaining, edges))
-    return fitted
+def pooled_kinds(sums: np.ndarray, counts: np.ndarray, noise: float) -> list[tuple[np.ndarray, float]]:
+    """Returns (figures per series, their remaining noise) of each kind, drawn towards all kinds together.
+
+    Args:
+        sums: Released sums [kind, …], each with noise of standard deviation `noise`.
+    """
+    pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
+    settled = []
+    for own, count in zip(sums, counts, strict=True):
+        figures, weight = shrink(own / count, pooled, noise / count)
+        settled.append((figures, float(np.hypot(weight * noise / count, (1 - weight) * pooled_noise))))
+    return settled
 
 
-def energy(kind_models: list[Kind], counts: np.ndarray) -> np.ndarray:
+def energy(kinds: list[Kind], counts: np.ndarray) -> np.ndarray:
     """Returns the strength [block] of the population's spectrum, every channel weighing the same."""
-    pairs = zip(counts / counts.sum(), kind_models, strict=True)
-    energy = np.asarray(sum(share * kind.variances() for share, kind in pairs))
-    return np.asarray((energy / energy.sum(0)).sum(1))
+    variances = np.einsum("k,kbc->bc", counts / counts.sum(), np.stack([kind.variances() for kind in kinds]))
+    return np.asarray((variances / variances.sum(0)).sum(1))
 
 
 def fit_covariances(
-    sums: np.ndarray,
-    counts: np.ndarray,
-    noise: float,
-    coupling: Coupling,
-    kind_models: list[Kind],
-    clockless: bool,
+    sums: np.ndarray, counts: np.ndarray, noise: float, coupling: Coupling, kinds: list[Kind], clockless: bool
 ) -> list[Covariance]:
-    pooled, pooled_noise = sums.sum(0) / counts.sum(), noise * np.sqrt(len(counts)) / counts.sum()
+    """Returns the covariances of each kind; pairs off the diagonal carry noise smaller by √2."""
     fitted = []
-    for own, count, kind in zip(sums, counts, kind_models, strict=True):
-        moments, weight = shrink(own / count, pooled, noise / count)
-        pair_noise = np.hypot(weight * noise / count, (1 - weight) * pooled_noise) / np.sqrt(2)
+    for (moments, remaining), kind in zip(pooled_kinds(sums, counts, noise), kinds, strict=True):
         deviation = np.sqrt(kind.variances()) if clockless else None
-        fitted.append(dependence.fit_covariance(moments, float(pair_noise), coupling, deviation))
+        fitted.append(dependence.fit_covariance(moments, remaining / np.sqrt(2), coupling, deviation))
     return fitted
 
 
-def assemble(
-    marginals: list[Marginal], counts: np.ndarray, kind_models: list[Kind], covariances: list[Covariance]
-) -> Model:
-    left, right = (np.concatenate([getattr(m.grid, end) for m in marginals]) for end in ("left", "right"))
-    cumulative, nodes = pack(marginals)
-    return Model(
-        cells=np.stack([left, right]),
-        cumulative=cumulative,
-        column_cells=nodes - 1,
-        kind_share=counts / counts.sum(),
-        mean=np.stack([kind.profile.mean for kind in kind_models]),
-        spread=np.stack([kind.profile.spread for kind in kind_models]),
-        strength=np.stack([kind.strengths.relative for kind in kind_models]),
-        levels=np.stack([kind.levels.cumulative for kind in kind_models]),
-        volatilities=np.stack([kind.volatilities.cumulative for kind in kind_models]),
-        coupled=np.stack([c.coupled for c in covariances]),
-        free=np.stack([c.free for c in covariances]),
-        rotation=np.zeros((0, 0)),
-        order=np.zeros(0, dtype=np.int64),
-        score_nodes=np.zeros((0, 0)),
-        gaps=np.zeros((0, 0)),
-        length_shares=np.zeros(0),
-    )
+def missing_shares(totals: np.ndarray, columns: tuple[Channel, ...], count: float) -> np.ndarray:
+    """Returns how often each single column is missing: what the votes for its values lack of the number of series."""
+    lacking = np.clip(1 - totals / max(count, 1.0), 0.0, 1.0)
+    return np.where([column.missing for column in columns], lacking, 0.0)
 
 
 def with_score_nodes(model: Model, schema: Schema) -> Model:

@@ -1,4 +1,4 @@
-"""Missing values and early ends: how many gaps a series has, how long they are, after which values they begin.
+"""Step eight. Gaps and early ends: how many gaps a series has, how long they are, after which values they begin.
 
 Each series votes three times per channel that may be missing: for its number of gaps, and, spread over its gaps, for
 their lengths and for the score just before each. Votes of one series have Euclidean length at most one each.

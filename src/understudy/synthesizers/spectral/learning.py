@@ -1,12 +1,12 @@
 """The releases of `spectral`, in order. Each step sees the data through what the steps before it released.
 
 Privacy, for every `release_…` method: the statistic is a sum over series of vectors whose Euclidean length is bounded
-by a public number, weighted so that a unit's series together weigh one (entity) or multiplied by the number of windows
-one event can touch (event). Adding or removing one unit moves it by at most that bound, whatever the data.
+by a public number. For entities a unit's series together weigh one; for events the bound is multiplied by twice the
+number of windows one event can touch. Adding or removing one unit moves it by at most that bound, whatever the data.
 """
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,15 +16,15 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded, clip_rows
 from understudy.synthesizers.base import PrivateSeries, Progress
 from understudy.synthesizers.spectral import dependence, factors, gaps, levels, profile, sampling, spectrum
-from understudy.synthesizers.spectral.columns import own_context, single_columns, single_values
-from understudy.synthesizers.spectral.counts import share_among, shrink
+from understudy.synthesizers.spectral.columns import single_columns, single_values
+from understudy.synthesizers.spectral.counts import share_among
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
 from understudy.synthesizers.spectral.fitting import (
-    assemble,
     energy,
     fit_covariances,
-    fit_distributions,
     length_shares,
+    missing_shares,
+    pooled_kinds,
     with_score_nodes,
 )
 from understudy.synthesizers.spectral.kind import Kind
@@ -37,6 +37,7 @@ from understudy.synthesizers.spectral.levels import (
 )
 from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
 from understudy.synthesizers.spectral.model import Model
+from understudy.synthesizers.spectral.pairs import num_pairs
 from understudy.synthesizers.spectral.profile import Profile
 from understudy.synthesizers.spectral.series import filled, to_frequencies
 from understudy.synthesizers.spectral.spectrum import Strengths
@@ -67,30 +68,34 @@ class Learning:
     def run(self) -> Model:
         """Makes the releases and returns the model fitted to them."""
         schema = self.panel.schema
-        marginals = self.release_marginals()
+        marginals, totals = self.release_marginals()
         self.progress("marginals", 0.2)
         whole = self.scores(marginals)
         rotation = self.release_rotation(whole)
         scores = whole @ rotation.astype(np.float32)
+        self.progress("factors", 0.3)
         splits = self.release_splits(scores)
-        kinds = self.kinds_of(scores, splits)
-        num_kinds = sampling.num_labels(schema) * 2 ** len(splits)
+        kinds, num_kinds = self.kinds_of(scores, splits), sampling.num_labels(schema) * 2 ** len(splits)
         self.progress("levels", 0.35)
         counts, profiles = self.release_profiles(scores, kinds, num_kinds)
         self.progress("profile", 0.5)
         strengths = self.release_spectra(scores, kinds, profiles, counts)
         self.progress("spectrum", 0.6)
         shapes = self.release_shapes(scores, kinds, profiles, strengths, counts)
+        fitted = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
         self.progress("shape", 0.7)
-        kind_models = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
-        coupling, covariances = self.release_dependence(scores, kinds, kind_models, counts, marginals)
+        coupling, covariances = self.release_dependence(scores, kinds, fitted, counts, marginals)
         self.progress("dependence", 0.9)
         gap_models, lengths = self.release_absence(whole)
-        model = assemble(marginals, counts, kind_models, covariances)
-        model = replace(
-            model,
+        model = Model.of(
+            marginals,
+            fitted,
+            covariances,
             rotation=rotation,
+            kind_share=counts / counts.sum(),
             order=coupling.order,
+            score_nodes=np.zeros((schema.num_channels, 2)),  # filled in below, from the model itself
+            single_missing=missing_shares(totals, self.columns[schema.num_channels :], counts.sum()),
             gaps=gap_models,
             length_shares=lengths,
         )
@@ -114,21 +119,28 @@ class Learning:
         """Crosses the border with a sum of per-series vectors no longer than `bound`."""
         return self.grant.gaussian(label, Bounded(total, bound * self.private.influence))
 
+    @property
+    def columns(self) -> tuple[Channel, ...]:
+        """Columns with a marginal of their own: channels, then single columns."""
+        schema = self.panel.schema
+        return (*schema.channels, *single_columns(schema, schema.own_contexts))
+
     def single_values(self, rows: slice) -> np.ndarray:
         """Static columns (and summaries of own contexts) of some series."""
-        context = self.panel.context if own_context(self.panel.schema) else None
+        context = self.panel.context if self.panel.schema.own_contexts else None
         return single_values(self.panel.schema, self.panel.static[rows], None if context is None else context[rows])
 
     # --- the releases ----------------------------------------------------------------------------------------
 
-    def release_marginals(self) -> list[Marginal]:
-        """Counts of values per cell: one vote per series and column, spread evenly over the steps."""
-        schema = self.panel.schema
-        singles = single_columns(schema, own_context(self.panel.schema))
-        columns = (*schema.channels, *singles)
+    def release_marginals(self) -> tuple[list[Marginal], np.ndarray]:
+        """Counts of values per cell: one vote per series and column, spread evenly over the steps.
+
+        Returns the marginals, and how many series have a value in each single column.
+        """
+        schema, columns = self.panel.schema, self.columns
         bound = float(np.sqrt(len(columns)))
-        cell_noise = self.noise("marginals", bound) / self.private.population
-        grids = [grid_of(column, cell_noise) for column in columns]
+        noise = self.noise("marginals", bound)
+        grids = [grid_of(column, noise / self.private.population) for column in columns]
         counts = [np.zeros(grid.num_cells) for grid in grids]
         for rows in self.chunks():
             weights = self.weights[rows]
@@ -139,9 +151,9 @@ class Learning:
                 counts[place] += vote_counts(values[:, None], weights, grids[place])
         noisy = self.release("marginals", np.concatenate(counts), bound)
         parts = np.split(noisy, np.cumsum([grid.num_cells for grid in grids])[:-1])
-        noise = self.noise("marginals", bound)
-        parts = share_among(parts, noise, [_declared_like(column) for column in columns])
-        return [marginal_from(part, grid, noise) for part, grid in zip(parts, grids, strict=True)]
+        totals = np.array([part.sum() for part in parts[schema.num_channels :]])
+        alike = share_among(parts, noise, [_declared_like(column) for column in columns])
+        return [marginal_from(part, grid, noise) for part, grid in zip(alike, grids, strict=True)], totals
 
     def scores(self, marginals: list[Marginal]) -> np.ndarray:
         """Normal scores [series, step, channel] without gaps, in float32."""
@@ -158,7 +170,7 @@ class Learning:
         if channels == 1:
             return np.eye(1)
         radius = factors.clip_radius(channels)
-        total = np.zeros(channels * (channels + 1) // 2)
+        total = np.zeros(num_pairs(channels))
         for rows in self.chunks():
             total += self.weights[rows] @ clip_rows(factors.moments(scores[rows].astype(np.float64)), radius)
         return factors.fit_rotation(self.release("factors", total, radius) / self.private.population, channels)
@@ -223,13 +235,9 @@ class Learning:
         for rows in self.chunks():
             moves = spectrum.directions(self.coefficients(scores, kinds, profiles, rows)[:, 1:])
             _add_by_kind(sums, moves * self.weights[rows, None, None], kinds[rows])
-        noisy, noise = self.release("spectrum", sums, bound), self.noise("spectrum", bound)
-        pooled = noisy.sum(0) / counts.sum()
-        settled = [shrink(own / count, pooled, noise / count) for own, count in zip(noisy, counts, strict=True)]
-        return [
-            spectrum.fit_strengths(own, float(np.hypot(weight * noise / count, (1 - weight) * noise / counts.sum())))
-            for (own, weight), count in zip(settled, counts, strict=True)
-        ]
+        noisy = self.release("spectrum", sums, bound)
+        settled = pooled_kinds(noisy, counts, self.noise("spectrum", bound))
+        return [spectrum.fit_strengths(directions, remaining) for directions, remaining in settled]
 
     def release_shapes(
         self,
@@ -253,26 +261,27 @@ class Learning:
                 votes[kind, 0] += levels.cell_votes(level, weights, LEVEL_EDGES)
                 votes[kind, 1] += levels.cell_votes(volatility, weights, VOLATILITY_EDGES)
         noisy, noise = self.release("shape", votes, bound), self.noise("shape", bound)
-        return (
-            fit_distributions(noisy[:, 0], counts, noise, LEVEL_EDGES),
-            fit_distributions(noisy[:, 1], counts, noise, VOLATILITY_EDGES),
+        level, volatility = (
+            [levels.fit_distribution(*settled, edges) for settled in pooled_kinds(noisy[:, part], counts, noise)]
+            for part, edges in enumerate((LEVEL_EDGES, VOLATILITY_EDGES))
         )
+        return level, volatility
 
     def release_dependence(
         self,
         scores: np.ndarray,
         kinds: np.ndarray,
-        kind_models: list[Kind],
+        fitted: list[Kind],
         counts: np.ndarray,
         marginals: list[Marginal],
     ) -> tuple[Coupling, list[Covariance]]:
         """Second moments of all coordinates, for each kind."""
         channels = scores.shape[2]
-        single, profiles = marginals[channels:], [kind.profile for kind in kind_models]
+        single, profiles = marginals[channels:], [kind.profile for kind in fitted]
         clockless = self.panel.schema.time.align == "relative" or not self.panel.schema.unit.protects_a_person
         coupling = dependence.choose_coupling(
             len(single),
-            energy(kind_models, counts),
+            energy(fitted, counts),
             channels,
             clockless=clockless,
             relative_noise=self.noise("dependence", 1.0) / self.private.population,
@@ -283,11 +292,11 @@ class Learning:
             static = self.single_scores(rows, single)
             for kind in np.unique(kinds[rows]):
                 here = kinds[rows] == kind
-                coordinates = coupling.arrange(static[here], kind_models[kind].coordinates_of(coefficients[here]))
+                coordinates = coupling.arrange(static[here], fitted[kind].coordinates_of(coefficients[here]))
                 sums[kind] += dependence.moment_sums(coordinates, self.weights[rows][here], coupling)
         noisy = self.release("dependence", sums, coupling.radius)
         noise = self.noise("dependence", coupling.radius)
-        return coupling, fit_covariances(noisy, counts, noise, coupling, kind_models, clockless)
+        return coupling, fit_covariances(noisy, counts, noise, coupling, fitted, clockless)
 
     def single_scores(self, rows: slice, single: list[Marginal]) -> np.ndarray:
         """Scores [series, single column] of some series; a missing value counts as the middle."""

@@ -1,4 +1,4 @@
-"""Levels and volatilities: two numbers per series and channel whose distributions may have several modes.
+"""Steps three and six. Levels and volatilities: two numbers per series whose distributions may have several modes.
 
 The level of a series is its mean score, its volatility the log size of its movements. Both are counted on public
 grids, so that two kinds of homes stay two kinds; a Gaussian would put its mass between them.

@@ -5,14 +5,13 @@ mass of its own (an *atom*: a category, or exactly the lower or upper bound) is 
 that a home whose panels never produce has a constant score and not an invented noise.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
 
 from understudy.data import Binary, Categorical, Channel
-from understudy.synthesizers.spectral.counts import cumulative_of, smooth_by_risk, trim_ends
+from understudy.synthesizers.spectral.counts import cumulative_of, with_tails
 
 SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
 _CELLS_PER_OCTAVE = (10, 7, 5, 3, 2)
@@ -107,17 +106,11 @@ def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Margina
     shares, noise = noisy_counts / total, noise / total
     if not grid.is_codes:
         atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
-        inner = trim_ends(shares[1:-1], noise)
-        shares = np.concatenate([atoms[:1], smooth_by_risk(inner, noise) * (inner != 0), atoms[-1:]])
+        inner = with_tails(shares[1:-1], noise, (grid.right - grid.left)[1:-1])
+        shares = np.concatenate([atoms[:1], inner, atoms[-1:]])
     return Marginal(grid, cumulative_of(shares))
 
 
 def bounded_scores(ranks: np.ndarray) -> np.ndarray:
     """Returns Φ⁻¹ of ranks, kept within ±SCORE_LIMIT."""
     return np.clip(ndtri(ranks), -SCORE_LIMIT, SCORE_LIMIT)
-
-
-def pack(marginals: Sequence[Marginal]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (all distribution functions end to end, their lengths) for storage."""
-    lengths = np.array([len(marginal.cumulative) for marginal in marginals], dtype=np.int64)
-    return np.concatenate([marginal.cumulative for marginal in marginals]), lengths

@@ -30,7 +30,6 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.spectral import sampling
-from understudy.synthesizers.spectral.columns import own_context
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.model import Model
 
@@ -83,18 +82,20 @@ class Spectral(Synthesizer):
         """Samples series from a released model."""
         model, rng = Model.from_arrays(arrays), request.rng
         kinds = sampling.draw_kinds(model, schema, request.num_series, request.label, rng)
-        own = request.context if own_context(schema) else None
+        own = request.context if schema.own_contexts else None
         scores, singles = sampling.draw_scores(model, schema, kinds, rng, own)
         if request.context is not None and request.fit_context is not None:
             scores = sampling.respond(scores, schema, request.fit_context, request.context)
         lengths, missing = sampling.draw_absence(model, schema, scores, rng)
         ranks, marginals = sampling.ranks_of(model, scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
-        static = _static_values(model, schema, kinds, singles)
+        static = _static_values(model, schema, kinds, singles, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
 
 
-def _static_values(model: Model, schema: Schema, kinds: np.ndarray, singles: np.ndarray) -> np.ndarray:
+def _static_values(
+    model: Model, schema: Schema, kinds: np.ndarray, singles: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """Returns [series, static]: the label from the kind, the others from their scores."""
     static = np.empty((len(kinds), len(schema.static)))
     labels = kinds // (len(model.kind_share) // sampling.num_labels(schema))
@@ -103,8 +104,8 @@ def _static_values(model: Model, schema: Schema, kinds: np.ndarray, singles: np.
         if channel.name == schema.label and schema.label_column is not None:
             static[:, column] = np.where(labels < len(schema.label_column.categories), labels, np.nan)
             continue
-        ranks = ndtr(singles[:, place])
-        static[:, column] = model.marginals[schema.num_channels + place].values_of(ranks)
+        values = model.marginals[schema.num_channels + place].values_of(ndtr(singles[:, place]))
+        static[:, column] = np.where(rng.random(len(kinds)) < model.single_missing[place], np.nan, values)
         place += 1
     return static
 

@@ -29,6 +29,7 @@ class Model:
         coupled, free: Covariances of each kind.
         order: Blocks of coordinates in the order of the covariances.
         score_nodes: Quantiles [channel, node] of synthetic scores, which map to ranks.
+        single_missing: Share of series in which each single column is missing.
         gaps: Gap model [channel, cell] of the channels that may be missing.
         length_shares: Distribution of lengths; empty when all series have one length.
     """
@@ -47,8 +48,29 @@ class Model:
     free: np.ndarray
     order: np.ndarray
     score_nodes: np.ndarray
+    single_missing: np.ndarray
     gaps: np.ndarray
     length_shares: np.ndarray
+
+    @classmethod
+    def of(
+        cls, marginals: list[Marginal], kinds: list[Kind], covariances: list[Covariance], **rest: np.ndarray
+    ) -> "Model":
+        """Returns the model of fitted parts; `rest` are the fields that are arrays already."""
+        left, right = (np.concatenate([getattr(m.grid, end) for m in marginals]) for end in ("left", "right"))
+        return cls(
+            cells=np.stack([left, right]),
+            cumulative=np.concatenate([marginal.cumulative for marginal in marginals]),
+            column_cells=np.array([marginal.grid.num_cells for marginal in marginals], dtype=np.int64),
+            mean=np.stack([kind.profile.mean for kind in kinds]),
+            spread=np.stack([kind.profile.spread for kind in kinds]),
+            strength=np.stack([kind.strengths.relative for kind in kinds]),
+            levels=np.stack([kind.levels.cumulative for kind in kinds]),
+            volatilities=np.stack([kind.volatilities.cumulative for kind in kinds]),
+            coupled=np.stack([covariance.coupled for covariance in covariances]),
+            free=np.stack([covariance.free for covariance in covariances]),
+            **rest,
+        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, ready to be stored."""

@@ -1,4 +1,4 @@
-"""Step three: mean and spread of the scores at every step, for every kind of series.
+"""Step four: mean and spread of the scores at every step, for every kind of series.
 
 What remains after subtracting the mean and dividing by the spread has the same distribution at every step, which is
 what makes one spectrum enough.
@@ -15,7 +15,7 @@ _SMALLEST_SPREAD = 0.25
 
 
 def clip_radius(num_steps: int, num_channels: int) -> float:
-    """Returns the most one series may weigh in `moment_vector`; scores have mean 0 and variance 1 by construction."""
+    """Returns the most one series may weigh in `moment_vectors`; scores have mean 0 and variance 1 by construction."""
     return float(np.sqrt(_SLACK * (1 + _SQUARE_WEIGHT**2) * num_steps * num_channels))
 
 
@@ -36,10 +36,6 @@ class Profile:
 
     mean: np.ndarray
     spread: np.ndarray
-
-    def standardise(self, scores: np.ndarray) -> np.ndarray:
-        """Takes the profile out of scores [series, step, channel]."""
-        return (scores - self.mean) / self.spread
 
     def restore(self, standard: np.ndarray) -> np.ndarray:
         """Puts the profile back."""

@@ -42,6 +42,11 @@ def to_frequencies(series: np.ndarray) -> np.ndarray:
     return dct(series, axis=1, norm="ortho")
 
 
+def dct_matrix(num_steps: int) -> np.ndarray:
+    """Returns the matrix [frequency, step] of `to_frequencies`."""
+    return np.asarray(dct(np.eye(num_steps), axis=0, norm="ortho"))
+
+
 def to_steps(coefficients: np.ndarray) -> np.ndarray:
     """Inverse of `to_frequencies`."""
     return idct(coefficients, axis=1, norm="ortho")

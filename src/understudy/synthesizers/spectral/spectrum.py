@@ -1,4 +1,4 @@
-"""Step four: how strong each frequency is.
+"""Step five: how strong each frequency is.
 
 What a series contributes is the direction of its spectrum, |c_k| / ‖c‖ over the frequencies k > 0 of a channel: a
 vector of length one whatever the series, so that no clip radius has to be known. How far out along that direction a
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_SMOOTHING_STEPS = 3
+from understudy.synthesizers.spectral.counts import running_mean
+
+_REACH = 3  # neighbours on each side of a frequency that it is compared with
 _SMALLEST = 0.02  # relative strength of the weakest frequency
 
 
@@ -43,19 +45,10 @@ def fit_strengths(mean_directions: np.ndarray, noise: float) -> Strengths:
     """
     if mean_directions.shape[0] == 0:
         return Strengths(mean_directions)
-    smooth = _neighbour_means(mean_directions)
+    smooth, _ = running_mean(mean_directions, _REACH)
     distance = ((mean_directions - smooth) ** 2).mean(axis=0)
     weight = np.clip(1 - noise**2 / np.maximum(distance, 1e-300), 0, 1)
     settled = smooth + weight * (mean_directions - smooth)
     typical = np.sqrt(np.maximum((settled**2).mean(axis=0), 1e-12))
     relative = np.maximum(settled / typical, _SMALLEST)
     return Strengths(relative / np.sqrt((relative**2).mean(axis=0)))
-
-
-def _neighbour_means(rows: np.ndarray) -> np.ndarray:
-    """Returns running means along the first axis, over fewer rows at the ends."""
-    reach = min(_SMOOTHING_STEPS, len(rows) - 1)
-    padded = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
-    place = np.arange(len(rows))
-    low, high = np.maximum(place - reach, 0), np.minimum(place + reach + 1, len(rows))
-    return (padded[high] - padded[low]) / (high - low)[:, None]

@@ -3,15 +3,15 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
-from understudy.synthesizers.spectral.columns import context_summary, own_context, single_columns, single_values
+from understudy.synthesizers.spectral.columns import context_summary, single_columns, single_values
 
 
 def test_whether_series_have_contexts_of_their_own_is_a_public_fact() -> None:
     shared = rich_schema()
-    assert not own_context(shared)
+    assert not shared.own_contexts
     relative = replace(shared, time=replace(shared.time, align="relative"), constraints=())
-    assert own_context(relative)
-    assert not own_context(replace(relative, context=()))
+    assert relative.own_contexts
+    assert not replace(relative, context=()).own_contexts
 
 
 def test_the_label_is_not_a_column_of_its_own_twice() -> None:

@@ -4,11 +4,12 @@ import pytest
 from understudy.synthesizers.spectral.counts import (
     cumulative_of,
     nearest_distribution,
+    quiet_ends,
     settle,
     share_among,
     shrink,
     smooth_by_risk,
-    trim_ends,
+    with_tails,
 )
 
 CELLS = 48
@@ -102,11 +103,28 @@ def test_with_much_noise_the_settled_distribution_is_a_bell_and_not_the_noise() 
     assert np.mean(settled) < 0.85 * np.mean(raw)
 
 
-def test_ends_without_signal_are_emptied_and_the_middle_is_left_alone() -> None:
+def test_the_ends_of_an_empty_grid_are_quiet_and_its_middle_is_not() -> None:
     cells = 0.01 * np.random.default_rng(4).normal(size=CELLS)
     cells[20:28] += 1.0
-    trimmed = trim_ends(cells, 0.01)
-    np.testing.assert_array_equal(trimmed[20:28], cells[20:28])
-    assert np.abs(trimmed[:5]).max() == 0
-    assert np.abs(trimmed[-5:]).max() == 0
-    np.testing.assert_array_equal(trim_ends(np.ones(5), 0.01), np.ones(5))
+    first, last = quiet_ends(cells, 0.01)
+    assert 10 <= first <= 20
+    assert 10 <= last <= CELLS - 28
+    assert quiet_ends(np.ones(5), 0.01) == (0, 0)
+
+
+def test_a_tail_holds_what_its_end_holds_on_average_and_falls_off() -> None:
+    """The far end of an exponential distribution, drowned in noise, comes back with its mass and close to its mean."""
+    edges = np.linspace(0, 20, 201)
+    truth, width, noise = np.diff(-np.exp(-edges)), np.diff(edges), 0.003
+    rng, middle = np.random.default_rng(5), (edges[1:] + edges[:-1]) / 2
+    settled = np.stack([with_tails(truth + noise * rng.normal(size=200), noise, width) for _ in range(200)])
+    first = int(np.argmax(truth < noise))  # from here on every cell holds less than noise
+    far = settled[:, first:]
+    assert far.sum(1).mean() == pytest.approx(truth[first:].sum(), abs=0.25 * truth[first:].sum())
+    raw = np.abs(noise * rng.normal(size=(200, 200)) @ middle).mean()
+    assert np.abs(settled @ middle - truth @ middle).mean() < 0.7 * raw
+
+
+def test_a_grid_without_a_quiet_end_is_only_smoothed() -> None:
+    cells = np.full(20, 0.05)
+    np.testing.assert_allclose(with_tails(cells, 0.001, np.ones(20)), cells)

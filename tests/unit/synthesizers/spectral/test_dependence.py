@@ -3,6 +3,7 @@ import pytest
 
 from understudy.synthesizers.spectral import dependence
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
+from understudy.synthesizers.spectral.series import dct_matrix
 
 COUPLINGS = [
     Coupling(0, 2, 4, np.arange(4), 1.0),
@@ -57,14 +58,6 @@ def test_a_small_series_is_released_as_it_is(coupling: Coupling) -> None:
     assert len(vector) == coupling.num_pairs
 
 
-def test_triangles_keep_the_length_and_come_back() -> None:
-    matrices = np.random.default_rng(6).normal(size=(4, 5, 5))
-    matrices = matrices + matrices.transpose(0, 2, 1)
-    pairs = dependence._triangles(matrices)
-    np.testing.assert_allclose(np.linalg.norm(pairs, axis=1), np.linalg.norm(matrices, axis=(1, 2)))
-    np.testing.assert_allclose(dependence._from_triangles(pairs, 5), matrices)
-
-
 def test_the_radius_lets_most_independent_gaussian_series_pass_unclipped() -> None:
     coupling = Coupling(0, 4, 20, np.arange(20), 1.0)
     factors = dependence.shrink_factors(coordinates_for(coupling, 2000), coupling)
@@ -101,21 +94,12 @@ def test_a_process_without_a_clock_has_the_same_covariance_at_every_step() -> No
     covariance = dependence._same_at_every_step(before, (steps, channels))
     scale = np.sqrt(np.diag(covariance))
     np.testing.assert_allclose(prior[np.ix_(kept, kept)], covariance / np.outer(scale, scale), atol=1e-12)
-    basis = np.kron(dependence._dct_matrix(steps), np.eye(channels))
+    basis = np.kron(dct_matrix(steps), np.eye(channels))
     in_time = (basis.T @ covariance @ basis).reshape(steps, channels, steps, channels)
     for lag in range(steps):
         along = in_time[np.arange(steps - lag), :, np.arange(steps - lag) + lag, :]
         np.testing.assert_allclose(along, np.broadcast_to(along[0], along.shape), atol=1e-12)
     assert np.trace(covariance) == pytest.approx(np.trace(before))
-
-
-def test_the_dct_matrix_is_the_transform_of_the_series() -> None:
-    from understudy.synthesizers.spectral.series import to_frequencies
-
-    matrix = dependence._dct_matrix(7)
-    series = np.random.default_rng(8).normal(size=(3, 7, 2))
-    np.testing.assert_allclose(np.einsum("kt,stc->skc", matrix, series), to_frequencies(series), atol=1e-12)
-    np.testing.assert_allclose(matrix @ matrix.T, np.eye(7), atol=1e-12)
 
 
 @pytest.mark.parametrize("clockless", [True, False])
@@ -125,7 +109,7 @@ def test_every_block_is_measured_once_whatever_the_population(blocks: int, clock
     for relative_noise in (1e-9, 1e-3, 1e3):
         coupling = dependence.choose_coupling(4, energy, 3, clockless=clockless, relative_noise=relative_noise)
         assert sorted(coupling.order) == list(range(blocks))
-        assert 1 <= coupling.num_coupled_frequencies <= blocks
+        assert 1 <= coupling.num_coupled_blocks <= blocks
         assert coupling.num_coupled <= max(dependence.MAX_COUPLED, 4 + 2 * 3)
 
 

@@ -172,3 +172,17 @@ def test_samples_are_conditioned_on_contexts_that_series_had_of_their_own() -> N
     each[200:] = 0.9
     mixed = release.sample(400, context=each).values
     assert mixed[:200].mean() + 5 < mixed[200:].mean()
+
+
+def test_a_static_column_is_missing_as_often_as_it_was() -> None:
+    schema = plain_schema(
+        static=(Continuous("area", 0.0, 1.0, missing=True), Continuous("height", 0.0, 1.0)), population=Population(4000)
+    )
+    panel = make_panel(schema, 4000)
+    absent = np.random.default_rng(8).random(panel.num_series) < 0.3
+    static = np.where(np.column_stack([absent, np.zeros_like(absent)]), np.nan, 0.5).astype(np.float32)
+    release = Spectral().fit(replace(panel, static=static), Ledger.in_memory(Guarantee(5.0, 1e-6)))
+    found = np.isnan(release.sample(4000).static).mean(axis=0)
+    # Noise on the total of the votes: 3.9 · 1.7 · √163 (multiplier, bound, cells) = 85 of 4000, so that 0.15 is 7 σ.
+    assert abs(found[0] - 0.3) < 0.15
+    assert found[1] == 0

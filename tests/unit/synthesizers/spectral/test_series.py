@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from understudy.synthesizers.spectral.series import filled, to_frequencies, to_steps
+from understudy.synthesizers.spectral.series import dct_matrix, filled, to_frequencies, to_steps
 
 NAN = np.nan
 
@@ -51,3 +51,10 @@ def test_frequencies_keep_the_length_and_come_back(steps: int) -> None:
     coefficients = to_frequencies(series)
     np.testing.assert_allclose(np.linalg.norm(coefficients, axis=1), np.linalg.norm(series, axis=1))
     np.testing.assert_allclose(to_steps(coefficients), series, atol=1e-12)
+
+
+def test_the_dct_matrix_is_the_transform_of_the_series() -> None:
+    matrix = dct_matrix(7)
+    series = np.random.default_rng(8).normal(size=(3, 7, 2))
+    np.testing.assert_allclose(np.einsum("kt,stc->skc", matrix, series), to_frequencies(series), atol=1e-12)
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(7), atol=1e-12)
