@@ -1,0 +1,90 @@
+"""What a metric is: a pure function of a comparison, with everything a reader needs to understand its figure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from understudy.evaluate.comparison import Comparison
+
+
+class Undefined(Exception):
+    """A metric that these data do not allow. Its text says why, and what would allow it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much work metrics may do. Never decides anything private: scores are internal.
+
+    Attributes:
+        repeats: Trainings of each network, with seeds of their own; their spread is reported.
+        iteration_cap: Most optimiser updates of one training; None trains as published.
+        replicates: Bootstrap replicates of figures that need no training.
+        splits: Random splits of real series that say how real data scores against itself.
+        max_series: Series of each panel that metrics look at; a larger panel is subsampled, and the output says so.
+    """
+
+    name: str
+    repeats: int
+    iteration_cap: int | None
+    replicates: int
+    splits: int
+    max_series: int
+
+    def iterations(self, published: int) -> int:
+        """Returns the number of optimiser updates to do where a paper did `published`."""
+        return published if self.iteration_cap is None else min(published, self.iteration_cap)
+
+
+QUICK = Effort(name="quick", repeats=3, iteration_cap=500, replicates=50, splits=5, max_series=4_000)
+PAPER = Effort(name="paper", repeats=10, iteration_cap=None, replicates=200, splits=10, max_series=20_000)
+EFFORTS = {effort.name: effort for effort in (QUICK, PAPER)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One figure, and how far chance alone could have moved it.
+
+    Attributes:
+        replicates: The same figure on series drawn again (`bootstrap`) or after training again (`repeats`).
+        parts: What the figure was put together from, such as one figure per channel.
+        notes: What a reader has to know, such as a subsample.
+    """
+
+    value: float
+    replicates: np.ndarray | None = None
+    kind: Literal["bootstrap", "repeats"] = "bootstrap"
+    parts: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+Measure = Callable[[Comparison, Effort, int], Measured]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A named measure.
+
+    Attributes:
+        name: Stable name, `suite.metric`.
+        title: What it says, in a few plain words.
+        direction: Whether `lower` or `higher` is better, or being `near` the figure of real data.
+        range: Smallest and largest possible figure.
+        reference: Where it is defined, with the equation.
+        measure: (comparison, effort, seed) to the figure; raises `Undefined` where the data do not allow it.
+        trained: Whether networks are trained inside: slower, repeated less.
+    """
+
+    name: str
+    title: str
+    direction: Literal["lower", "higher", "near"]
+    range: tuple[float, float]
+    reference: str
+    measure: Measure
+    trained: bool = False
+
+    @property
+    def suite(self) -> str:
+        """Name of the suite it belongs to."""
+        return self.name.split(".", 1)[0]
