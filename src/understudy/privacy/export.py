@@ -1,9 +1,8 @@
 """One page about a certificate for a regulator, as Markdown or HTML, in the words regulators use.
 
 The vocabulary follows NIST SP 800-226 (privacy unit, privacy loss parameters, trust model, hazards) and the
-headings of a data protection impact assessment (GDPR Article 35(7)). The page adds nothing to the
-certificate:
-it is a pure function of it.
+headings of a data protection impact assessment (GDPR Article 35(7)). The page adds nothing to the certificate: it is
+a pure function of it.
 """
 
 import html
@@ -19,8 +18,8 @@ _STYLE = (
     "h1{font-size:1.4rem;margin:0 0 .5rem}"
     "h2{font-size:1.05rem;margin:1.2rem 0 .3rem;border-bottom:1px solid #ccc}"
     "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.15rem .6rem .15rem 0;"
-    "vertical-align:top;overflow-wrap:anywhere}th{width:14rem;font-weight:600}ul{margin:.2rem "
-    "0;padding-left:1.2rem}"
+    "vertical-align:top;overflow-wrap:anywhere}th{width:14rem;font-weight:600}"
+    "ul{margin:.2rem 0;padding-left:1.2rem}"
     ".status{padding:.5rem .8rem;border-radius:4px;background:#e6f4e6}"
     ".not{background:#fbe3e3;font-weight:600}"
     "@media print{body{margin:0;font-size:11px}}"
@@ -74,7 +73,8 @@ def _sections(certificate: Certificate) -> tuple[Section, ...]:
         ("How it is measured (privacy loss parameters)", _measure_rows(certificate), _events(certificate)),
         ("What was done (description of the processing)", _processing_rows(certificate), ()),
         ("Necessity and proportionality", (), _proportionality(certificate)),
-        ("Risks that remain (privacy hazards)", (), (*certificate.not_protected, *certificate.assumptions)),
+        ("Risks that remain (privacy hazards)", (), certificate.not_protected),
+        ("What it rests on (assumptions)", (), certificate.assumptions),
         ("Measures and accountability", _accountability_rows(certificate), _overrides(certificate.overrides)),
     )
 
@@ -121,9 +121,8 @@ def _proportionality(certificate: Certificate) -> list[str]:
     return [
         "The recipient gets synthetic series or a model of the population; no original series, identifier or "
         "row count leaves the holder.",
-        "The privacy budget of the population is limited in advance and every use of it is recorded "
-        "before data "
-        f"is read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
+        "The privacy budget of the population is limited in advance and every use of it is recorded before data is "
+        f"read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
     ]
 
 

@@ -1,0 +1,74 @@
+"""Denoising diffusion: what is added, and how it is taken away again.
+
+DDPM (Ho et al., arXiv:2006.11239v2) and DDIM (Song et al., arXiv:2010.02502v4). ᾱ_t is the share of the signal's power
+that is left after t of T steps.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Predict = Callable[[Tensor, Tensor], Tensor]  # (noisy x [unit, …], time [unit]) → the noise in it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diffusion:
+    """A noise schedule; the default is that of Pub2Priv (Table 3), quadratic as in CSDI (arXiv:2107.03502v2)."""
+
+    steps: int = 400
+    first_beta: float = 1e-4
+    last_beta: float = 0.2
+    schedule: Literal["quadratic", "linear"] = "quadratic"
+
+    def betas(self) -> Tensor:
+        """Returns the variance β_t [step] that each step adds."""
+        if self.schedule == "linear":
+            return torch.linspace(self.first_beta, self.last_beta, self.steps, dtype=torch.float64)
+        return torch.linspace(math.sqrt(self.first_beta), math.sqrt(self.last_beta), self.steps).double().square()
+
+    def signal(self) -> Tensor:
+        """Returns ᾱ_t [step]."""
+        return torch.cumprod(1 - self.betas(), 0)
+
+    def noised(self, x: Tensor, noise: Tensor, time: Tensor) -> Tensor:
+        """Returns √ᾱ_t x + √(1 − ᾱ_t) noise for each unit's own time [unit]."""
+        left = self.signal()[time].to(x).reshape(-1, *(1 for _ in x.shape[1:]))
+        return left.sqrt() * x + (1 - left).sqrt() * noise
+
+    def draw_times(self, num_units: int, generator: torch.Generator) -> Tensor:
+        """Returns one time per unit, all equally likely."""
+        return torch.randint(self.steps, (num_units,), generator=generator, device=generator.device)
+
+    @torch.no_grad()
+    def ancestral(self, predict: Predict, start: Tensor, generator: torch.Generator) -> Tensor:
+        """Walks back from noise step by step (DDPM, Algorithm 2), with the variance of the true posterior."""
+        betas, signal, x = self.betas(), self.signal(), start
+        for t in range(self.steps - 1, -1, -1):
+            noise = predict(x, torch.full((len(x),), t, device=x.device))
+            mean = (x - float(betas[t] / (1 - signal[t]).sqrt()) * noise) / float((1 - betas[t]).sqrt())
+            if t == 0:
+                return mean
+            variance = float(betas[t] * (1 - signal[t - 1]) / (1 - signal[t]))
+            x = mean + math.sqrt(variance) * _normal(x, generator)
+        return x
+
+    @torch.no_grad()
+    def implicit(self, predict: Predict, start: Tensor, num_steps: int) -> Tensor:
+        """Walks back from noise in few steps without adding any (DDIM, Eq. 12 with η = 0)."""
+        times = torch.linspace(self.steps - 1, 0, min(num_steps, self.steps)).round().long().unique().flip(0)
+        signal, x = self.signal(), start
+        for place, t in enumerate(times.tolist()):
+            noise = predict(x, torch.full((len(x),), t, device=x.device))
+            left = float(signal[t])
+            clean = (x - math.sqrt(1 - left) * noise) / math.sqrt(left)
+            before = float(signal[times[place + 1]]) if place + 1 < len(times) else 1.0
+            x = math.sqrt(before) * clean + math.sqrt(1 - before) * noise
+        return x
+
+
+def _normal(like: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
