@@ -72,13 +72,8 @@ def test_trained_metrics_train_once_for_each_split_and_repeat_for_the_candidates
 @pytest.mark.parametrize(
     ("direction", "found", "expected"),
     [
-        ("lower", 0.5, True),
-        ("lower", 2.5, False),
-        ("higher", 2.5, True),
-        ("higher", 0.5, False),
-        ("near", 1.5, True),
-        ("near", 0.5, False),
-        ("near", 2.5, False),
+        *(("lower", 0.5, True), ("lower", 2.5, False), ("higher", 2.5, True), ("higher", 0.5, False)),
+        *(("near", 1.5, True), ("near", 0.5, False), ("near", 2.5, False)),
     ],
 )
 def test_like_real_is_being_no_worse_than_other_real_series(direction, found, expected) -> None:

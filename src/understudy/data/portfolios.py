@@ -1,0 +1,115 @@
+"""Simulated portfolios over real or simulated prices, with the public market as context (paper 000, Appendix C.1).
+
+A portfolio holds four stocks for 360 business days from its own first day. At every review it trades: a contrarian buys
+what did worse than the portfolio and sells what did better (Eq. 13); a follower of momentum holds each stock in
+proportion to its last return. Recorded is the number of shares, in shares that all the money could buy at the start.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.data.panel import Panel
+from understudy.data.schema import Continuous, Population, PrivacyUnit, Schema, Time
+
+STEPS = 360
+REVIEW_DAYS = (5, 10, 20, 40, 60)
+HELD = ("JPM", "WMT", "XOM", "CAT")  # components of the Dow Jones composite
+SHOWN = ("SP500", "AAPL", "AMZN", "MSFT", "NVDA")  # public context
+_START = "2013-01-01T00:00:00"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Market:
+    """Public daily prices: of the stocks that are held [day, stock], and of those that are shown [day, shown]."""
+
+    held: np.ndarray
+    shown: np.ndarray
+    stand_in: bool
+
+
+def portfolio_schema(num_portfolios: int, steps: int = STEPS) -> Schema:
+    """Returns the public contract: every portfolio starts on a day of its own and sees the market from there."""
+    return Schema(
+        name="portfolios",
+        population=Population(num_portfolios),
+        unit=PrivacyUnit(column="portfolio", dtype="int64"),
+        time=Time(column="day", frequency="1d", start=_START, steps=steps, align="relative"),
+        channels=tuple(Continuous(f"shares_{name.lower()}", 0.0, 2.0, out_of_bounds="clip") for name in HELD),
+        context=tuple(Continuous(name, 0.0, 10.0) for name in SHOWN),
+    )
+
+
+def simulate_portfolios(
+    market: Market,
+    num_portfolios: int,
+    *,
+    review_days: tuple[int, ...] = REVIEW_DAYS,
+    steps: int = STEPS,
+    seed: int = 7,
+) -> Panel:
+    """Returns portfolios of both strategies and all review periods, each over a window of its own.
+
+    Context is the price of what is shown, divided by its first price in the window.
+    """
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, len(market.held) - steps + 1, num_portfolios)
+    days = first[:, None] + np.arange(steps)
+    prices = market.held[days]
+    contrarian = rng.random(num_portfolios) < 0.5
+    review = rng.choice(review_days, num_portfolios)
+    shares = hold(prices, contrarian, review, rng.dirichlet(np.full(len(HELD), 4.0), num_portfolios))
+    schema = portfolio_schema(num_portfolios, steps)
+    context = np.clip(market.shown[days] / market.shown[first][:, None], 0.0, 10.0)
+    return Panel(
+        schema=schema,
+        values=np.clip(shares, 0.0, 2.0).astype(np.float32),
+        lengths=np.full(num_portfolios, steps, dtype=np.int32),
+        unit=np.arange(num_portfolios, dtype=np.int64),
+        static=np.zeros((num_portfolios, 0), dtype=np.float32),
+        context=context.astype(np.float32),
+        private=False,
+    )
+
+
+def hold(prices: np.ndarray, contrarian: np.ndarray, review: np.ndarray, allocation: np.ndarray) -> np.ndarray:
+    """Returns shares [portfolio, day, stock], in shares that the whole start capital buys of that stock.
+
+    Args:
+        prices: [portfolio, day, stock].
+        contrarian: Strategy of each portfolio; the others follow momentum.
+        review: Days between two reviews of each portfolio.
+        allocation: Share of the start capital in each stock [portfolio, stock].
+    """
+    relative = prices / prices[:, :1]  # one share of the start capital in a stock is worth this
+    shares: np.ndarray = np.empty_like(relative)
+    held = np.array(allocation, dtype=np.float64)
+    for day in range(relative.shape[1]):
+        due = (day > 0) & (day % review == 0)
+        if due.any():
+            before = relative[np.arange(len(review)), day - np.minimum(review, day)]
+            held[due] = trade(held, relative[:, day], before, contrarian)[due]
+        shares[:, day] = held
+    return shares
+
+
+def trade(held: np.ndarray, now: np.ndarray, before: np.ndarray, contrarian: np.ndarray) -> np.ndarray:
+    """Returns shares after a review; what is bought costs what is sold."""
+    value, growth = held * now, now / before  # X_i and k_i, both over the same review period
+    total = value.sum(1, keepdims=True)
+    of_portfolio = (growth * value).sum(1, keepdims=True) / total  # K_p
+    against = value + (of_portfolio - growth) * value  # Eq. 13
+    along = growth / growth.sum(1, keepdims=True) * total  # X_i = k_i V_t, made to sum to V_t
+    after: np.ndarray = np.where(contrarian[:, None], against, along) / now
+    return after
+
+
+def simulate_market(num_days: int = 1259, seed: int = 7) -> Market:
+    """Returns a stand-in for real prices: correlated geometric Brownian motion with one common factor."""
+    rng = np.random.default_rng([seed, 3])
+    number = len(HELD) + len(SHOWN)
+    exposure = np.concatenate([np.full(len(HELD), 0.009), [0.010], np.full(len(SHOWN) - 1, 0.011)])
+    own = np.concatenate([np.full(len(HELD), 0.008), [0.001], np.full(len(SHOWN) - 1, 0.012)])
+    returns = 3e-4 + exposure * rng.standard_normal((num_days, 1)) + own * rng.standard_normal((num_days, number))
+    prices = 100 * np.exp(np.cumsum(returns, axis=0))
+    return Market(held=prices[:, : len(HELD)], shown=prices[:, len(HELD) :], stand_in=True)
