@@ -23,7 +23,7 @@ def row(
     seconds: float = 0.0,
     **facts: Any,
 ) -> Row:
-    """Returns one line of a result; `facts` are further columns."""
+    """Returns one line of a result; `facts` are further columns. Memory is the process's peak so far."""
     return {
         "method": method,
         "epsilon": epsilon,
