@@ -237,7 +237,7 @@ def test_ctrl_c_leaves_nothing_half_written(number: signal.Signals, moment: str,
     elif moment == "charged":
         _wait_for(lambda: bool(charges(clinic.ledger)))
     else:
-        _wait_for(lambda: any(clinic.folder.glob(".release-*/*.partial")))
+        _wait_for(lambda: any(clinic.folder.glob(".release-*/.synthetic*.draft")))
     process.send_signal(number)
     outcome = finish(process)
     assert outcome.code == 2, outcome.err

@@ -5,12 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.errors import InputError, SchemaError
+from understudy.errors import InputError, LedgerError, SchemaError
 
 if TYPE_CHECKING:
     from understudy.data import Schema
     from understudy.privacy.budget import Guarantee
     from understudy.privacy.ledger import Ledger
+    from understudy.privacy.plan import SpendingPlan
     from understudy.synthesizers import Synthesizer
 
 
@@ -63,6 +64,17 @@ def ledger_path(schema_file: Path, schema: "Schema") -> Path:
     return schema_file.absolute().parent / f"{schema.name}.ledger"
 
 
+def refuse_early(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> None:
+    """Says no before the table is read; a ledger that is not there yet is judged by what it would declare."""
+    from understudy.privacy.declaration import declared
+    from understudy.privacy.ledger import Ledger
+
+    there = ledger_path(schema_file, schema).exists()
+    beside = schema_file.absolute().parent
+    ledger = Ledger.open_for(schema, beside) if there else Ledger.in_memory(**declared(schema))
+    ledger.check(plan, label=label)
+
+
 @contextmanager
 def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
     """Adds to any error whether the ledger had been charged: a charge is never given back."""
@@ -70,8 +82,11 @@ def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
     try:
         yield
     except BaseException as problem:
-        if ledger.head() != before:
-            problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
+        try:
+            if ledger.head() != before:
+                problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
+        except LedgerError:  # the disk fails
+            problem.add_note("Whether the run was charged can't be read now: ask `understudy ledger show` later.")
         raise
 
 

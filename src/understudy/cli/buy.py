@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.budget import charge_stays_known, guarantee_for, ledger_path, require_budget
+from understudy.cli.budget import charge_stays_known, guarantee_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Quiet
 from understudy.cli.places import existing, require_room, unused, whole_file
 from understudy.errors import InputError
@@ -18,8 +18,8 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from understudy.data import Schema
     from understudy.privacy.budget import Guarantee
+    from understudy.privacy.charges import Remaining
     from understudy.privacy.ledger import Ledger
-    from understudy.privacy.plan import SpendingPlan
     from understudy.privacy.purchases import Bought, Purchase
 
 app = typer.Typer(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
@@ -49,6 +49,7 @@ class Done:
     guarantee: "Guarantee"
     price: float
     ledger: "Ledger"
+    left: "Remaining"
 
 
 @app.command("bounds")
@@ -147,7 +148,7 @@ def make(order: Order, purchase: "Purchase") -> Done:
     guarantee = guarantee_for(draft, order.epsilon, None)
     purchase.check(draft, guarantee)
     plan = purchase.plan(guarantee)
-    _refuse_early(order.schema, draft, plan, purchase.label)
+    refuse_early(order.schema, draft, plan, purchase.label)
     private = purchase.read(order.file, draft)
     require_room(order.out, _SCHEMA_BYTES)
     ledger = Ledger.open_for(draft, order.schema.absolute().parent)
@@ -155,7 +156,8 @@ def make(order: Order, purchase: "Purchase") -> Done:
         grant = ledger.charge(plan, label=purchase.label, noise=NoiseSource.secure())
         bought = purchase.answer(grant, private, draft)
         _write(bought, order.out)
-    return Done(draft=draft, bought=bought, guarantee=guarantee, price=plan.epsilon(), ledger=ledger)
+        left = ledger.remaining()
+    return Done(draft=draft, bought=bought, guarantee=guarantee, price=plan.epsilon(), ledger=ledger, left=left)
 
 
 def _check_places(order: Order) -> None:
@@ -168,16 +170,6 @@ def _check_places(order: Order) -> None:
             f"--out: a place beside '{order.schema}' is expected, because the ledger lies there and the new schema "
             "charges the same one."
         )
-
-
-def _refuse_early(path: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> None:
-    """Says no before the table is read; a ledger that is not there yet is judged by what it would declare."""
-    from understudy.privacy.declaration import declared
-    from understudy.privacy.ledger import Ledger
-
-    there = ledger_path(path, schema).exists()
-    ledger = Ledger.open_for(schema, path.absolute().parent) if there else Ledger.in_memory(**declared(schema))
-    ledger.check(plan, label=label)
 
 
 def _write(bought: "Bought", out: Path) -> None:
@@ -193,7 +185,7 @@ def _write(bought: "Bought", out: Path) -> None:
 def _tell(output: Output, out: Path, purchase: "Purchase", done: Done, lines: list[str]) -> None:
     from understudy.data.drafts import still_open
 
-    left, ledger, unknown = done.ledger.remaining(), done.ledger, still_open(done.bought.schema)
+    left, ledger, unknown = done.left, done.ledger, still_open(done.bought.schema)
     facts: dict[str, Any] = {
         "schema": str(out),
         "label": purchase.label,

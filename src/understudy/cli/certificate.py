@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.console import Json, Output, Quiet, clean
 from understudy.cli.places import outside, unused, whole_file
 from understudy.cli.verify import checked
 from understudy.errors import CertificateError
@@ -32,7 +32,7 @@ def certificate(
     """Say what is protected, from whom and how it was measured, on one page."""
     text = page(release, Format.json if json and out is None else format)
     if out is None:
-        print(text, end="")
+        print(clean(text), end="")
         return
     target = unused(outside(out, release if release.is_dir() else release.parent, "--out"), "--out")
     with whole_file(target) as draft:

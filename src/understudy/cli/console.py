@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -31,12 +32,12 @@ class Output:
         """Prints text and tables for a person; a program or `--quiet` gets nothing."""
         if not self.json and not self.quiet:
             for part in parts:
-                _console().print(part, soft_wrap=isinstance(part, str | Text))
+                _console().print(_Clean(part), soft_wrap=isinstance(part, str | Text))
 
     def result(self, facts: Mapping[str, Any], *parts: RenderableType) -> None:
         """Prints what the command found: `facts` to a program, `parts` to a person."""
         if self.json:
-            print(json_format.dumps(_plain(facts), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+            print(json_format.dumps(_plain(facts), indent=2, allow_nan=False), flush=True)
         self.say(*parts)
 
     @contextmanager
@@ -52,6 +53,22 @@ class Output:
         with Bar(*columns, console=error_console(), transient=True) as bar:
             task = bar.add_task("starting", total=1.0)
             yield lambda stage, share: bar.update(task, description=stage, completed=share)
+
+
+def clean(text: str) -> str:
+    """Text that moves no cursor and hides nothing: names come from files that anybody may have written."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+@dataclass(frozen=True)
+class _Clean:
+    """Whatever Rich can print, with its text cleaned and its colours kept."""
+
+    part: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self.part, options):
+            yield segment if segment.control else Segment(clean(segment.text), segment.style)
 
 
 def error_console() -> Console:

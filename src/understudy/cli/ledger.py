@@ -11,6 +11,7 @@ from understudy.cli.places import existing
 from understudy.errors import LedgerError
 
 if TYPE_CHECKING:
+    from understudy.privacy.certificate import Certificate
     from understudy.privacy.ledger import Ledger
 
 app = typer.Typer(help="Show what was charged to a population, and what is left.", no_args_is_help=True)
@@ -83,6 +84,20 @@ def opened(where: Path) -> "Ledger":
     if not beside.exists():
         raise LedgerError(f"'{beside}' is not there yet: the first run on this population makes it.")
     return Ledger.open_for(schema, where.absolute().parent)
+
+
+def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
+    """Returns the public facts of the ledger that paid for a release; None where this computer does not have it."""
+    from understudy.privacy import registry
+    from understudy.privacy.ledger import Ledger
+
+    path = registry.lookup(certificate.population)
+    if path is None or not path.exists():
+        return None
+    ledger = Ledger.open(path)
+    facts = facts_of(ledger)
+    del facts["file"]  # where it lies is nobody's business
+    return facts if ledger.knows(str(certificate.ledger.get("head"))) else None
 
 
 def facts_of(ledger: "Ledger") -> dict[str, Any]:

@@ -54,13 +54,13 @@ def _run(given: list[str]) -> int:
 
 
 def _report(given: list[str], message: str, exit_code: int) -> int:
-    from understudy.cli.console import error_console
+    from understudy.cli.console import clean, error_console
 
     with suppress(BrokenPipeError):
         error_console().print("error:", style="bold red", end=" ")
-        error_console().print(message, style="red", soft_wrap=True)
+        error_console().print(clean(message.replace("\n", " ")), style="red", soft_wrap=True)
         if "--json" in given:
-            print(json.dumps({"error": message, "exit_code": exit_code}, ensure_ascii=False), flush=True)
+            print(json.dumps({"error": message, "exit_code": exit_code}), flush=True)
     return exit_code
 
 

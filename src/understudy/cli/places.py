@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from understudy import files
 from understudy.errors import InputError, MissingData, ReleaseError
 
 
@@ -52,14 +53,10 @@ def require_room(target: Path, num_bytes: int) -> None:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """Yields a draft beside `target` that takes its place if the block ends well and vanishes if not."""
+    """Yields a draft that becomes `target` if the block ends well, in a folder that is made if need be."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
-    try:
+    with files.whole_file(target) as draft:
         yield draft
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _nearest_folder(path: Path) -> Path:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Json, Output, Progress, Quiet
-from understudy.cli.places import existing, outside, unused
+from understudy.cli.places import existing, outside, require_room, unused
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,8 @@ def sample(
     target = unused(outside(out, existing(release, "RELEASE"), "--out"), "--out")
     opened = Release.load(release)
     given = _context(opened, context, start)
+    schema = opened.schema
+    require_room(target, 8 * (n or schema.population.size or 1) * schema.num_steps * schema.num_channels)
     with output.progress() as progress:
         rng = np.random.default_rng(seed)
         drawn = draw(opened, n, rng, context=given, label=label, start=start, progress=progress)

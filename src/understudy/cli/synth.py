@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.budget import charge_stays_known, guarantee_for, ledger_path, method_for, require_budget
+from understudy.cli.budget import charge_stays_known, guarantee_for, method_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
-from understudy.errors import BudgetExceeded, InputError
+from understudy.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from understudy.data import Panel, Schema
+    from understudy.privacy.charges import Remaining
     from understudy.privacy.keys import SigningKey
     from understudy.privacy.ledger import Ledger
-    from understudy.privacy.plan import SpendingPlan
     from understudy.synthesizers import Release
 
 _MODEL_BYTES = 64 * 2**20
@@ -86,8 +86,8 @@ def synth(
         few_units=allow_few_units, seed=seed, key=key,
     )  # fmt: skip
     with output.progress() as progress:
-        release, ledger = run(request, progress)
-    certificate, left = release.certificate, ledger.remaining()
+        release, ledger, left = run(request, progress)
+    certificate = release.certificate
     held_out = None if holdout is None else str(_holdout_list(request))
     facts = {
         "release": str(out),
@@ -106,8 +106,8 @@ def synth(
     output.result(facts, *lines, *([f"Kept-out units, private: {held_out}"] if held_out else []))
 
 
-def run(request: Request, progress: Progress) -> tuple["Release", "Ledger"]:
-    """Returns the saved release and the ledger it was charged to.
+def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Remaining"]:
+    """Returns the saved release, the ledger it was charged to, and what is left there.
 
     Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.
     """
@@ -123,7 +123,7 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger"]:
     require_budget(schema)
     guarantee = guarantee_for(schema, request.epsilon, request.delta)
     method = method_for(request.method, request.window_steps, schema)
-    _refuse_early(request.schema, schema, method.spending_plan(schema, guarantee))
+    refuse_early(request.schema, schema, method.spending_plan(schema, guarantee), method.name)
     progress("reading", 0.0)
     few = request.few_units is not None
     panel = read_panel(request.file, schema, context=request.context, allow_few_units=few)
@@ -148,7 +148,8 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger"]:
         progress("writing", 0.9)
         with _listed(held_out, request, schema):
             release = release.save(request.out, samples=samples, key=key)
-    return release, ledger
+        left = ledger.remaining()
+    return release, ledger, left
 
 
 def _check_places(request: Request) -> None:
@@ -166,27 +167,6 @@ def _check_places(request: Request) -> None:
         unused(outside(_holdout_list(request), request.out, "--holdout-list"), "--holdout-list")
     if request.few_units is not None and not request.few_units.strip():
         raise InputError("--allow-few-units: the reason is expected; the certificate prints it.")
-
-
-def _refuse_early(path: Path, schema: "Schema", plan: "SpendingPlan") -> None:
-    """Says no before a large table is read if the ledger clearly can't pay; `charge` has the last word."""
-    from understudy.privacy.ledger import Ledger
-
-    if not plan.entries or not ledger_path(path, schema).exists():
-        return
-    ledger = Ledger.open_for(path)
-    left = ledger.remaining()
-    cost, basic = plan.epsilon(), ledger.composition.kind == "basic"
-    if left.runs == 0 or left.epsilon <= 0 or (basic and cost > left.epsilon * (1 + 1e-6)):
-        runs = "no run" if left.runs == 0 else f"epsilon = {left.epsilon:.4g}"
-        raise BudgetExceeded(
-            f"The run asks for epsilon = {cost:.4g}, and {runs} is left in the ledger of '{ledger.name}' "
-            f"(epsilon = {ledger.guarantee.epsilon:g}, {ledger.composition.max_runs} runs). Nothing was "
-            "charged. Ask for less, or use a release already made.",
-            requested=cost,
-            remaining=left.epsilon,
-            label="synth",
-        )
 
 
 def _prepared(request: Request, schema: "Schema") -> "SigningKey":

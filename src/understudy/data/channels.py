@@ -3,9 +3,10 @@
 Bounds and categories are public facts that a person declares. Nothing here is ever filled in from the data.
 """
 
-import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
+
+import numpy as np
 
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, require_dtype
 from understudy.errors import SchemaError
@@ -13,6 +14,7 @@ from understudy.errors import SchemaError
 OutOfBounds = Literal["refuse", "clip"]
 Aggregate = Literal["mean", "sum", "count", "last", "max", "min"]
 EVENT_AGGREGATES = ("sum", "count")
+LARGEST = 1e37  # panels hold float32
 AGGREGATES = ("mean", "last", "max", "min", *EVENT_AGGREGATES)
 
 
@@ -213,8 +215,11 @@ def _check_categories(name: str, categories: tuple[str | int, ...]) -> bool:
 def _as_float(bound: float | None, key: str) -> float | None:
     if bound is None:
         return None
-    if isinstance(bound, bool) or not math.isfinite(bound):
-        raise SchemaError(f"Key '{key}': a finite number is expected. Declare one from public knowledge.", key=key)
+    if isinstance(bound, bool) or not -LARGEST <= bound <= LARGEST:
+        raise SchemaError(
+            f"Key '{key}': a number from {-LARGEST:g} to {LARGEST:g} is expected. Declare one from public knowledge.",
+            key=key,
+        )
     return float(bound)
 
 
@@ -228,7 +233,7 @@ def _as_whole(bound: float | None, key: str) -> int | None:
 
 
 def _check_order(name: str, low: float | None, high: float | None) -> None:
-    if low is not None and high is not None and not low < high:
+    if low is not None and high is not None and not np.float32(low) < np.float32(high):
         raise SchemaError(
             f"Key '{name}.high': a bound above low is expected, got low = {low}, high = {high}. Swap or widen them.",
             key=f"{name}.high",

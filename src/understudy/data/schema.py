@@ -5,6 +5,7 @@ axis, facts that always hold and the budget. Nothing in it comes from the privat
 not know is bought with a differentially private query.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -54,6 +55,8 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 COMPOSITIONS = ("basic", "rdp", "zcdp")
+MAX_WIDE_COLUMNS = 100_000
+_SHOWN = 10  # names that an error lists
 
 
 @dataclass(frozen=True)
@@ -160,8 +163,8 @@ class Schema:
             raise SchemaError("Key 'name': the population's name is expected. Give it one.", key="name")
         if not self.channels:
             raise SchemaError("Key 'channels': at least one channel is expected. Declare one.", key="channels")
-        _check_names(self)
         _check_layout(self)
+        _check_names(self)
         _check_label(self)
         for constraint in self.constraints:
             _check_constraint(constraint, self)
@@ -263,10 +266,10 @@ def _default_columns(schema: Schema) -> tuple[str, ...]:
 def _check_names(schema: Schema) -> None:
     columns = [c.name for group in (schema.channels, schema.static, schema.context) for c in group]
     keys = [schema.unit.column, schema.time.column, schema.time.series_column]
-    names = [*columns, *(key for key in keys if key is not None), *schema.ignore]
-    for name in names:
-        if names.count(name) > 1:
-            raise SchemaError(f"Key '{name}': the column is declared twice. Declare each column once.", key=name)
+    declared = Counter([*columns, *(key for key in keys if key is not None), *schema.ignore])
+    in_table = Counter([*_default_columns(schema), *schema.ignore])
+    for name in (name for names in (declared, in_table) for name, number in names.items() if number > 1):
+        raise SchemaError(f"Key '{name}': the column is declared twice. Declare each column once.", key=name)
     for channel in (*schema.static, *schema.context):
         if channel.aggregate == "count":
             raise SchemaError(
@@ -278,12 +281,18 @@ def _check_names(schema: Schema) -> None:
 def _check_layout(schema: Schema) -> None:
     if schema.time.layout == "long" and schema.time.column is None and schema.unit.protects_a_person:
         raise SchemaError("Key 'time.column': the time column of a long table is expected.", key="time.column")
+    if schema.time.layout == "wide" and schema.num_steps * schema.num_channels > MAX_WIDE_COLUMNS:
+        raise SchemaError(
+            f"Key 'time.layout': a wide table of at most {MAX_WIDE_COLUMNS} columns (steps x channels) is expected. "
+            "Use the long layout.",
+            key="time.layout",
+        )
     if not schema.columns:
         return
     context = {channel.name for channel in schema.context}
     expected, listed = set(_default_columns(schema)), set(schema.columns) - context
     if listed != expected or len(set(schema.columns)) != len(schema.columns):
-        names = ", ".join(sorted(f"'{name}'" for name in listed ^ expected)) or "a name listed twice"
+        names = ", ".join(sorted(f"'{name}'" for name in listed ^ expected)[:_SHOWN]) or "a name listed twice"
         raise SchemaError(
             f"Key 'columns': every declared column, once, is expected. Put right: {names}.", key="columns"
         )

@@ -25,7 +25,10 @@ _MICROSECONDS = {
     "w": 7 * 24 * 3600 * 10**6,
 }
 _MONTHS = {"mo": 1, "y": 12}
-_FREQUENCY = re.compile(r"([1-9][0-9]*)(us|ms|s|min|h|d|w|mo|y)")
+MAX_STEPS = 1_000_000
+_YEAR, _LAST_YEAR = 365.2425 * _MICROSECONDS["d"], 9999
+_WIDE_FIELD = re.compile(r"\{channel\}|\{step(?::0?[1-9]?d)?\}")
+_FREQUENCY = re.compile(r"([1-9][0-9]{0,17})(us|ms|s|min|h|d|w|mo|y)")
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,8 @@ class Time:
     series_column: str | None = None
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise SchemaError("Key 'time.steps': at least 1 is expected.", key="time.steps")
+        if not 1 <= self.steps <= MAX_STEPS:
+            raise SchemaError(f"Key 'time.steps': a number from 1 to {MAX_STEPS} is expected.", key="time.steps")
         if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
             raise SchemaError("Key 'time.min_steps': a number from 1 to time.steps is expected.", key="time.min_steps")
         if not is_time_dtype(self.dtype):
@@ -113,13 +116,16 @@ class Time:
                 "months or years. Move it there.",
                 key="time.start",
             )
+        years = frequency.months * self.steps / 12 + frequency.microseconds * self.steps / _YEAR
+        if start / _YEAR + years > _LAST_YEAR - 1970:
+            raise SchemaError(
+                f"Key 'time.frequency': the last step has to lie before the year {_LAST_YEAR}. Shorten the axis.",
+                key="time.frequency",
+            )
 
     def _check_wide_columns(self) -> None:
-        try:
-            names = {self.wide_columns.format(channel=c, step=s) for c in "ab" for s in (0, 1)}
-        except (KeyError, IndexError, ValueError):
-            names = set()
-        if len(names) != 4:
+        named = {field[:5] for field in _WIDE_FIELD.findall(self.wide_columns)}
+        if named != {"{chan", "{step"} or set("{}") & set(_WIDE_FIELD.sub("", self.wide_columns)):
             raise SchemaError(
                 "Key 'time.wide_columns': a pattern with {channel} and {step} is expected, such as '{channel}_{step}'.",
                 key="time.wide_columns",

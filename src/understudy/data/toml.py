@@ -35,10 +35,10 @@ _CONSTRAINTS: dict[str, type[Constraint]] = {
 
 def load(path: Path, *, draft: bool = False) -> Schema:
     """Reads a schema file."""
+    if not path.is_file():
+        raise MissingData(f"No schema at {path}. Write one with `understudy init`.")
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MissingData(f"No schema at {path}. Write one with `understudy init`.") from None
     except UnicodeDecodeError:
         raise SchemaError(f"{path}: expected UTF-8 text. Save the file as UTF-8.", file=str(path), key=None) from None
     return loads(text, file=str(path), draft=draft)
@@ -48,7 +48,7 @@ def loads(text: str, *, file: str = "schema.toml", draft: bool = False) -> Schem
     """Reads a schema from TOML text."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of a thousand digits and brackets within brackets
         raise SchemaError(f"{file}: not valid TOML: {error}. Put that line right.", file=file, key=None) from None
     if document.get("version", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise SchemaError(
@@ -113,7 +113,7 @@ def _key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
             named = isinstance(table, dict) and (table.get("name") or table.get("channel") or table.get("total"))
             words.append(str(named or word + 1))
         elif not (position == 2 and word in {**_KINDS, **_CONSTRAINTS}) and word not in (
-            "int",
+            "constrained-int",
             "PopulationTable",
         ):
             words.append(str(word))

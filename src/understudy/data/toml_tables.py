@@ -10,6 +10,8 @@ from understudy.data.channels import Aggregate, OutOfBounds
 from understudy.data.timegrid import Align, Layout, OffGrid
 from understudy.data.units import UnitKind
 
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what TOML promises, and what ledgers and arrays hold
+
 
 class FileTable(pydantic.BaseModel):
     """A table of the file: unknown keys are refused, types are not bent."""
@@ -36,8 +38,8 @@ class IntegerTable(FileTable):
 
     kind: Literal["integer"]
     name: str
-    low: int | None = None
-    high: int | None = None
+    low: Whole | None = None
+    high: Whole | None = None
     missing: bool = False
     out_of_bounds: OutOfBounds = "refuse"
     aggregate: Aggregate = "mean"
@@ -50,7 +52,7 @@ class CategoricalTable(FileTable):
 
     kind: Literal["categorical"]
     name: str
-    categories: list[str | int] = []
+    categories: list[str | Whole] = []
     missing: bool = False
     aggregate: Aggregate = "last"
     dtype: str = "string"
@@ -99,7 +101,7 @@ class ZeroWhenTable(FileTable):
 
     kind: Literal["zero-when"]
     channel: str
-    hours: list[int] | None = None
+    hours: list[Whole] | None = None
     context: str | None = None
     below: float | None = None
 
@@ -110,7 +112,7 @@ ConstraintTable = Annotated[NonNegativeTable | MonotoneTable | SumTable | ZeroWh
 class PopulationTable(FileTable):
     """`population` as a table."""
 
-    size: int | None = None
+    size: Whole | None = None
     count_epsilon: float | None = None
 
 
@@ -119,8 +121,8 @@ class UnitTable(FileTable):
 
     kind: UnitKind = "entity"
     column: str | None = None
-    max_series: int = 1
-    event_steps: int = 1
+    max_series: Whole = 1
+    event_steps: Whole = 1
     dtype: str = "string"
 
 
@@ -130,8 +132,8 @@ class TimeTable(FileTable):
     column: str | None = None
     frequency: str
     start: str | dt.datetime | dt.date = "2024-01-01T00:00:00"
-    steps: int
-    min_steps: int | None = None
+    steps: Whole
+    min_steps: Whole | None = None
     align: Align = "calendar"
     layout: Layout = "long"
     wide_columns: str = "{channel}_{step}"
@@ -145,16 +147,16 @@ class BudgetTable(FileTable):
 
     epsilon: float
     delta: float | None = None
-    max_runs: int = 1
+    max_runs: Whole = 1
     composition: Literal["basic", "rdp", "zcdp"] = "basic"
 
 
 class SchemaTable(FileTable):
     """The whole file."""
 
-    version: int
+    version: Whole
     name: str
-    population: int | PopulationTable
+    population: Whole | PopulationTable
     label: str | None = None
     ignore: list[str] = []
     columns: list[str] = []

@@ -11,7 +11,7 @@ from understudy.data.schema import Schema, ZeroWhen
 from understudy.errors import SchemaError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Windows:
     """A panel of windows.
 

@@ -1,4 +1,4 @@
-"""One way to write JSON, so that equal facts have equal bytes, hashes and signatures."""
+"""One way to write JSON, so that equal facts have equal bytes, hashes and signatures, and one way to read it."""
 
 import hashlib
 import json
@@ -10,6 +10,16 @@ from typing import Any
 def dumps(body: Any) -> str:
     """Sorted keys, no spaces, plain UTF-8; infinities as the string "inf" (JSON has none)."""
     return json.dumps(_plain(body), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def loads(text: str | bytes) -> Any:
+    """Reads JSON that anybody may have written; what `dumps` could not write again is a `ValueError`."""
+    try:
+        body = json.loads(text, parse_int=_whole)
+        dumps(body).encode()
+    except RecursionError:
+        raise ValueError("JSON is expected that is not nested so deeply.") from None
+    return body
 
 
 def sha256(text: str) -> str:
@@ -24,8 +34,19 @@ def file_sha256(path: Path) -> str:
 
 
 def number(value: Any) -> float:
-    """The float that `dumps` wrote, infinite ones included."""
-    return float(value)
+    """The float that `dumps` wrote, infinite ones included; a `ValueError` if there is none so large."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("A number is expected that fits a double.") from None
+
+
+def _whole(digits: str) -> int:
+    """A whole number of 64 bits; larger ones are nobody's count and overflow wherever they go."""
+    value = int(digits)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("A whole number of at most 64 bits is expected.")
+    return value
 
 
 def _plain(value: Any) -> Any:

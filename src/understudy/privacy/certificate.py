@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.data.schema import Schema
-from understudy.errors import InputError
+from understudy.files import whole_file
 from understudy.privacy import accountants
 from understudy.privacy.budget import check_delta
 from understudy.privacy.claim import FILE_NAME, Certificate, file_hashes, recompute, signed_bytes, status
@@ -102,14 +102,8 @@ def seal(certificate: Certificate, directory: Path | str, key: SigningKey | None
     """
     folder = Path(directory)
     sealed = sign(replace(certificate, files=file_hashes(folder)), key)
-    draft = folder / f".{FILE_NAME}.new"
-    try:
+    with whole_file(folder / FILE_NAME) as draft:
         draft.write_text(sealed.dumps(), encoding="utf-8")
-        draft.replace(folder / FILE_NAME)
-    except OSError as problem:
-        raise InputError(f"The certificate can't be written to '{folder}' ({problem.strerror}).") from problem
-    finally:
-        draft.unlink(missing_ok=True)
     return sealed
 
 

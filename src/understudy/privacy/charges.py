@@ -1,11 +1,16 @@
 """What a ledger's rows mean: charges, executions, and what is left."""
 
+import json
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
 
-from understudy.errors import BudgetExceeded
+import pydantic
+
+from understudy.errors import BudgetExceeded, LedgerError
+from understudy.privacy import canonical
 from understudy.privacy.composition import TOLERANCE, Composition
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row, Writer
@@ -33,6 +38,66 @@ class Entry:
     plan: SpendingPlan
     executed: dict[str, int]
     secure_noise: bool
+
+
+_Amount = Annotated[float, pydantic.Field(ge=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Charge:
+    """Body of a row that charges a run."""
+
+    run: int
+    label: str
+    epsilon: _Amount
+    delta: _Amount
+    amount: _Amount
+    plan: dict[str, Any]
+    secure_noise: bool
+    recorded_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Executed:
+    """Body of a row that counts executions."""
+
+    run: int
+    label: str
+    total: int
+    recorded_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Resumed:
+    """Body of a row that hands out a run again."""
+
+    run: int
+    secure_noise: bool
+    recorded_at: str
+
+
+def check_rows(rows: tuple[Row, ...]) -> None:
+    """Refuses what no ledger writes, even if its hashes fit: other fields, or executions that were not charged."""
+    plans: list[SpendingPlan] = []
+    for row in rows:
+        body = _parsed(row)
+        if isinstance(body, _Charge):
+            plans.append(SpendingPlan.from_json(body.plan))
+        charged = body.run == len(plans) if isinstance(body, _Charge) else 1 <= body.run <= len(plans)
+        if not charged or (isinstance(body, _Executed) and body.total > plans[body.run - 1].executions(body.label)):
+            raise LedgerError(f"Row {row.sequence} speaks of a run that was not charged.")
+
+
+def _parsed(row: Row) -> _Charge | _Executed | _Resumed:
+    values = {key: canonical.number(value) if value == "inf" else value for key, value in row.body.items()}
+    body: _Charge | _Executed | _Resumed = _bodies()[row.kind].validate_json(json.dumps(values), strict=True)
+    return body
+
+
+@cache
+def _bodies() -> dict[str, pydantic.TypeAdapter[Any]]:
+    kinds = {"charge": _Charge, "executed": _Executed, "resumed": _Resumed}
+    return {kind: pydantic.TypeAdapter(body) for kind, body in kinds.items()}
 
 
 def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:

@@ -4,8 +4,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pydantic
 
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.privacy import accountants, canonical
@@ -88,12 +91,9 @@ class Certificate:
             values = dict(body)
             for name in ("epsilon", "delta", "replace_one_epsilon"):
                 values[name] = canonical.number(body[name])
-            values["epsilon_at_delta"] = tuple((float(at), float(cost)) for at, cost in body["epsilon_at_delta"])
-            for name in ("events", "labels", "threat_model", "assumptions", "not_protected"):
-                values[name] = tuple(body[name])
-            for name in ("executed", "ledger", "versions", "public_inputs", "overrides", "files"):
-                values[name] = dict(body[name])
-            return cls(**values)
+            pairs = body["epsilon_at_delta"]
+            values["epsilon_at_delta"] = [(canonical.number(at), canonical.number(cost)) for at, cost in pairs]
+            return _typed().validate_json(json.dumps(values), strict=True)
         except (TypeError, ValueError) as problem:
             raise CertificateError("A field of this certificate has the wrong form: it was edited.") from problem
 
@@ -101,19 +101,29 @@ class Certificate:
     def loads(cls, text: str) -> "Certificate":
         """Reads the text that `dumps` wrote."""
         try:
-            return cls.from_json(json.loads(text))
-        except json.JSONDecodeError as problem:
+            body = canonical.loads(text)
+        except ValueError as problem:
             raise CertificateError("This is not a certificate: it is not JSON.") from problem
+        return cls.from_json(body)
 
     @classmethod
     def load(cls, path: Path | str) -> "Certificate":
         """Reads a certificate file, or the one in a release directory."""
         target = Path(path)
         target = target / FILE_NAME if target.is_dir() else target
+        unreadable = CertificateError(f"There is no readable certificate at '{target}'.")
+        if not target.is_file():  # devices may have no end
+            raise unreadable
         try:
             return cls.loads(target.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
-            raise CertificateError(f"There is no readable certificate at '{target}'.") from problem
+            raise unreadable from problem
+
+
+@cache
+def _typed() -> pydantic.TypeAdapter[Certificate]:
+    """Knows of what type each field is, so that whoever reads a certificate can rely on it."""
+    return pydantic.TypeAdapter(Certificate)
 
 
 def signed_bytes(certificate: Certificate) -> bytes:
@@ -125,10 +135,12 @@ def signed_bytes(certificate: Certificate) -> bytes:
 
 def file_hashes(directory: Path) -> dict[str, str]:
     """sha256 of every file below `directory` except the certificate, by relative path."""
-    found = sorted(path for path in directory.rglob("*") if path.is_file() or path.is_symlink())
+    found = sorted(path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir())
+    for path in found:
+        if path.is_symlink() or not path.is_file():
+            raise InputError(f"'{path}' is a link or a device. A release holds plain files only: get it anew.")
     names = {path.relative_to(directory).as_posix(): path for path in found}
     names.pop(FILE_NAME, None)
-    names.pop(f".{FILE_NAME}.new", None)
     return {name: canonical.file_sha256(path) for name, path in names.items()}
 
 

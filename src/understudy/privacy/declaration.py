@@ -1,15 +1,47 @@
 """What is fixed when a ledger is made: whose data, which unit, how much, and how runs add up."""
 
+import json
 import re
 import uuid
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import pydantic
+
 from understudy.errors import SchemaError
+from understudy.privacy import canonical
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.composition import Composition
 
 if TYPE_CHECKING:
     from understudy.data.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the first row of a ledger states; the types hold, whoever wrote the file."""
+
+    identity: str
+    name: str
+    unit: str
+    epsilon: float
+    delta: float
+    max_runs: int
+    composition: str
+    population: int | None
+    reproduction: str | None
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> "Facts":
+        """The facts that `ledger_facts` wrote; anything else is a `ValueError` or a `KeyError`."""
+        values = body | {"epsilon": canonical.number(body["epsilon"])}
+        return _typed().validate_json(json.dumps(values), strict=True)
+
+
+@cache
+def _typed() -> pydantic.TypeAdapter[Facts]:
+    return pydantic.TypeAdapter(Facts)
 
 
 def ledger_facts(

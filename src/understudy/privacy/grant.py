@@ -119,10 +119,22 @@ class Grant:
         grid = np.unique(np.asarray(candidates, dtype=np.float64))
         scores = quantile_scores(values_one_per_unit, grid, q)
         self._execute(label)
-        exponent = event.epsilon * scores / (2 * max(q, 1 - q))
-        weights = np.cumsum(np.exp(exponent - exponent.max()))
-        place = int(np.searchsorted(weights, self.noise.uniform(1)[0] * weights[-1], side="right"))
-        return float(grid[min(place, len(grid) - 1)])
+        return float(grid[self._place(event.epsilon * scores / (2 * max(q, 1 - q)))])
+
+    def choose(self, label: str, merits_one_row_per_unit: ArrayLike) -> int:
+        """The place of a candidate with a high total merit, by the exponential mechanism.
+
+        **Privacy**: `merits_one_row_per_unit` holds [unit, candidate], each row computed from one unit alone and cut
+        off at 0 and 1 here. Adding a unit raises the totals by 0 to 1 each, so no two move apart by more than 1, and
+        weights exp(epsilon · total) make the choice epsilon-DP.
+        """
+        event = self._event(label, PureDP)
+        merits = np.asarray(merits_one_row_per_unit, dtype=np.float64)
+        if merits.ndim != 2 or merits.shape[1] < 2:
+            raise InputError("A choice needs a matrix of merits: one row per unit, two or more candidates.")
+        totals = np.clip(np.nan_to_num(merits, nan=0.5), 0.0, 1.0).sum(axis=0)
+        self._execute(label)
+        return self._place(event.epsilon * totals)
 
     def stable_domain(self, label: str, votes_one_per_unit: Sequence[str]) -> tuple[str, ...]:
         """Categories that enough units have, sorted; one vote per unit.
@@ -158,6 +170,12 @@ class Grant:
             raise InputError(f"'{label}' was charged for another base plan than the one to be repeated.")
         self._execute(label)
         return lambda: Grant(plan=base, noise=self.noise, receipt=self.receipt, record=lambda _label, _number: 0)
+
+    def _place(self, exponents: NDArray[np.float64]) -> int:
+        """A place drawn with probability proportional to exp(exponent)."""
+        weights = np.cumsum(np.exp(exponents - exponents.max()))
+        place = int(np.searchsorted(weights, self.noise.uniform(1)[0] * weights[-1], side="right"))
+        return min(place, len(weights) - 1)
 
     def _event(self, label: str, kind: type[Charged]) -> Charged:
         event = self.plan.event(label)

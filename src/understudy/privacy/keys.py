@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from understudy.errors import InputError
+from understudy.files import whole_file
 from understudy.privacy import canonical
 from understudy.privacy.registry import home
 
@@ -63,13 +64,14 @@ def create(name: str = DEFAULT_NAME) -> SigningKey:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with whole_file(path, replace=False) as draft:
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(pem)
     except FileExistsError:
         raise InputError(f"There already is a key named '{name}'. Choose another name.") from None
     except OSError as problem:
         raise InputError(f"'{path}' can't be written ({problem.strerror}).") from problem
-    with os.fdopen(handle, "wb") as file:
-        file.write(pem)
     key = SigningKey(name, secret)
     export(key.public, path.with_suffix(".pub"))
     return key
@@ -114,7 +116,8 @@ def trust(file: Path | str) -> PublicKey:
 
 def export(key: PublicKey, path: Path) -> None:
     """Writes a public key as one line: the algorithm, the key, its name."""
-    path.write_text(f"understudy-ed25519 {key.hexadecimal} {key.name}\n", encoding="utf-8")
+    with whole_file(path) as draft:
+        draft.write_text(f"understudy-ed25519 {key.hexadecimal} {key.name}\n", encoding="utf-8")
 
 
 def read_public(path: Path) -> PublicKey:

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from understudy.errors import BudgetExceeded, InputError, LedgerError
+from understudy.errors import BudgetExceeded, InputError, LedgerError, UnsupportedEvent
 from understudy.privacy import registry
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.charges import (
@@ -21,13 +21,14 @@ from understudy.privacy.charges import (
     amount_left,
     append_executed,
     check_room,
+    check_rows,
     entry_of,
     latest_total,
     now,
     paid_charges,
 )
 from understudy.privacy.composition import TOLERANCE, Composition
-from understudy.privacy.declaration import declared, file_name, ledger_facts
+from understudy.privacy.declaration import Facts, declared, file_name, ledger_facts
 from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
@@ -94,9 +95,22 @@ class Ledger:
         target = Path(path).absolute()
         if not target.is_file():
             raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
-        ledger = cls(Store(target))
-        ledger.composition  # noqa: B018  (reads all facts, so that damage shows now)
-        registry.claim(ledger.name, target, ledger._store.facts["identity"])
+        ledger = cls.checked(Store(target))
+        registry.claim(ledger.name, target, ledger._facts.identity)
+        return ledger
+
+    @classmethod
+    def checked(cls, store: Store) -> "Ledger":
+        """A ledger of which everything has been read once, so that damage shows now and not after a charge."""
+        ledger = cls(store)
+        try:
+            ledger.composition  # noqa: B018
+            check_rows(store.rows_cached())
+        except (KeyError, TypeError, ValueError, UnsupportedEvent) as problem:
+            raise LedgerError(
+                f"The ledger '{store.path}' is damaged: its budget or its charges can't be read. Restore the last "
+                "good copy."
+            ) from problem
         return ledger
 
     @classmethod
@@ -109,9 +123,8 @@ class Ledger:
             schema = SchemaType.load(Path(schema))
         path = Path("." if directory is None else directory).absolute() / f"{file_name(schema.name)}.ledger"
         if path.exists():
-            ledger = cls.open(path)
-            ledger.check_belongs_to(schema)
-            return ledger
+            cls.checked(Store(path)).check_belongs_to(schema)
+            return cls.open(path)
         elsewhere = registry.lookup(schema.name)
         if elsewhere is not None and not elsewhere.exists():
             raise LedgerError(
@@ -200,7 +213,7 @@ class Ledger:
     @property
     def name(self) -> str:
         """The population's name."""
-        return str(self._store.facts["name"])
+        return self._facts.name
 
     @property
     def path(self) -> Path | None:
@@ -210,19 +223,17 @@ class Ledger:
     @property
     def unit_sentence(self) -> str:
         """Who is protected, in words."""
-        return str(self._store.facts["unit"])
+        return self._facts.unit
 
     @property
     def population(self) -> int | None:
         """The declared number of units, if declared."""
-        size = self._store.facts["population"]
-        return None if size is None else int(size)
+        return self._facts.population
 
     @property
     def reproduction(self) -> str | None:
         """The paper that is being reproduced with its own delta, if any."""
-        paper = self._store.facts["reproduction"]
-        return None if paper is None else str(paper)
+        return self._facts.reproduction
 
     @property
     def guarantee(self) -> Guarantee:
@@ -232,12 +243,12 @@ class Ledger:
     @cached_property
     def composition(self) -> Composition:
         """The rule by which runs add up."""
-        try:
-            facts = self._store.facts
-            budget = Guarantee(float(facts["epsilon"]), float(facts["delta"]))
-            return Composition(kind=facts["composition"], guarantee=budget, max_runs=int(facts["max_runs"]))
-        except (KeyError, TypeError, ValueError) as problem:
-            raise LedgerError(f"The ledger '{self.path}' is damaged: its declared budget can't be read.") from problem
+        budget = Guarantee(self._facts.epsilon, self._facts.delta)
+        return Composition(kind=self._facts.composition, guarantee=budget, max_runs=self._facts.max_runs)
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return Facts.from_json(self._store.facts)
 
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
         if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from understudy.data.channels import Categorical, Continuous, Integer
+from understudy.data.channels import LARGEST, Categorical, Continuous, Integer
 from understudy.data.constraint_kinds import NonNegative, ZeroWhen
 from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
 from understudy.data.io.categories import read_first_categories
@@ -25,7 +25,6 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.preprocessing import CategoryDomain, ChannelBounds, Count, Grid
 
-_LARGEST = 1e37  # panels hold float32
 _ROUNDING = 0.99  # share of a run's delta that a domain spends: accountants need room for rounding
 _SURE = 0.95
 
@@ -95,7 +94,7 @@ class BuyBounds(Purchase):
                 raise InputError(f"--column: '{name}' has no bounds to buy; continuous and integer columns have.")
         if len(set(self.columns)) != len(self.columns):
             raise InputError("--column: each column once is expected.")
-        if not -_LARGEST <= self.low < self.high <= _LARGEST:
+        if not -LARGEST <= self.low < self.high <= LARGEST:
             raise InputError("--between: two finite numbers are expected, the smaller one first.")
         if not 0.5 < self.coverage < 1:
             raise InputError(f"--coverage: a share between 0.5 and 1 is expected, got {self.coverage:g}.")

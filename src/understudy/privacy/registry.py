@@ -35,7 +35,8 @@ def claim(name: str, path: Path, identity: str) -> None:
         found = connection.execute("SELECT path, identity FROM populations WHERE name = ?", (name,)).fetchone()
         if found is not None and (found[1] != identity or _is_copy(Path(found[0]), path)):
             raise _taken(name, found[0])
-        connection.execute("INSERT OR REPLACE INTO populations VALUES (?, ?, ?)", (name, str(path), identity))
+        if found is None or found[0] != str(path):  # a look at a ledger changes nothing
+            connection.execute("INSERT OR REPLACE INTO populations VALUES (?, ?, ?)", (name, str(path), identity))
 
 
 def check_free(name: str) -> None:

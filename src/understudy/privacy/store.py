@@ -5,8 +5,7 @@ mode with `synchronous=FULL`: after commit returns, neither a crash nor a power 
 A connection lives for one operation, so that no handle crosses a fork and no log file is left behind.
 """
 
-import json
-import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -17,10 +16,12 @@ from typing import Any, final
 from urllib.parse import quote
 
 from understudy.errors import LedgerError
+from understudy.files import whole_file
 from understudy.privacy import canonical
 
 FORMAT = 1
 _WAIT_SECONDS = 30.0
+_DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT)
 _TABLES = """
 CREATE TABLE facts (body TEXT NOT NULL);
 CREATE TABLE entries (
@@ -57,9 +58,9 @@ class Store:
         self._raw: list[tuple[Any, ...]] = []
         self.facts: dict[str, Any] = {}
         with self._connected() as opened:
-            if path is not None and opened.execute("PRAGMA quick_check").fetchone() != ("ok",):
-                raise _damaged(path)
             self.facts = self._read_facts(opened)
+            if path is not None and not _is_sound(opened):
+                raise _damaged(path)
             self._refresh(opened)
 
     @classmethod
@@ -129,7 +130,7 @@ class Store:
                     connection.close()
 
     def _read_facts(self, connection: sqlite3.Connection) -> dict[str, Any]:
-        found = connection.execute("SELECT body FROM facts").fetchall()
+        found = connection.execute("SELECT body FROM facts LIMIT 2").fetchall()
         facts = _object(found[0][0]) if len(found) == 1 else None
         if facts is None:
             raise _damaged(self.path)
@@ -185,7 +186,7 @@ class Writer:
 
 def _checked_row(raw: tuple[Any, ...], previous: str, number: int) -> Row | None:
     sequence, kind, body, digest = raw
-    parsed = _object(body)
+    parsed = _object(body) if isinstance(kind, str) else None
     if parsed is None or sequence != number or digest != chain_hash(previous, sequence, kind, body):
         return None
     return Row(sequence, kind, parsed, digest)
@@ -201,41 +202,33 @@ def plain_errors(path: Path) -> Iterator[None]:
     """Turns what SQLite and the file system say into errors that name the file and a remedy."""
     try:
         yield
-    except sqlite3.OperationalError as problem:
-        text = str(problem).lower()
-        if "locked" in text or "busy" in text:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:  # the second if SQLite's message quotes the damage
+        kind = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the rest says where it happened
+        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise LedgerError(f"'{path}' is in use by another process: wait until it has finished.") from problem
-        if any(word in text for word in ("full", "readonly", "unable to open", "i/o")):
-            raise LedgerError(
-                f"'{path}' can't be read and written ({problem}): free some disk space, or choose a "
-                f"directory "
-                "you may write to. Nothing was charged."
-            ) from problem
-        raise _damaged(path) from problem
-    except sqlite3.DatabaseError as problem:
-        raise _damaged(path) from problem
+        # A disk that fails is not a damaged ledger: restoring an older copy would forget what has been spent.
+        if kind in _DAMAGE:
+            raise _damaged(path) from problem
+        raise LedgerError(
+            f"'{path}' can't be read and written ({problem}): free some disk space, or choose a directory you may "
+            "write to."
+        ) from problem
     except OSError as problem:
-        raise LedgerError(f"'{path}' can't be written ({problem.strerror}). Nothing was charged.") from problem
+        raise LedgerError(f"'{path}' can't be written ({problem.strerror}).") from problem
 
 
 def _create_file(path: Path, body: str) -> None:
     """Builds the file beside its place and links it there: it appears whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
-        connection = _connect(draft, "rwc")
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            _write_tables(connection, body)
-        finally:
-            connection.close()
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            raise LedgerError(f"'{path}' exists already: open it instead of creating it.") from None
-        _sync_directory(path.parent)
-    finally:
-        for leftover in path.parent.glob(f"{draft.name}*"):
-            leftover.unlink()
+        with whole_file(path, replace=False) as draft:
+            connection = _connect(draft, "rwc")
+            try:
+                _write_tables(connection, body)
+                connection.execute("PRAGMA journal_mode=WAL")  # last: what is in a log would not come along
+            finally:
+                connection.close()
+    except FileExistsError:
+        raise LedgerError(f"'{path}' exists already: open it instead of creating it.") from None
 
 
 def _write_tables(connection: sqlite3.Connection, body: str) -> None:
@@ -251,19 +244,17 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _sync_directory(directory: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _is_sound(connection: sqlite3.Connection) -> bool:
+    """Whether SQLite finds its file in order, with our tables in it and nothing that only looks like them."""
+    found = connection.execute("SELECT type, name FROM sqlite_master").fetchall()
+    made = {(kind.lower(), name) for kind, name in re.findall(r"CREATE (TABLE|TRIGGER) (\w+)", _TABLES)}
+    ours = {*made, ("table", "sqlite_sequence")}
+    return set(found) == ours and connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
 
 def _object(text: Any) -> dict[str, Any] | None:
     try:
-        body = json.loads(text)
+        body = canonical.loads(text)
     except (TypeError, ValueError):
         return None
     return body if isinstance(body, dict) else None

@@ -1,6 +1,5 @@
 """Checks a release against its certificate, without the data."""
 
-import hmac
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -84,7 +83,10 @@ def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: 
 def _check_files(certificate: Certificate, directory: Path) -> Check:
     if not directory.is_dir():
         return Check("files", False, f"'{directory}' is not a directory")
-    found = file_hashes(directory)
+    try:
+        found = file_hashes(directory)
+    except InputError as problem:
+        return Check("files", False, str(problem))
     missing = sorted(set(certificate.files) - set(found))
     extra = sorted(set(found) - set(certificate.files))
     altered = sorted(name for name in set(found) & set(certificate.files) if found[name] != certificate.files[name])
@@ -99,8 +101,15 @@ def _check_files(certificate: Certificate, directory: Path) -> Check:
 def _check_signature(certificate: Certificate) -> Check:
     if certificate.signer is None or certificate.signature is None:
         return Check("signature", False, "the certificate is not signed")
-    right = keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
+    right = is_as_signed(certificate)
     return Check("signature", right, "the certificate is as it was signed" if right else "edited after it was signed")
+
+
+def is_as_signed(certificate: Certificate) -> bool:
+    """Whether somebody, whoever it is, vouches for all that the certificate says."""
+    if certificate.signer is None or certificate.signature is None:
+        return False
+    return keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
 
 
 def _check_signer(certificate: Certificate, trusted: tuple[keys.PublicKey, ...]) -> Check:
@@ -108,7 +117,7 @@ def _check_signer(certificate: Certificate, trusted: tuple[keys.PublicKey, ...])
         return Check("signer", False, "nobody signed")
     mark = keys.fingerprint(certificate.signer)
     for key in trusted:
-        if hmac.compare_digest(key.hexadecimal, certificate.signer):
+        if key.hexadecimal == certificate.signer:
             return Check("signer", True, f"{key.name}, {mark}")
     if trusted:
         return Check("signer", False, f"not among the trusted keys: {mark}. Add it with `understudy keys trust FILE`.")

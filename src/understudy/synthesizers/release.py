@@ -2,8 +2,8 @@
 
 import dataclasses
 import json
-import shutil
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,12 @@ from safetensors.numpy import save as dump_tensors
 
 from understudy.data import Panel, Schema, write_panel
 from understudy.data.panel import broadcast_context
-from understudy.errors import InputError, ReleaseError
-from understudy.privacy import keys
+from understudy.errors import InputError, ReleaseError, UnderstudyError
+from understudy.files import whole_folder
+from understudy.privacy import canonical, keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, seal
 from understudy.privacy.claim import file_hashes
+from understudy.privacy.verification import is_as_signed
 
 if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
@@ -35,12 +37,17 @@ MODEL_FILE, FACTS_FILE, SCHEMA_FILE, DATA_FILE = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Release:
-    """A fitted method. Holds no private data and no reference to any; whatever is made from it is free."""
+    """A fitted method. Holds no private data and no reference to any; whatever is made from it is free.
+
+    Attributes:
+        source: The directory it was read from; None straight after a fit.
+    """
 
     synthesizer: "Synthesizer"
     schema: Schema
     arrays: dict[str, np.ndarray]
     certificate: Certificate
+    source: Path | None = None
 
     def sample(
         self,
@@ -71,7 +78,8 @@ class Release:
             fit_context=self.public_context,
             label=_label_code(label, schema),
         )
-        return self.synthesizer.draw(self.arrays, schema, request)
+        with _damage_told(self.source):
+            return self.synthesizer.draw(self.arrays, schema, request)
 
     @property
     def public_context(self) -> np.ndarray | None:
@@ -91,21 +99,14 @@ class Release:
         target = Path(directory)
         if target.exists():
             raise ReleaseError(f"'{target}' exists already. Releases are never overwritten: choose another directory.")
-        draft: Path | None = None
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-            self._write(draft, samples)
-            certificate = seal(self.certificate, draft, key or keys.load_or_create())
-            draft.chmod(0o755)
-            draft.rename(target)
+            with whole_folder(target) as draft:
+                self._write(draft, samples)
+                certificate = seal(self.certificate, draft, key or keys.load_or_create())
         except OSError as problem:
             raise ReleaseError(
-                f"'{target}' could not be written ({problem.strerror}). Nothing was left behind."
+                f"'{target}' could not be written ({problem.strerror}). Nothing half-written was left."
             ) from problem
-        finally:
-            if draft is not None and draft.exists():
-                shutil.rmtree(draft, ignore_errors=True)
         return replace(self, certificate=certificate)
 
     def _write(self, folder: Path, samples: Panel | None) -> None:
@@ -128,6 +129,8 @@ class Release:
         if not folder.is_dir() or not (folder / FILE_NAME).is_file():
             raise ReleaseError(f"'{folder}' is not a release: a directory with {FILE_NAME} is expected.")
         certificate = Certificate.load(folder / FILE_NAME)
+        if not is_as_signed(certificate):
+            raise ReleaseError(f"'{folder}' is damaged: its certificate was edited after it was signed. Get it anew.")
         found = file_hashes(folder)
         for name in (MODEL_FILE, FACTS_FILE, SCHEMA_FILE):
             if found.get(name) != certificate.files.get(name) or name not in found:
@@ -137,6 +140,7 @@ class Release:
             schema=Schema.load(folder / SCHEMA_FILE),
             arrays=_arrays(folder),
             certificate=certificate,
+            source=folder,
         )
 
 
@@ -144,7 +148,7 @@ def _synthesizer(folder: Path) -> "Synthesizer":
     from understudy.synthesizers.registry import METHODS
 
     try:
-        facts: dict[str, Any] = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+        facts: dict[str, Any] = canonical.loads((folder / FACTS_FILE).read_bytes())
         if facts["format"] != FORMAT or facts["method"] not in METHODS:
             raise ReleaseError(f"'{folder}' was written by another version of Understudy. Use that one to read it.")
         return METHODS[facts["method"]](**facts["options"])
@@ -157,8 +161,25 @@ def _synthesizer(folder: Path) -> "Synthesizer":
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
     try:
         return load_tensors((folder / MODEL_FILE).read_bytes())
-    except SafetensorError as problem:
+    except (SafetensorError, KeyError, TypeError, ValueError) as problem:
         raise ReleaseError(f"'{folder}' is damaged: {MODEL_FILE} can't be read. Get it anew.") from problem
+
+
+@contextmanager
+def _damage_told(source: Path | None) -> Iterator[None]:
+    """Whoever made a release directory may have put anything into it: a model that draws nothing is damage."""
+    if source is None:
+        yield
+        return
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except UnderstudyError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
+        raise ReleaseError(
+            f"'{source}' is damaged: {MODEL_FILE} does not hold what its method draws from. Get it anew."
+        ) from problem
 
 
 def _context_for(context: np.ndarray | None, schema: Schema, num_series: int) -> np.ndarray | None:

@@ -6,17 +6,17 @@ the release.
 """
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from understudy.errors import ReleaseError
+from understudy.files import whole_file
 from understudy.privacy.events import to_json
 from understudy.privacy.grant import Grant
 from understudy.training.ema import RunningAverage
@@ -78,21 +78,10 @@ def save(
     }
     if average:
         tensors["average"] = average.values
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
     directory.mkdir(parents=True, exist_ok=True)
-    _replace(directory / FILE, tensors, json.dumps(facts))
-
-
-def _replace(path: Path, tensors: dict[str, Tensor], facts: str) -> None:
-    draft = path.with_name(f".{path.name}.new")
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, draft, {"understudy": facts})
-    with draft.open("rb") as handle:
-        os.fsync(handle.fileno())
-    draft.replace(path)
-    handle_of_directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle_of_directory)
-    finally:
-        os.close(handle_of_directory)
+    with whole_file(directory / FILE) as draft:
+        draft.write_bytes(dump_tensors(contiguous, {"understudy": json.dumps(facts)}))
 
 
 def load(

@@ -38,7 +38,7 @@ def channels(draw, name):
     }
     kind = draw(st.sampled_from([Continuous, Integer, Categorical, Binary]))
     if kind is Continuous:
-        low = draw(FLOATS)
+        low = draw(st.floats(-1e6, 1e6))
         return Continuous(name, low, low + draw(st.floats(0.5, 1e6)), **numeric)
     if kind is Integer:
         low = draw(st.integers(-1000, 1000))

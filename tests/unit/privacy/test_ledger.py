@@ -4,11 +4,7 @@ import multiprocessing
 import os
 import resource
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -322,7 +318,7 @@ def test_there_is_no_ledger_in_an_empty_folder(tmp_path):
 
 
 def test_a_folder_that_does_not_exist_is_a_clean_refusal(tmp_path):
-    with pytest.raises(LedgerError, match="Nothing was charged"):
+    with pytest.raises(LedgerError, match="can't be read and written"):
         make(tmp_path / "nowhere")
 
 
@@ -348,7 +344,7 @@ def test_a_full_disk_is_a_clean_refusal_and_charges_nothing(tmp_path):
     assert Ledger.open(tmp_path / "meters.ledger").entries() == ()
 
 
-# --- several writers, and kill -9 --------------------------------------------------------------------------
+# --- several writers ---------------------------------------------------------------------------------------
 
 
 def _charge_until_refused(path, home, results):
@@ -379,50 +375,6 @@ def test_two_processes_at_once_cannot_overspend(tmp_path):
     spent = sum(entry.epsilon for entry in ledger.entries())
     assert granted == len(ledger.entries()) == 20 or granted == len(ledger.entries()) == 19
     assert spent <= 1.0 + 1e-6
-
-
-KILLED = """
-import sys
-import numpy as np
-from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.plan import SpendingPlan
-import json
-ledger = Ledger.open(sys.argv[1])
-plan = SpendingPlan.from_json(json.loads(sys.argv[2]))
-noise = NoiseSource.secure()
-with open(sys.argv[3], "a") as seen:
-    print("ready", flush=True)
-    while True:
-        grant = ledger.charge(plan, label="loop", noise=noise)
-        seen.write("granted\\n"); seen.flush()
-        grant.gaussian("mean", Bounded(np.zeros(2), 1.0))
-        seen.write("executed\\n"); seen.flush()
-"""
-
-
-def test_kill_9_at_random_moments_never_leaves_less_charged_than_granted(tmp_path):
-    ledger = make(tmp_path, guarantee=Guarantee(1e6, 1e-6), max_runs=1_000_000)
-    plan = gaussian_plan(50.0, delta=1e-12, epsilon=1.0)
-    seen = tmp_path / "seen"
-    rng = np.random.default_rng()
-    for _ in range(10):
-        child = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(ledger.path), json.dumps(plan.to_json()), str(seen)],
-            stdout=subprocess.PIPE,
-        )
-        assert child.stdout is not None
-        child.stdout.readline()
-        time.sleep(float(rng.uniform(0.0, 0.12)))
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        words = seen.read_text().split()
-        entries = Ledger.open(tmp_path / "meters.ledger").entries()
-        assert len(entries) >= words.count("granted")
-        assert sum(entry.executed.get("mean", 0) for entry in entries) >= words.count("executed")
-    assert "executed" in seen.read_text()
 
 
 def test_the_file_holds_nothing_that_was_computed_from_the_data(tmp_path):

@@ -16,8 +16,15 @@ def test_resuming_draws_only_what_is_left():
 
 
 def test_a_rate_of_one_takes_everybody():
-    (batch,) = PoissonSampler(1.0, 1).draw(7, NoiseSource.secure())
-    assert np.array_equal(batch, np.arange(7))
+    (batch,) = PoissonSampler(1.0, 1).draw(1000, NoiseSource.secure())
+    assert np.array_equal(batch, np.arange(1000))
+
+
+def test_every_batch_is_drawn_at_exactly_the_rate_of_the_sampler():
+    """No statistics: the same coins, thrown at that rate."""
+    coins = NoiseSource.seeded(7)
+    for batch in PoissonSampler(0.3, 4).draw(1000, NoiseSource.seeded(7)):
+        assert np.array_equal(batch, coins.poisson_selection(0.3, 1000))
 
 
 @pytest.mark.parametrize(("rate", "iterations"), [(0.0, 1), (1.1, 1), (0.5, 0)])

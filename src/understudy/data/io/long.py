@@ -19,7 +19,7 @@ from understudy.data.schema import Schema
 from understudy.errors import DataError
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Grid:
     """Series on the declared axis, not yet checked against bounds.
 
@@ -44,7 +44,7 @@ class Grid:
     order: Int64[np.ndarray, " series"] | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class _Part:
     """One batch, made small. A key is a (unit, series) pair, numbered within the batch."""
 

@@ -16,7 +16,7 @@ from understudy.errors import DataError
 _ROWS_AT_A_TIME = 2_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Placement:
     """Where each row goes.
 

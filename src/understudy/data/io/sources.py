@@ -166,7 +166,9 @@ def _sliced(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
 def _guarded(batches: Any, name: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     with _unreadable(name, columns):
         for item in batches:
-            yield from item if isinstance(item, list) else [item]
+            for batch in item if isinstance(item, list) else [item]:
+                batch.validate(full=True)  # Arrow believes a file's offsets: in a damaged one they lead anywhere
+                yield batch
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """A panel goes back into the user's columns, order, dtypes and timestamps."""
 
-import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from understudy.data.panel import Panel
 from understudy.data.schema import Schema, table_columns
 from understudy.data.timegrid import Time, step_ticks
 from understudy.errors import InputError
+from understudy.files import whole_file
 
 _BATCH_ROWS = 1_000_000
 FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
@@ -50,18 +49,14 @@ def write_panel(panel: Panel, path: str | Path) -> Path:
     writer = writers.get(target.suffix.lower())
     if writer is None:
         raise InputError(f"{target.name}: a name ending in {', '.join(writers)} is expected. Rename the file.")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        writer(panel, partial)
-        os.replace(partial, target)  # noqa: PTH105 - the point is its atomicity
+        with whole_file(target) as draft:
+            writer(panel, draft)
     except OSError as error:
         raise InputError(
             f"{target.name}: can't be written ({error.strerror or 'write failed'}). Free space or choose "
             "another folder."
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
     return target
 
 

@@ -1,0 +1,76 @@
+"""Which steps are hidden from a model that has to fill them: true where hidden, the same in every channel.
+
+The four ways of paper 003, which writes m = 1 where a step is *observed*. Pure functions of public numbers.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from jaxtyping import Bool
+
+Mask = Bool[np.ndarray, "series step"]
+
+
+def random_mask(num_series: int, num_steps: int, share: float, rng: np.random.Generator) -> Mask:
+    """Hides ⌊share · steps⌋ steps of each series, drawn at random for each; at least one."""
+    if not 0 < share <= 1:
+        raise ValueError(f"Expected a share above 0 and at most 1, got {share}.")
+    ranks = rng.permuted(np.broadcast_to(np.arange(num_steps), (num_series, num_steps)), axis=1)
+    hidden: np.ndarray = ranks < max(1, int(share * num_steps))
+    return hidden
+
+
+def block_mask(num_series: int, num_steps: int, horizon_steps: int) -> Mask:
+    """Hides the last steps: forecasting."""
+    if not 1 <= horizon_steps <= num_steps:
+        raise ValueError(f"Expected a horizon of 1 to {num_steps} steps, got {horizon_steps}.")
+    return _for_all(num_series, np.arange(num_steps) >= num_steps - horizon_steps)
+
+
+def stride_mask(num_series: int, num_steps: int, num_blocks: int) -> Mask:
+    """Cuts the steps into blocks of ⌈steps/blocks⌉ and hides every second one, the first being observed."""
+    if not 2 <= num_blocks <= num_steps:
+        raise ValueError(f"Expected 2 to {num_steps} blocks, got {num_blocks}.")
+    return _for_all(num_series, np.arange(num_steps) // -(-num_steps // num_blocks) % 2 == 1)
+
+
+def full_mask(num_series: int, num_steps: int) -> Mask:
+    """Hides everything: unconditional generation."""
+    return np.ones((num_series, num_steps), dtype=bool)
+
+
+def _for_all(num_series: int, hidden: Bool[np.ndarray, " step"]) -> Mask:
+    shown: np.ndarray = np.tile(hidden, (num_series, 1))
+    return shown
+
+
+def _evaluated_random(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
+    shares = np.array_split(np.arange(num_series), 4)
+    parts = [random_mask(len(rows), num_steps, share, rng) for rows, share in zip(shares, _SHARES, strict=True)]
+    return np.concatenate(parts)
+
+
+def _evaluated_block(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
+    return block_mask(num_series, num_steps, min(_HORIZON_STEPS, max(1, num_steps // 2)))
+
+
+def _evaluated_stride(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
+    halves = np.array_split(np.arange(num_series), 2)
+    numbers = (max(2, min(number, num_steps)) for number in _BLOCKS)
+    return np.concatenate([stride_mask(len(rows), num_steps, n) for rows, n in zip(halves, numbers, strict=True)])
+
+
+def _evaluated_full(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
+    return full_mask(num_series, num_steps)
+
+
+_SHARES = (0.125, 0.25, 0.375, 0.5)
+_BLOCKS = (4, 8)
+_HORIZON_STEPS = 24
+# What fillings are judged on: random shares and strides in equal parts, the last day of hourly steps, everything.
+MASKS: Mapping[str, Callable[[int, int, np.random.Generator], Mask]] = {
+    "random": _evaluated_random,
+    "block": _evaluated_block,
+    "stride": _evaluated_stride,
+    "full": _evaluated_full,
+}

@@ -1,0 +1,70 @@
+"""Masks hide what they say."""
+
+import numpy as np
+import pytest
+
+from understudy.data.masks import MASKS, block_mask, full_mask, random_mask, stride_mask
+
+
+def test_a_random_mask_hides_that_share_of_every_series_and_any_step() -> None:
+    hidden = random_mask(500, 20, 0.25, np.random.default_rng(0))
+    assert (hidden.sum(axis=1) == 5).all()
+    assert hidden.any(axis=0).all()
+    assert len(np.unique(hidden, axis=0)) > 400
+    assert (random_mask(3, 5, 0.01, np.random.default_rng(0)).sum(axis=1) == 1).all()
+
+
+def test_a_block_mask_hides_the_last_steps() -> None:
+    hidden = block_mask(4, 10, 3)
+    assert hidden.tolist() == [[False] * 7 + [True] * 3] * 4
+    assert block_mask(1, 10, 10).all()
+
+
+@pytest.mark.parametrize("blocks", [2, 4, 5, 8])
+def test_a_stride_mask_hides_every_second_block(blocks: int) -> None:
+    hidden = stride_mask(1, 40, blocks)[0]
+    starts = np.flatnonzero(np.diff(hidden.astype(int)) == 1)
+    assert len(starts) == blocks // 2
+    assert not hidden[0]
+
+
+def test_a_stride_mask_of_an_uneven_length_follows_the_formula() -> None:
+    assert stride_mask(1, 7, 3)[0].tolist() == [False, False, False, True, True, True, False]
+
+
+def test_a_full_mask_hides_everything() -> None:
+    assert full_mask(3, 4).all()
+
+
+@pytest.mark.parametrize("steps", [2, 3, 24, 168])
+@pytest.mark.parametrize("kind", MASKS)
+def test_evaluated_masks_fit_any_length(kind: str, steps: int) -> None:
+    hidden = MASKS[kind](40, steps, np.random.default_rng(0))
+    assert hidden.shape == (40, steps)
+    assert hidden.any(axis=1).all()
+    assert kind == "full" or not hidden.all(axis=1).any()
+
+
+def test_evaluated_masks_are_those_of_the_plan() -> None:
+    rng = np.random.default_rng(0)
+    shares = MASKS["random"](40, 168, rng).mean(axis=1).reshape(4, 10)
+    np.testing.assert_allclose(shares.mean(axis=1), [0.125, 0.25, 0.375, 0.5])
+    assert (MASKS["block"](4, 168, rng).sum(axis=1) == 24).all()
+    changes = np.abs(np.diff(MASKS["stride"](4, 168, rng).astype(int), axis=1)).sum(axis=1)
+    assert changes.tolist() == [3, 3, 7, 7]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: random_mask(1, 5, 0.0, np.random.default_rng(0)),
+        lambda: random_mask(1, 5, 1.1, np.random.default_rng(0)),
+        lambda: block_mask(1, 5, 6),
+        lambda: block_mask(1, 5, 0),
+        lambda: stride_mask(1, 5, 1),
+        lambda: stride_mask(1, 5, 6),
+    ],
+)
+def test_impossible_masks_are_refused(make) -> None:
+    with pytest.raises(ValueError, match="Expected"):
+        make()
