@@ -29,11 +29,13 @@ test-slow: check ## `check`, then every test, also those that take minutes
 mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one has to fail a test named for it
 	$(BIN)/python scripts/mutants.py
 
-check: $(READY) ## lint, format, types, import layers, doctests
+check: $(READY) ## lint, format, types, import layers, secrets, advisories, doctests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/find_secrets.py
+	$(BIN)/python scripts/advisories.py
 	$(SCRATCH_HOME) $(PYTEST) --doctest-modules src/understudy
 
 format: $(READY) ## let ruff rewrite what `check` would refuse

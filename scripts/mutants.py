@@ -28,6 +28,7 @@ from tests.mutants.mutant import Mutant  # noqa: E402
 
 COPIED = ("src", "tests", "pyproject.toml")
 PATIENCE = 300  # seconds for the tests of one mutant
+LONG_PATIENCE = 1200  # seconds for all named tests of a tree, before any mutant
 MARKER = "<!-- mutants -->"
 KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
 
@@ -102,15 +103,15 @@ def _imports_its_own(tree: Path) -> bool:
     return False
 
 
-def _pytest(tree: Path, tests: Iterable[str]) -> tuple[int, str]:
+def _pytest(tree: Path, tests: Iterable[str], patience: float = PATIENCE) -> tuple[int, str]:
     flags = ["-p", "no:cacheprovider", "-x", "--tb=line", "-rfE"]
     command = [sys.executable, "-m", "pytest", *flags, *tests]
     try:
         done = subprocess.run(
-            command, cwd=tree, env=_environment(tree), capture_output=True, text=True, timeout=PATIENCE
+            command, cwd=tree, env=_environment(tree), capture_output=True, text=True, timeout=patience
         )
     except subprocess.TimeoutExpired:
-        return -1, f"no end after {PATIENCE} s"
+        return -1, f"no end after {patience} s"
     return done.returncode, done.stdout + done.stderr
 
 
@@ -122,7 +123,10 @@ def _passes_untouched(trees: list[Path], chosen: list[Mutant]) -> bool:
     shares = [[test for tests in whole[place :: len(trees)] for test in tests] for place in range(len(trees))]
     begun = time.monotonic()
     with ThreadPoolExecutor(len(trees)) as pool:
-        results = list(pool.map(lambda pair: _pytest(*pair) if pair[1] else (0, ""), zip(trees, shares, strict=True)))
+        runs = [
+            pool.submit(_pytest, tree, share, LONG_PATIENCE) for tree, share in zip(trees, shares, strict=True) if share
+        ]
+        results = [run.result() for run in runs]
     broken = [text for code, text in results if code != 0]
     for text in broken:
         print(f"Without any mutant the tests fail:\n{text}")

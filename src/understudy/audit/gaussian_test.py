@@ -1,0 +1,139 @@
+"""The mu-test: is a Gaussian mechanism as noisy as it says?
+
+Along the canary's axis the releases of a Gaussian mechanism are normals, N(a, s²) without the unit and N(b, s²) with
+it, and the claim is |b − a| ≤ mu · s. The difference of means over the pooled deviation follows Student's
+non-central t distribution, exactly; so do the interval for mu, the false-alarm rate and the power. Per run this
+tells far more than counting errors, but only about noise that is (nearly) normal: for everything else use
+`audit_scores`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from understudy.audit.result import AuditResult, GaussianShift
+from understudy.audit.scores import Scores
+from understudy.errors import InputError
+
+_LARGEST_MU = 1000.0  # stands for "no noise at all"
+_MOST_RUNS = 10_000_000
+
+
+@dataclass(frozen=True)
+class MuInterval:
+    """An estimate of mu, and bounds that all hold with the confidence asked for; `lower` is 0 or above."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+def mu_interval(scores: Scores, confidence: float = 0.95) -> MuInterval:
+    """How far apart the arms are, in standard deviations, whichever of them is higher."""
+    observed, scale, freedom = _statistic(scores)
+    tail = (1 - confidence) / 2
+    return MuInterval(
+        estimate=observed,
+        lower=_where(lambda mu: student_tail(observed * scale, freedom, mu * scale), tail),
+        upper=_where(lambda mu: student_tail(observed * scale, freedom, mu * scale), 1 - tail),
+    )
+
+
+def mu_test(family: Mapping[str, Scores], *, delta: float, confidence: float = 0.95) -> AuditResult:
+    """The largest lower bound on mu of several scenes, all of them together at `confidence`."""
+    if not family:
+        raise InputError("Expected at least one scene, got none.")
+    each = 1 - (1 - confidence) / len(family)
+    lower = {name: mu_interval(scores, each).lower for name, scores in family.items()}
+    best = max(lower, key=lambda name: lower[name])
+    return AuditResult(
+        attack=best,
+        family=len(family),
+        runs=family[best].runs,
+        confidence=confidence,
+        evidence=GaussianShift(lower[best]),
+        ceiling=None,
+        delta=delta,
+    )
+
+
+def power(mu: float, excess: float, runs: int, alpha: float) -> float:
+    """Chance that `runs` per arm contradict a claim of `mu` when the truth is mu · (1 + excess).
+
+    Args:
+        alpha: how often a true claim is contradicted; half of it belongs to each sign.
+    """
+    scale, freedom = math.sqrt(runs / 2), 2 * runs - 2
+    threshold = _where(lambda found: -student_tail(found * scale, freedom, mu * scale), -alpha / 2)
+    return student_tail(threshold * scale, freedom, mu * (1 + excess) * scale)
+
+
+def required_runs(mu: float, excess: float, *, alpha: float = 0.05, power: float = 0.9) -> int:
+    """The fewest runs per arm that find an excess of mu with the power asked for.
+
+    Half of the noise is an excess of 1; ten percent less of it is an excess of 1/0.9 − 1.
+
+    Example:
+        >>> required_runs(1.0, 1.0)
+        28
+    """
+    reached = _power_of(mu, excess, alpha)
+    high = 2
+    while reached(high) < power:
+        high *= 2
+        if high > _MOST_RUNS:
+            raise InputError(f"Expected an excess that {_MOST_RUNS} runs per arm can show, got {excess:g} of {mu:g}.")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) >= power else (middle, high)
+    return high
+
+
+def detectable_excess(mu: float, runs: int, *, alpha: float = 0.05, power: float = 0.9) -> float:
+    """The smallest excess of a claimed mu that so many runs per arm find with the power asked for."""
+    return _where(lambda excess: _power_of(mu, excess, alpha)(runs), power)
+
+
+def student_tail(t: float, freedom: int, shift: float) -> float:
+    """P(T > t) for Student's t with a non-centrality: E Φ(shift − t·U), where freedom · U² is chi-squared.
+
+    By the trapezoid rule over forty deviations of U to each side, to five digits from five runs per arm on; scipy's
+    own `nct` gives up where the shift is large.
+    """
+    width = 40 / math.sqrt(2 * freedom)
+    ratio = np.linspace(max(1e-6, 1 - width), 1 + width, 1601)
+    log_density = (freedom - 1) * np.log(ratio) - freedom * ratio**2 / 2
+    weights = np.exp(log_density - log_density.max())
+    return float(weights @ ndtr(shift - t * ratio) / weights.sum())
+
+
+def _power_of(mu: float, excess: float, alpha: float) -> Callable[[int], float]:
+    if not mu > 0 or not excess >= 0 or not 0 < alpha < 1:
+        raise InputError("Expected a positive mu, an excess of 0 or more and alpha between 0 and 1.")
+    return lambda runs: power(mu, excess, runs, alpha)
+
+
+def _statistic(scores: Scores) -> tuple[float, float, int]:
+    """|difference of means| in pooled deviations; what turns it into Student's t; degrees of freedom."""
+    absent, present = scores.absent, scores.present
+    freedom = len(absent) + len(present) - 2
+    squares = ((absent - absent.mean()) ** 2).sum() + ((present - present.mean()) ** 2).sum()
+    deviation = math.sqrt(squares / freedom)
+    distance = abs(float(present.mean() - absent.mean()))
+    observed = 0.0 if distance == 0 else min(_LARGEST_MU, distance / max(deviation, distance / _LARGEST_MU))
+    return observed, math.sqrt(len(absent) * len(present) / (len(absent) + len(present))), freedom
+
+
+def _where(rising: Callable[[float], float], level: float) -> float:
+    """The place above 0 where a rising function crosses a level; 0 if it starts above."""
+    if rising(0.0) >= level:
+        return 0.0
+    high = 1.0
+    while rising(high) < level:
+        high *= 2
+    return float(brentq(lambda at: rising(at) - level, 0.0, high, xtol=1e-9, rtol=1e-9))

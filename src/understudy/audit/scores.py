@@ -1,0 +1,138 @@
+"""From scores to a lower bound on epsilon: one function for all attacks.
+
+An attack gives every run a score. The first part of the runs chooses how to read the scores (a threshold, and
+whether high or low means *present*); the rest, untouched so far, is counted. Choosing and counting on the same runs
+would make noise look like a leak.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainccinv, ndtri
+
+from understudy.audit.result import AuditResult, ErrorRates
+from understudy.errors import InputError
+
+Aim = Literal["epsilon", "mu"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """One number per run, in the order in which the runs were made; the runs are independent."""
+
+    absent: NDArray[np.float64]
+    present: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for arm in (self.absent, self.present):
+            if arm.ndim != 1 or len(arm) < 2 or not np.isfinite(arm).all():
+                raise InputError("Expected at least two finite scores for each arm, got fewer or others.")
+
+    @property
+    def runs(self) -> int:
+        """Runs per arm; that of the smaller arm."""
+        return min(len(self.absent), len(self.present))
+
+
+def audit_scores(
+    family: Mapping[str, Scores],
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    chosen_on: float = 0.5,
+    aim: Aim = "epsilon",
+) -> AuditResult:
+    """The strongest lower bound that a family of attacks proves, all of them together at `confidence`.
+
+    Args:
+        family: every attack that was tried, by name; leaving out those that failed would be cheating.
+        chosen_on: the first so many of the runs choose each attack's test, the others count. Decide beforehand.
+        aim: what the test is chosen for: the epsilon it proves at `delta`, or the mu of a Gaussian-DP claim.
+    """
+    _check(family, delta, confidence, chosen_on)
+    alpha = (1 - confidence) / len(family)
+    found = {name: _counted(scores, delta, alpha, chosen_on, aim) for name, scores in family.items()}
+    value = {name: rates.mu if aim == "mu" else rates.epsilon(delta) for name, (rates, _) in found.items()}
+    best = max(value, key=lambda name: value[name])
+    rates, runs = found[best]
+    most = ceiling(runs, delta=delta, confidence=confidence, family=len(family))
+    return AuditResult(
+        attack=best,
+        family=len(family),
+        runs=runs,
+        confidence=confidence,
+        evidence=rates,
+        ceiling=most,
+        delta=delta,
+    )
+
+
+def ceiling(runs: int, *, delta: float, confidence: float = 0.95, family: int = 1) -> float:
+    """What a perfect attack certifies with so many counted runs per arm; nobody can certify more.
+
+    Example:
+        >>> round(ceiling(100, delta=1e-5), 2)
+        3.28
+    """
+    least = float(_upper(np.array(0), runs, (1 - confidence) / family / 2))
+    return ErrorRates(least, least).epsilon(delta)
+
+
+def _counted(scores: Scores, delta: float, alpha: float, chosen_on: float, aim: Aim) -> tuple[ErrorRates, int]:
+    """Error rates of the chosen test on the runs that did not choose it, and how many of them there are."""
+    first, rest = _split(scores, chosen_on)
+    sign, threshold = _best_test(first, delta, alpha, aim)
+    false_positives = np.count_nonzero(sign * rest.absent > threshold)
+    false_negatives = np.count_nonzero(sign * rest.present <= threshold)
+    rates = ErrorRates(
+        float(_upper(np.array(false_positives), len(rest.absent), alpha / 2)),
+        float(_upper(np.array(false_negatives), len(rest.present), alpha / 2)),
+    )
+    return rates, rest.runs
+
+
+def _best_test(scores: Scores, delta: float, alpha: float, aim: Aim) -> tuple[float, float]:
+    """The sign and threshold whose bound would be highest if these runs were counted."""
+    best = (-np.inf, 1.0, 0.0)
+    for sign in (1.0, -1.0):
+        absent, present = np.sort(sign * scores.absent), np.sort(sign * scores.present)
+        thresholds = np.unique(np.concatenate([absent, present]))
+        false_positives = len(absent) - np.searchsorted(absent, thresholds, side="right")
+        false_negatives = np.searchsorted(present, thresholds, side="right")
+        a = _upper(false_positives, len(absent), alpha / 2)
+        b = _upper(false_negatives, len(present), alpha / 2)
+        values = ndtri(1 - a) - ndtri(b) if aim == "mu" else _log_odds(a, b, delta)
+        place = int(np.argmax(values))
+        best = max(best, (float(values[place]), sign, float(thresholds[place])))
+    return best[1], best[2]
+
+
+def _log_odds(a: NDArray[np.float64], b: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
+    """The larger of both readings of two error rates, as `ErrorRates.epsilon`."""
+    readings = [np.log(np.maximum(1 - q - delta, 1e-300) / p) for p, q in ((a, b), (b, a))]
+    larger: NDArray[np.float64] = np.maximum(*readings)
+    return larger
+
+
+def _upper(errors: NDArray[np.int64], runs: int, alpha: float) -> NDArray[np.float64]:
+    """Clopper & Pearson (1934): with probability 1 − alpha the true rate is at most this."""
+    bound = betainccinv(errors + 1.0, np.maximum(runs - errors, 1.0), alpha)
+    return np.where(errors >= runs, 1.0, bound)
+
+
+def _split(scores: Scores, chosen_on: float) -> tuple[Scores, Scores]:
+    cuts = [max(2, min(len(arm) - 2, round(chosen_on * len(arm)))) for arm in (scores.absent, scores.present)]
+    first = Scores(scores.absent[: cuts[0]], scores.present[: cuts[1]])
+    return first, Scores(scores.absent[cuts[0] :], scores.present[cuts[1] :])
+
+
+def _check(family: Mapping[str, Scores], delta: float, confidence: float, chosen_on: float) -> None:
+    if not family:
+        raise InputError("Expected at least one attack, got none.")
+    if not 0 <= delta < 1 or not 0 < confidence < 1 or not 0 < chosen_on < 1:
+        raise InputError("Expected delta in [0, 1), confidence and chosen_on between 0 and 1.")
+    if min(scores.runs for scores in family.values()) < 4:
+        raise InputError("Expected at least four runs per arm, two to choose a test and two to count, got fewer.")

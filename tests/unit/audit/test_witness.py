@@ -1,0 +1,54 @@
+"""A witness hears noisy answers, tells earlier ones if asked, and otherwise is the ledger it stands for."""
+
+import numpy as np
+import pytest
+
+from understudy.audit.witness import Answers, Witness
+from understudy.errors import BudgetExceeded
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import DiscreteGaussian, Gaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+
+PLAN = SpendingPlan(
+    (PlanEntry("sum", Gaussian(2.0, count=2)), PlanEntry("votes", DiscreteGaussian(3.0))), Guarantee(9.0, 1e-6)
+)
+
+
+def charged(told: Answers | None = None) -> tuple[Witness, Grant]:
+    witness = Witness(Ledger.in_memory(Guarantee(9.0, 1e-6)), told)
+    return witness, witness.as_ledger.charge(PLAN, label="run", noise=NoiseSource.constant(1.0))
+
+
+def ask(grant: Grant) -> list[np.ndarray]:
+    sums = [grant.gaussian("sum", Bounded(np.full(3, value), 1.0)) for value in (1.0, 5.0)]
+    return [*sums, grant.discrete_gaussian("votes", Bounded(np.array([7, 8]), 1.0))]
+
+
+def test_every_answer_is_heard_under_its_label_and_turn() -> None:
+    witness, grant = charged()
+    answers = ask(grant)
+    assert list(witness.answers) == ["sum", "sum 2", "votes"]
+    assert all(np.array_equal(heard, told) for heard, told in zip(witness.answers.values(), answers, strict=True))
+    assert answers[0].tolist() == [3.0, 3.0, 3.0]
+
+
+def test_a_method_is_told_earlier_answers_while_its_own_are_heard() -> None:
+    told = {"sum": np.zeros(3), "sum 2": np.ones(3), "votes": np.array([40.0, 50.0])}
+    witness, grant = charged(told)
+    answers = ask(grant)
+    assert [answer.tolist() for answer in answers] == [[0, 0, 0], [1, 1, 1], [40, 50]]
+    assert answers[2].dtype == np.int64
+    assert witness.answers["votes"].tolist() == [10, 11]
+
+
+def test_charges_and_executions_are_counted_as_ever() -> None:
+    witness, grant = charged()
+    ask(grant)
+    assert grant.executed == {"sum": 2, "votes": 1}
+    with pytest.raises(BudgetExceeded):
+        grant.gaussian("sum", Bounded(np.zeros(3), 1.0))
+    assert witness.as_ledger.entries()[0].executed == {"sum": 2, "votes": 1}
