@@ -10,21 +10,21 @@ from understudy.bench.result import Progress
 
 
 def _spectral_stock(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Stock windows: error of a forecaster trained on synthetic windows (target: about 15 minutes)."""
+    """Stock windows: error of a forecaster trained on synthetic windows (target: about 5 minutes)."""
     from understudy.bench.spectral_windows import stock
 
     return stock(scale, data_root, progress, cells)
 
 
 def _spectral_energy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Energy windows: error of a forecaster trained on synthetic windows (target: about 30 minutes)."""
+    """Energy windows: error of a forecaster trained on synthetic windows (target: about 6 minutes)."""
     from understudy.bench.spectral_windows import energy
 
     return energy(scale, data_root, progress, cells)
 
 
 def _spectral_households(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Simulated homes, entity level: marginals, categories, gaps, lengths and dynamics (target: a few minutes)."""
+    """Simulated homes, entity level: marginals, categories, gaps, lengths and dynamics (target: about 10 minutes)."""
     from understudy.bench.spectral_households import households
 
     return households(scale, data_root, progress, cells)
@@ -49,10 +49,18 @@ def _cost_dpsgd(scale: str, data_root: Path | None, progress: Progress, cells: C
     return {**parts[0], "rows": rows, "controls": controls}
 
 
+def _metrics_catch(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Which metric catches which fake of simulated homes, and none that sees other real ones (target: minutes)."""
+    from understudy.bench.metrics_catch import caught
+
+    return caught(scale, data_root, progress, cells)
+
+
 BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, Any]]] = {
     "spectral-stock": _spectral_stock,
     "spectral-energy": _spectral_energy,
     "spectral-households": _spectral_households,
     "cost-scale": _cost_scale,
     "cost-dpsgd": _cost_dpsgd,
+    "metrics-catch": _metrics_catch,
 }

@@ -10,7 +10,7 @@ import numpy as np
 from understudy.bench.cells import Cells
 from understudy.bench.result import Progress, Row, Stopwatch, result, row
 from understudy.data import Panel, Population, simulate_households
-from understudy.evaluate import marginals
+from understudy.evaluate.general import dynamics, marginals
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
@@ -45,8 +45,8 @@ def distances(real: Panel, synthetic: Panel) -> dict[str, float]:
         "tariff_total_variation": marginals.label_distance(real, synthetic),
         "gaps_ks": marginals.gap_distance(real, synthetic),
         "lengths_ks": marginals.length_distance(real, synthetic),
-        "autocorrelation_error": marginals.autocorrelation_error(real, synthetic, _LAGS),
-        "profile_error": marginals.profile_error(real, synthetic),
+        "autocorrelation_error": dynamics.autocorrelation_error(real, synthetic, _LAGS),
+        "profile_error": dynamics.profile_error(real, synthetic),
     }
 
 

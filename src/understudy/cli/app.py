@@ -1,11 +1,30 @@
 """All commands, put together."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import typer
 
-from understudy.cli import bench, buy, certificate, data, demo, init, keys, ledger, plan, sample, synth, verify
+from understudy.cli import (
+    bench,
+    buy,
+    certificate,
+    compare,
+    data,
+    demo,
+    evaluate,
+    init,
+    keys,
+    ledger,
+    pets,
+    plan,
+    pretrain,
+    report,
+    sample,
+    synth,
+    verify,
+)
 from understudy.cli.console import Json, Output
 from understudy.errors import InputError
 
@@ -21,8 +40,13 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.add_typer(buy.app, name="buy")
 app.command("plan")(plan.plan)
+app.add_typer(pretrain.app, name="pretrain")
 app.command("synth")(synth.synth)
+app.add_typer(pets.app, name="pets")
 app.command("sample")(sample.sample)
+app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
 app.command("certificate")(certificate.certificate)
 app.add_typer(ledger.app, name="ledger")
@@ -44,10 +68,16 @@ def version(json: Json = False) -> None:
 _UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
+@cache
+def _command() -> Any:
+    """The commands, put together once however often a process calls them."""
+    return typer.main.get_command(app)
+
+
 def call(arguments: Sequence[str]) -> int:
     """Runs one command; a command line that makes no sense is an `InputError`."""
     try:
-        code = app(args=list(arguments), prog_name="understudy", standalone_mode=False)
+        code = _command()(args=list(arguments), prog_name="understudy", standalone_mode=False)
     except _UsageProblem as problem:
         if type(problem).__name__ == "NoArgsIsHelpError":
             problem.show()

@@ -12,12 +12,15 @@ import typer
 from understudy.cli import certificate as certificate_page
 from understudy.cli import plan as planning
 from understudy.cli import synth as synthesis
-from understudy.cli.console import Json, Output, Quiet, bold
+from understudy.cli.console import Json, Output, Progress, Quiet, bold
 from understudy.cli.data import make_households
+from understudy.cli.panels import RealTables, read_real, read_release
 from understudy.cli.places import whole_file
 from understudy.cli.verify import checked
 from understudy.errors import CertificateError, InputError
 
+_REPORT_SERIES = 1_000
+_SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
 _MARK = "made-by-understudy-demo.txt"
 _NOTE = "Everything in this folder is invented or made from invented data. `understudy demo` replaces it.\n"
 
@@ -51,7 +54,7 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     output.say(f"$ understudy synth {table} {options}")
     request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release)
     with output.progress() as progress:
-        made, ledger = synthesis.run(request, progress)
+        made, ledger, _ = synthesis.run(request, progress)
     output.say(f"$ understudy verify {release}")
     checks = _checks(release)
     output.say(f"  {checks}")
@@ -60,13 +63,17 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     with whole_file(page) as draft:
         draft.write_text(certificate_page.page(release, certificate_page.Format.html), encoding="utf-8")
     picture = _draw(out, num_homes, made)
-    output.say(f"Look at {picture}, {page} and {release}/synthetic.parquet.")
+    output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
+    with output.progress() as progress:
+        report = _report(out, RealTables(real=table, context=context), release, progress)
+    output.say(f"Look at {report}, {picture}, {page} and {release}/synthetic.parquet.")
     return {
         "folder": str(out),
         "synthetic": str(release / "synthetic.parquet"),
         "certificate": str(page),
         "ledger": str(ledger.path),
         "picture": str(picture),
+        "report": str(report),
         "epsilon": made.certificate.epsilon,
         "status": made.certificate.status,
         "guarantee": made.certificate.sentence(),
@@ -101,6 +108,32 @@ def _checks(release: Path) -> str:
     if failed:
         raise CertificateError(f"The demo's own release does not hold: {', '.join(failed)}.")
     return "holds: " + ", ".join(check.name for check in checks)
+
+
+def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> Path:
+    """Writes the report of the measures that take seconds; `understudy evaluate` runs all of them."""
+    from dataclasses import replace
+
+    from understudy.cli.ledger import facts_of_payer
+    from understudy.evaluate.metric import QUICK
+    from understudy.evaluate.panels import Panels
+    from understudy.evaluate.scorecard import evaluate
+    from understudy.evaluate.suites import metrics_of
+    from understudy.report.page import render
+    from understudy.report.record import make_record
+
+    judged = read_release(release, 0, progress)
+    assert judged.release is not None
+    real, _ = read_real(tables, judged)
+    panels = Panels.prepare(real, judged.panel, max_series=_REPORT_SERIES)
+    metrics = [metric for metric in metrics_of(("general",)) if metric.name not in _SLOW]
+    card = evaluate(panels, metrics, replace(QUICK, max_series=_REPORT_SERIES), progress=progress)
+    payer = facts_of_payer(judged.release.certificate)
+    record = make_record(judged.release, judged.panel, panels, card, ledger=payer)
+    target = out / "report.html"
+    with whole_file(target) as draft:
+        draft.write_text(render(record), encoding="utf-8")
+    return target
 
 
 def _draw(out: Path, num_homes: int, release: Any) -> Path:

@@ -72,7 +72,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
     guarantee = guarantee_for(assumed, question.epsilon, question.delta)
     method = method_for(question.method, question.window_steps, schema)
     spending = method.spending_plan(schema if question.population is None else assumed, guarantee)
-    size = assumed.population.size or 1
+    size, ledger = assumed.population.size or 1, _ledger(question.schema, schema)
     progress("timing", 0.0)
     cost = expectation.expected_cost(method, assumed, guarantee, size)
     releases = [
@@ -93,7 +93,8 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         "method": method.name,
         **_cost_of_privacy(spending.events, guarantee),
         "releases": releases,
-        "ledger": _ledger(question.schema, schema),
+        "outlook": list(method.outlook(assumed, guarantee)),
+        "ledger": ledger,
         "seconds": cost.seconds,
         "peak_mib": cost.peak_bytes / 2**20,
         "verdict": foreseen if trial is None or not spending.entries else _tried_verdict(trial, guarantee, foreseen),
@@ -119,6 +120,7 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
     ]
     if facts["releases"]:
         lines.append(releases)
+    lines += facts["outlook"]
     if facts["simulation"] is not None:
         lines += _shown_simulation(facts["simulation"])
     return [*lines, bold(facts["verdict"])]

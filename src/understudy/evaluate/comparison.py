@@ -18,12 +18,14 @@ class Comparison:
         candidate: What is judged: synthetic series, other real series, or a control.
         reference: Further real series that the candidate never saw; tells closeness from copying.
         unseen: Real series that encoders may be trained on, the same for all comparisons of one evaluation.
+        completions: Real series with steps hidden on purpose and filled by a release that can impute; none otherwise.
     """
 
     real: Panel
     candidate: Panel
     reference: Panel
     unseen: Panel
+    completions: tuple["Completion", ...] = ()
 
     @cached_property
     def scale(self) -> "Scale":
@@ -53,6 +55,35 @@ class Comparison:
     def numeric_names(self) -> list[str]:
         """Names of the channels in `numeric`."""
         return [self.real.schema.channels[place].name for place in self.scale.numeric]
+
+    @property
+    def feature_channels(self) -> list[int]:
+        """Place of the channel that each feature of the scaled views belongs to."""
+        widths = [num_codes(channel) or 1 for channel in self.real.schema.channels]
+        return [place for place, width in enumerate(widths) for _ in range(width)]
+
+    def numeric_unit(self, panel: Panel) -> np.ndarray:
+        """Returns the numeric channels as in the scaled views: without gaps, in the scale of the real series."""
+        views = {id(self.real): "real_unit", id(self.candidate): "candidate_unit", id(self.reference): "reference_unit"}
+        unit = getattr(self, views[id(panel)]) if id(panel) in views else self.scale.unit(panel)
+        return np.asarray(unit[:, :, np.isin(self.feature_channels, self.scale.numeric)])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Completion:
+    """What a release that can impute put in place of steps that were hidden from it. Internal: it holds real series.
+
+    Attributes:
+        kind: How steps were hidden: a name of `understudy.data.masks.MASKS`.
+        truth: Real series [series, step, channel], NaN where never observed.
+        hidden: [series, step], true where the release did not see them.
+        draws: [draw, series, step, channel], several fillings of the same series; read at hidden steps only.
+    """
+
+    kind: str
+    truth: np.ndarray
+    hidden: np.ndarray
+    draws: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

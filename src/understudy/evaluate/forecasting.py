@@ -1,55 +1,55 @@
 """Train on one panel's series, test on another's: how well a forecaster does that never saw the real ones."""
 
-from typing import Any
-
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from understudy.evaluate.networks import Checkpoint, Recurrent, Schedule, seeded, tensor, train_epochs
 
-class _LastStep(nn.Module):
-    """LSTM(hidden) and a linear layer that predict all channels of the last step."""
-
-    def __init__(self, num_channels: int, hidden: int) -> None:
-        super().__init__()
-        self.recurrent = nn.LSTM(num_channels, hidden, batch_first=True)
-        self.output = nn.Linear(hidden, num_channels)
-
-    def forward(self, steps: torch.Tensor) -> torch.Tensor:
-        """Returns [series, channel] from [series, step, channel]."""
-        predicted: torch.Tensor = self.output(self.recurrent(steps)[0][:, -1])
-        return predicted
+PUBLISHED_EPOCHS, BATCH, HIDDEN = 100, 64, 64  # as the code released with paper 004 does for Stock
 
 
 def forecast_error(
-    train: np.ndarray, test: np.ndarray, *, epochs: int, seed: int, hidden: int = 64, batch: int = 64
+    train: np.ndarray,
+    test: np.ndarray,
+    *,
+    epochs: int,
+    seed: int,
+    hidden: int = HIDDEN,
+    batch: int = BATCH,
+    checkpoint: Checkpoint = "best",
 ) -> float:
     """Returns the mean absolute error of forecasting the last step from the steps before it.
 
     LSTM(64), squared loss, Adam 1e-3, batches of 64; a fifth of `train` is put aside and the epoch that does best on
-    it is kept (paper 004, section 5; its released code keeps the worst).
+    it is kept (paper 004, section 5; its released code keeps the worst: `worst_val`).
 
     Args:
         train, test: Values [series, step, channel], scaled alike.
     """
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    order = torch.randperm(len(train))
-    series = torch.as_tensor(train, dtype=torch.float32)[order]
-    kept, watched = series[len(series) // 5 :], series[: len(series) // 5]
-    model = _LastStep(series.shape[2], hidden)
+    with seeded(seed):
+        series = tensor(train)[torch.randperm(len(train))]
+        watched, kept = series[: len(series) // 5], series[len(series) // 5 :]
+        schedule = Schedule(epochs=epochs, batch=batch, checkpoint=checkpoint)
+        return last_step_error(train_forecaster(kept, watched, schedule, hidden=hidden), tensor(test))
+
+
+def train_forecaster(series: Tensor, watched: Tensor, schedule: Schedule, *, hidden: int = HIDDEN) -> nn.Module:
+    """Returns a network that forecasts all channels of the last step; draws from torch's generator."""
+    model = Recurrent("lstm", inputs=series.shape[2], hidden=hidden, outputs=series.shape[2])
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
-    best: tuple[float, dict[str, Any]] = (float("inf"), {})
-    for _ in range(epochs):
-        _one_epoch(model, optimiser, kept, batch)
-        with torch.no_grad():
-            loss = _loss(model, watched).item()
-        if loss < best[0]:
-            best = loss, {name: value.clone() for name, value in model.state_dict().items()}
-    model.load_state_dict(best[1])
-    with torch.no_grad():
-        real = torch.as_tensor(test, dtype=torch.float32)
-        return float((model(real[:, :-1]) - real[:, -1]).abs().mean())
+
+    def loss(rows: Tensor) -> Tensor:
+        return _loss(model, series[rows])
+
+    train_epochs(model, optimiser, loss, lambda: _loss(model, watched).item(), len(series), schedule)
+    return model
+
+
+@torch.no_grad()
+def last_step_error(model: nn.Module, series: Tensor) -> float:
+    """Returns the forecaster's mean absolute error at the last step."""
+    return float((model(series[:, :-1]) - series[:, -1]).abs().mean())
 
 
 def persistence_error(test: np.ndarray) -> float:
@@ -57,12 +57,5 @@ def persistence_error(test: np.ndarray) -> float:
     return float(np.abs(test[:, -1] - test[:, -2]).mean())
 
 
-def _one_epoch(model: nn.Module, optimiser: torch.optim.Optimizer, series: torch.Tensor, batch: int) -> None:
-    for rows in torch.randperm(len(series)).split(batch):
-        optimiser.zero_grad()
-        _loss(model, series[rows]).backward()
-        optimiser.step()
-
-
-def _loss(model: nn.Module, series: torch.Tensor) -> torch.Tensor:
+def _loss(model: nn.Module, series: Tensor) -> Tensor:
     return torch.mean((model(series[:, :-1]) - series[:, -1]) ** 2)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.intervals import confidence_interval, prediction_interval
@@ -93,10 +94,11 @@ def evaluate(
     """Measures every metric; one that fails says so and never loses the others."""
     splits = list(panels.splits(effort.splits, seed))
     scores = []
-    for place, metric in enumerate(metrics):
-        if progress is not None:
-            progress(metric.title, place / len(metrics))
-        scores.append(_score(metric, panels, splits, effort, seed))
+    with threadpool_limits(limits=1):  # models are small: threads that wait for each other cost more than they bring
+        for place, metric in enumerate(metrics):
+            if progress is not None:
+                progress(metric.title, place / len(metrics))
+            scores.append(_score(metric, panels, splits, effort, seed))
     return Scorecard(scores=tuple(scores), effort=effort.name, seed=seed, notes=panels.notes)
 
 

@@ -9,11 +9,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from understudy.data import Panel
+from understudy.report.drawing import FAINT, INK, REAL, SYNTHETIC
 
-# Two hues that stay apart for every kind of colour vision, and in grey (Okabe and Ito 2008).
-REAL, SYNTHETIC = "#4d4d4d", "#d55e00"
-_INK, _FAINT = "#222222", "#d0d0d0"
-_STYLE: dict[str, Any] = {"fontsize": 9, "color": _INK}
+_STYLE: dict[str, Any] = {"fontsize": 9, "color": INK}
 _NUM_SERIES = 4
 
 
@@ -33,7 +31,7 @@ def side_by_side(real: Panel, synthetic: Panel, path: Path, *, channel: str, cap
     values, *days = lower.subplots(1, 1 + _num_labels(real), width_ratios=(1.3, *[1] * _num_labels(real)))
     _draw_distribution(values, (real, synthetic), place, channel, real_name)
     _draw_mean_days(days, (real, synthetic), place, channel)
-    figure.suptitle(caption, fontsize=12, color=_INK, x=0.01, ha="left")
+    figure.suptitle(caption, fontsize=12, color=INK, x=0.01, ha="left")
     figure.savefig(path, format="png")
 
 
@@ -55,7 +53,7 @@ def _draw_series(figure: Any, panels: tuple[Panel, Panel], place: int, channel: 
         axes[-1, column].set_xlabel("hour of the week", **_STYLE)
     for row in axes:
         row[0].set_ylim(0, 1.05 * max(float(np.nanmax(axis.lines[0].get_ydata())) for axis in row))
-    figure.supylabel(channel, fontsize=9, color=_INK)
+    figure.supylabel(channel, fontsize=9, color=INK)
 
 
 def _draw_distribution(axis: Axes, panels: tuple[Panel, Panel], place: int, channel: str, real_name: str) -> None:
@@ -68,7 +66,7 @@ def _draw_distribution(axis: Axes, panels: tuple[Panel, Panel], place: int, chan
         axis.stairs(height, edges, color=colour, linewidth=1.4, label=name)
     axis.set_yscale("log")
     axis.set_xlabel(channel, **_STYLE)
-    axis.set_title("all values, share per bin", loc="left", fontsize=10, color=_INK)
+    axis.set_title("all values, share per bin", loc="left", fontsize=10, color=INK)
     axis.legend(frameon=False, fontsize=9)
     _tidy(axis)
 
@@ -82,7 +80,7 @@ def _draw_mean_days(axes: list[Axes], panels: tuple[Panel, Panel], place: int, c
             axis.plot(_mean_day(panel.values[rows, :, place]), color=colour, linewidth=1.6)
         axis.set_xticks(range(0, 25, 6))
         axis.set_xlabel("hour of the day", **_STYLE)
-        axis.set_title(f"mean day, {name}", loc="left", fontsize=10, color=_INK)
+        axis.set_title(f"mean day, {name}", loc="left", fontsize=10, color=INK)
         _tidy(axis)
     highest = max(axis.get_ylim()[1] for axis in axes)
     for axis in axes:
@@ -111,7 +109,7 @@ def _num_labels(panel: Panel) -> int:
 
 def _tidy(axis: Axes) -> None:
     axis.spines[["top", "right"]].set_visible(False)
-    axis.spines[["left", "bottom"]].set_color(_FAINT)
-    axis.tick_params(labelsize=8, color=_FAINT, labelcolor=_INK)
-    axis.grid(axis="y", color=_FAINT, linewidth=0.4)
+    axis.spines[["left", "bottom"]].set_color(FAINT)
+    axis.tick_params(labelsize=8, color=FAINT, labelcolor=INK)
+    axis.grid(axis="y", color=FAINT, linewidth=0.4)
     axis.set_axisbelow(True)

@@ -29,6 +29,10 @@ def test_categories_become_one_feature_each_and_are_not_numeric() -> None:
     assert np.array_equal(comparison.real_unit[0, 2, 1:], [0, 0, 1])
     assert comparison.numeric_names == ["level"]
     assert comparison.numeric(panel).shape == (4, 5, 1)
+    assert comparison.feature_channels == [0, 1, 1, 1]
+    assert np.array_equal(comparison.numeric_unit(panel), comparison.real_unit[:, :, :1])
+    further = panel_of(values + np.array([0.25, 0]), channels=channels)  # none of the comparison's own panels
+    assert np.allclose(comparison.numeric_unit(further), 0.25)
 
 
 def test_a_constant_channel_is_scaled_without_division_by_zero() -> None:

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from understudy.data import Panel, simulate_households
-from understudy.evaluate import marginals
+from understudy.evaluate.general import dynamics, marginals
 
 LAGS = (1, 24)
 DISTANCES = {
     "label": marginals.label_distance,
     "gaps": marginals.gap_distance,
     "lengths": marginals.length_distance,
-    "profile": marginals.profile_error,
-    "autocorrelation": lambda real, other: marginals.autocorrelation_error(real, other, LAGS),
+    "profile": dynamics.profile_error,
+    "autocorrelation": lambda real, other: dynamics.autocorrelation_error(real, other, LAGS),
     "values": lambda real, other: max(marginals.channel_distances(real, other).values()),
     "levels": lambda real, other: max(marginals.level_distances(real, other).values()),
 }
@@ -51,7 +51,7 @@ def test_autocorrelation_of_a_known_process_is_right() -> None:
     steps = [rng.standard_normal(20_000)]
     for _ in range(199):
         steps.append(0.8 * steps[-1] + 0.6 * rng.standard_normal(20_000))
-    found = marginals._autocorrelations(np.stack(steps, axis=1)[:, :, None].astype(np.float32), (1, 3))[:, 0]
+    found = dynamics.pooled_autocorrelations(np.stack(steps, axis=1)[:, :, None].astype(np.float32), (1, 3))[:, 0]
     # Each series is centred by its own mean, which lowers it by about (1 + 0.8)/(1 − 0.8)/200 = 0.045.
     np.testing.assert_allclose(found, [0.8, 0.8**3], atol=0.06)
     assert abs(found[0] - 0.6) > 0.06

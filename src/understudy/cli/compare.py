@@ -1,0 +1,201 @@
+"""`understudy compare`: releases side by side, which no guarantee covers; or a choice among them, which one does."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import RenderableType
+
+from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
+from understudy.cli.console import Json, Output, Progress, Quiet, bold
+from understudy.cli.evaluate import Budget
+from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
+from understudy.cli.places import existing, outside, unused, whole_file
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.privacy.certificate import Certificate
+    from understudy.privacy.ledger import Ledger
+    from understudy.report.record import RunRecord
+
+UNCOVERED = "Choosing by these figures is covered by no guarantee: real series were read for them without a charge."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """One comparison as it was asked for."""
+
+    releases: tuple[Path, ...]
+    tables: RealTables
+    suites: tuple[str, ...]
+    budget: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """A charged choice as it was asked for: its price, the schema whose ledger pays, and where it is certified."""
+
+    epsilon: float
+    schema: Path
+    out: Path
+
+
+def compare(
+    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE|FILE ...", help="Two to six, by name.")],
+    real: Annotated[Path, typer.Option(help="The real table.")],
+    holdout: Annotated[
+        Path | None, typer.Option(help="Real series no run ever saw: a table, or the list `synth --holdout` wrote.")
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="Schema of the real table; needed for --select.")] = None,
+    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the page there.")] = None,
+    suite: Annotated[list[str] | None, typer.Option(help="A suite's name; repeat. Default: general.")] = None,
+    budget: Annotated[Budget, typer.Option(help="How much work the metrics may do.")] = Budget.quick,
+    select: Annotated[bool, typer.Option("--select", help="Choose with differential privacy, charged.")] = False,
+    epsilon: Annotated[float | None, typer.Option(help="What --select may cost.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where --select writes its certificate.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put releases side by side on one page, or choose one of them with a charge to the ledger."""
+    output = Output(json=json, quiet=quiet)
+    tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
+    selection = _selection(select, epsilon, schema, out)
+    _check_places(releases, {"--report": report, "--out": out})
+    if report is None and selection is None:
+        raise InputError("--report or --select: name the page to write, or ask for a charged choice.")
+    wanted = Wanted(
+        releases=tuple(releases), tables=tables, suites=tuple(suite or ("general",)), budget=budget, seed=seed
+    )
+    facts: dict[str, Any] = {"releases": [path.name for path in releases]}
+    lines: list[RenderableType] = []
+    with output.progress() as progress:
+        candidates = [read_candidate(path, tables, seed, progress) for path in releases]
+        chosen = None
+        if selection is not None:
+            certificate = choose(candidates, wanted, selection)
+            chosen = f"{certificate.method}. {certificate.sentence()}"
+            facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(selection.out)}
+            lines += [bold(chosen), f"Wrote {selection.out}."]
+        if report is not None:
+            recorded = write_page(report, candidates, wanted, chosen, progress)
+            facts |= {"report": str(report), "recorded": recorded, "warning": UNCOVERED}
+            lines += [UNCOVERED, recorded, f"Wrote {report}."]
+    output.result(facts, *lines)
+
+
+def _selection(asked: bool, epsilon: float | None, schema: Path | None, out: Path | None) -> Selection | None:
+    if not asked:
+        if epsilon is not None or out is not None:
+            raise InputError("--epsilon, --out: belong to --select.")
+        return None
+    if epsilon is None or schema is None or out is None:
+        raise InputError("--select: needs --epsilon (its price), --schema (its ledger pays), --out (its certificate).")
+    return Selection(epsilon=epsilon, schema=existing(schema, "--schema"), out=out)
+
+
+def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None:
+    from understudy.report.comparison import MAX_RELEASES
+
+    if not 2 <= len(releases) <= MAX_RELEASES:
+        raise InputError(f"Two to {MAX_RELEASES} releases are expected, got {len(releases)}.")
+    if len({path.name for path in releases}) < len(releases):
+        raise InputError("Releases with names of their own are expected: the page calls them by the folder's name.")
+    for name, path in written.items():
+        for release in releases:
+            if path is not None:
+                unused(outside(path, existing(release, "RELEASE"), name), name)
+
+
+def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) -> "Certificate":
+    """Returns the certificate of a choice, written where it was asked for.
+
+    Privacy: everything is checked and the ledger is charged before a rating is computed; only a name comes out.
+    """
+    from understudy.data import Schema
+    from understudy.evaluate.choosing import LABEL, PrivateChoice
+    from understudy.privacy import keys
+    from understudy.privacy.certificate import issue, sign
+    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.noise import NoiseSource
+
+    schema = Schema.load(selection.schema)
+    require_budget(schema)
+    choice = PrivateChoice(candidates=tuple(candidate.panel for candidate in candidates))
+    choice.check(schema)
+    plan = choice.plan(guarantee_for(schema, selection.epsilon, None))
+    private, _ = read_real(replace(wanted.tables, holdout=None), candidates[0])
+    key, ledger = keys.load_or_create(), Ledger.open_for(selection.schema)
+    with charge_stays_known(ledger), whole_file(selection.out) as draft:
+        grant = ledger.charge(plan, label=LABEL, noise=NoiseSource.secure())
+        name = candidates[choice.run(grant, private)].name
+        method = f"Chosen: {name}, among {', '.join(candidate.name for candidate in candidates)}"
+        certificate = sign(issue(grant, schema, method=method, public_inputs=_digests(wanted.releases)), key)
+        draft.write_text(certificate.dumps(), encoding="utf-8")
+    return certificate
+
+
+def write_page(
+    report: Path, candidates: list[Candidate], wanted: Wanted, chosen: str | None, progress: Progress
+) -> str:
+    """Writes the page and returns where it was written down that it was made.
+
+    Privacy: internal. That the comparison was made is recorded before its figures exist.
+    """
+    from understudy.evaluate.metric import EFFORTS
+    from understudy.evaluate.panels import Panels
+    from understudy.evaluate.scorecard import evaluate
+    from understudy.evaluate.suites import metrics_of
+    from understudy.report.comparison import render_comparison
+    from understudy.report.record import make_record
+
+    metrics, effort = metrics_of(wanted.suites), EFFORTS[wanted.budget]
+    recorded = _record(candidates)
+    records: dict[str, RunRecord] = {}
+    for place, candidate in enumerate(candidates):
+        real, holdout = read_real(wanted.tables, candidate)
+        panels = Panels.prepare(real, candidate.panel, holdout, max_series=effort.max_series, seed=wanted.seed)
+        part = _part(progress, place, len(candidates))
+        card = evaluate(panels, metrics, effort, seed=wanted.seed, progress=part)
+        records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
+    with whole_file(report) as draft:
+        draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
+    return recorded
+
+
+def _record(candidates: list[Candidate]) -> str:
+    """Writes into the population's ledger that releases were compared with real data, as a charge of nothing."""
+    from understudy.privacy.budget import Guarantee
+    from understudy.privacy.noise import NoiseSource
+    from understudy.privacy.plan import SpendingPlan
+
+    ledger = _ledger(candidates[0].panel.schema.name)
+    if ledger is None:
+        return "No ledger of this population is on this computer, so only this page tells that they were compared."
+    names = ", ".join(candidate.name for candidate in candidates)
+    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
+    ledger.charge(nothing, label=f"compared with real data, not covered: {names}", noise=NoiseSource.secure())
+    return f"The ledger of '{ledger.name}' says that they were compared."
+
+
+def _ledger(population: str) -> "Ledger | None":
+    from understudy.privacy import registry
+    from understudy.privacy.ledger import Ledger
+
+    path = registry.lookup(population)
+    return None if path is None or not path.exists() else Ledger.open(path)
+
+
+def _digests(releases: tuple[Path, ...]) -> dict[str, str]:
+    """Returns what was chosen among, by hash: a release's certificate, which names its files, or a table."""
+    from understudy.privacy.canonical import file_sha256
+    from understudy.privacy.certificate import FILE_NAME
+
+    return {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
+
+
+def _part(progress: Progress, place: int, parts: int) -> Progress:
+    return lambda what, share: progress(what, (place + share) / parts)

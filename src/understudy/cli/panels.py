@@ -1,0 +1,139 @@
+"""The series that `evaluate` and `compare` put side by side: synthetic, real, and real ones kept out of the run."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.console import Progress
+from understudy.cli.places import existing
+from understudy.errors import InputError, ReleaseError
+
+if TYPE_CHECKING:
+    from understudy.data import Panel, Schema
+    from understudy.synthesizers import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Synthetic series, from a release of ours or from a table made elsewhere."""
+
+    name: str
+    panel: "Panel"
+    release: "Release | None"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealTables:
+    """Where the real series are.
+
+    Attributes:
+        holdout: A table of series that the run never saw, or the list of kept-out units that `synth` wrote.
+        schema: Schema of the real table; None takes the release's.
+    """
+
+    real: Path
+    holdout: Path | None = None
+    schema: Path | None = None
+    context: Path | None = None
+
+
+def read_candidate(target: Path, tables: RealTables, seed: int, progress: Progress) -> Candidate:
+    """Returns the synthetic series that `target` names: a release directory, or a table that obeys `--schema`."""
+    from understudy.data import Schema, read_panel
+
+    if existing(target, "RELEASE").is_dir():
+        return read_release(target, seed, progress)
+    if tables.schema is None:
+        raise InputError("--schema: a table made elsewhere needs the schema that it and the real table obey.")
+    schema = _lenient(Schema.load(tables.schema))
+    panel = read_panel(target, schema, context=tables.context, allow_few_units=True)
+    return Candidate(name=target.stem, panel=replace(panel, private=False, unit_ids=None), release=None)
+
+
+def read_release(folder: Path, seed: int, progress: Progress) -> Candidate:
+    """Returns a release and its synthetic series."""
+    from understudy.synthesizers import Release
+
+    release = Release.load(folder)
+    return Candidate(name=folder.name, panel=_released(folder, release, seed, progress), release=release)
+
+
+def read_real(tables: RealTables, candidate: Candidate) -> "tuple[Panel, Panel | None]":
+    """Returns the real series and those kept out of the run, cut into windows where the release was made of windows.
+
+    Privacy: holds private data; whatever is computed from it is internal.
+    """
+    from understudy.data import Schema, read_panel
+
+    if tables.schema is None and candidate.release is not None and candidate.release.synthesizer.window_steps:
+        raise InputError("--schema: this release was made of windows; name the schema of the real table.")
+    schema = candidate.panel.schema if tables.schema is None else Schema.load(tables.schema)
+    real = read_panel(existing(tables.real, "--real"), schema, context=tables.context, allow_few_units=True)
+    if tables.holdout is None:
+        return _cut(real, candidate), None
+    listed = _kept_out(existing(tables.holdout, "--holdout"), schema)
+    if listed is not None:
+        real, holdout = _apart(real, listed)
+    else:
+        holdout = read_panel(tables.holdout, schema, context=tables.context, allow_few_units=True)
+    return _cut(real, candidate), _cut(holdout, candidate)
+
+
+def _released(folder: Path, release: "Release", seed: int, progress: Progress) -> "Panel":
+    """Returns the series that the release ships, or as many as its population where it ships none."""
+    import numpy as np
+
+    from understudy.cli.sample import draw
+    from understudy.data import read_panel
+    from understudy.privacy.claim import file_hashes
+    from understudy.synthesizers.release import DATA_FILE
+
+    if DATA_FILE not in release.certificate.files:
+        return draw(release, None, np.random.default_rng(seed), progress=progress)
+    if file_hashes(folder).get(DATA_FILE) != release.certificate.files[DATA_FILE]:
+        raise ReleaseError(f"'{folder}' is damaged: {DATA_FILE} is not the file its certificate names. Get it anew.")
+    panel = read_panel(folder / DATA_FILE, release.schema, context=release.public_context, allow_few_units=True)
+    return replace(panel, private=False, unit_ids=None)
+
+
+def _lenient(schema: "Schema") -> "Schema":
+    """Returns the schema that takes values beyond a bound as being at it: here a defect to judge, not to refuse."""
+    from understudy.data import Continuous, Integer
+
+    channels = tuple(
+        replace(channel, out_of_bounds="clip") if isinstance(channel, Continuous | Integer) else channel
+        for channel in schema.channels
+    )
+    return replace(schema, channels=channels)
+
+
+def _kept_out(file: Path, schema: "Schema") -> set[str] | None:
+    """Returns the units of a list written by `synth --holdout`; None if the file is a table of series."""
+    import csv
+
+    if file.suffix != ".csv":
+        return None
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = csv.reader(lines)
+        header = next(rows, [])
+        return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
+
+
+def _apart(real: "Panel", listed: set[str]) -> "tuple[Panel, Panel]":
+    import numpy as np
+
+    if real.unit_ids is None:
+        real = replace(real, unit_ids=np.arange(real.num_units))
+    held_out = np.isin([str(identifier) for identifier in real.unit_ids], list(listed))  # type: ignore[union-attr]
+    if not held_out.any():
+        raise InputError("--holdout: none of the listed units is in the real table. Name the list of this run.")
+    return real.take_units(np.flatnonzero(~held_out)), real.take_units(np.flatnonzero(held_out))
+
+
+def _cut(panel: "Panel", candidate: Candidate) -> "Panel":
+    from understudy.data import windows
+
+    steps = None if candidate.release is None else candidate.release.synthesizer.window_steps
+    if steps is None or steps == panel.num_steps:
+        return panel
+    return windows.cut(panel, steps, steps).panel

@@ -1,0 +1,184 @@
+"""`understudy pets`: private evolution in two places, with files between them.
+
+The data holder votes: charges the ledger once for the whole run, and writes one ballot per proposal. Somebody else
+evolves: reads ballots, writes proposals, and at the end the release. Nothing but noisy histograms and bought facts
+leaves the holder.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
+from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.places import existing, require_room, unused
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.data import Panel, Schema
+    from understudy.privacy.ledger import Ledger
+    from understudy.synthesizers.pets.method import Pets
+    from understudy.synthesizers.pets.papers import Paper
+
+app = typer.Typer(help="Private evolution in two places: vote with the data, evolve elsewhere.", no_args_is_help=True)
+Pack = Annotated[str, typer.Option(help="general, or the file of a module pack; the same on both sides.")]
+_BALLOT_BYTES = 32 * 2**20
+_STATE, _RELEASE = "state.safetensors", "release"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One vote as it was asked for."""
+
+    files: list[Path]
+    schema: Path
+    out: Path
+    proposal: Path | None
+    epsilon: float | None
+    delta: float | None
+    pack: str
+    context: Path | None
+    few_units: str | None
+
+
+@app.command("vote")
+def vote(
+    files: Annotated[list[Path], typer.Argument(help="The private table; several files are read one at a time.")],
+    schema: Annotated[Path, typer.Option(help="Its schema; the population's ledger lies beside it.")],
+    out: Annotated[Path, typer.Option(help="The ballot to write; it may be given away.")],
+    proposal: Annotated[Path | None, typer.Option(help="What to vote on. Without it a run is opened.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="What the whole run costs; charged when it is opened.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")] = None,
+    start: Annotated[str, typer.Option(help="rules, or spectral to start from a release with half the budget.")] = (
+        "rules"
+    ),
+    scale: Annotated[str, typer.Option(help="bought, or bounds to buy no distributions.")] = "bought",
+    iterations: Annotated[int | None, typer.Option(min=1, help="Votes of the run.")] = None,
+    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
+    pack: Pack = "general",
+    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
+    allow_few_units: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Let fewer than 100 units pass; the certificate says why.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Open a run (charges the ledger), or count the votes on one proposal of an open run."""
+    output = Output(json=json, quiet=quiet)
+    request = Request(
+        files=files, schema=schema, out=out, proposal=proposal, epsilon=epsilon, delta=delta, pack=pack,
+        context=context, few_units=allow_few_units,
+    )  # fmt: skip
+    ballot, ledger = cast(request, _method(start, scale, iterations, window_steps, pack))
+    left, remaining = ballot.facts["left"], ledger.remaining()
+    facts = {
+        "ballot": str(out),
+        "run": ballot.facts["run"],
+        "votes_left": left,
+        "ledger": {"file": str(ledger.path), "epsilon_left": remaining.epsilon, "runs_left": remaining.runs},
+    }
+    done = "The run is complete." if left == 0 else f"{left} votes of the run are left."
+    output.result(facts, f"Wrote {out}. {done}", f"Left in the ledger of '{ledger.name}': {remaining.epsilon:.4g}.")
+
+
+@app.command("evolve")
+def evolve(
+    folder: Annotated[Path, typer.Argument(help="Where the evolution lives; made by the first ballot.")],
+    ballot: Annotated[Path, typer.Option(help="The data holder's answer to the last proposal, or its first ballot.")],
+    out: Annotated[Path, typer.Option(help="The next proposal to write, for the data holder.")],
+    pack: Pack = "general",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take in a ballot and write the next proposal, or the release after the last one. Never sees private data."""
+    from understudy.synthesizers.pets import evolver
+    from understudy.synthesizers.pets.papers import Paper
+    from understudy.synthesizers.release import Release
+
+    output = Output(json=json, quiet=quiet)
+    counted = Paper.load(existing(ballot, "--ballot"), "ballot")
+    state = folder / _STATE
+    made = evolver.advance(Paper.load(state, "state"), counted) if state.is_file() else evolver.begin(counted, pack)
+    if isinstance(made, Release):
+        made.save(unused(folder / _RELEASE, "FOLDER/release"))
+        output.result(
+            {"release": str(folder / _RELEASE), "votes_left": 0},
+            f"Wrote {folder / _RELEASE}.",
+            made.certificate.sentence(),
+        )
+        return
+    unused(out, "--out")
+    made.save(state)
+    evolver.proposal_paper(made).save(out)
+    left = made.facts["left"]
+    output.result({"proposal": str(out), "votes_left": left}, f"Wrote {out}. {left} votes are left.")
+
+
+def cast(request: Request, method: "Pets") -> tuple["Paper", "Ledger"]:
+    """Returns the written ballot and the ledger it was paid from.
+
+    Privacy: reads the private table; a run is charged before anything is computed from it.
+    """
+    from understudy.data import Schema
+    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.noise import NoiseSource
+    from understudy.synthesizers.pets import holder
+    from understudy.synthesizers.pets.papers import Paper
+
+    _check_places(request)
+    schema = Schema.load(request.schema)
+    schema.require_declared()
+    require_budget(schema)
+    noise = NoiseSource.secure()
+    if request.proposal is None:
+        guarantee = guarantee_for(schema, request.epsilon, request.delta)
+        method.spending_plan(schema, guarantee)  # what can be refused without the table is refused here
+        panel, whole = next(_panels(request, schema)), len(request.files) == 1
+        ledger = Ledger.open_for(request.schema)
+        with charge_stays_known(ledger):
+            ballot = holder.open_run(method, panel, ledger, guarantee, noise, whole=whole)
+            ballot.save(request.out)
+        return ballot, ledger
+    proposal = Paper.load(request.proposal, "proposal")
+    ledger = Ledger.open_for(request.schema)
+    with charge_stays_known(ledger):
+        overrides = {} if request.few_units is None else {"few_units": request.few_units}
+        panels = _panels(request, schema)
+        ballot = holder.answer(proposal, panels, schema, ledger, noise, pack=request.pack, overrides=overrides)
+        ballot.save(request.out)
+    return ballot, ledger
+
+
+def _method(start: str, scale: str, iterations: int | None, window_steps: int | None, pack: str) -> "Pets":
+    from understudy.synthesizers.pets.method import Pets
+    from understudy.synthesizers.pets.recipe import Recipe
+
+    if start == "public" or scale == "public":
+        raise InputError("--start and --scale: a public table is for `understudy.synthesizers.pets` in one process.")
+    recipe = Recipe() if iterations is None else Recipe(iterations=iterations)
+    return Pets(start=start, scale=scale, recipe=recipe, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
+
+
+def _check_places(request: Request) -> None:
+    """Every refusal that needs neither schema nor table."""
+    for file in request.files:
+        existing(file, "FILE")
+    existing(request.schema, "--schema")
+    unused(request.out, "--out")
+    for path, option in ((request.proposal, "--proposal"), (request.context, "--context")):
+        if path is not None:
+            existing(path, option)
+    if request.proposal is not None and request.epsilon is not None:
+        raise InputError("--epsilon: a run is charged when it is opened, not when it votes. Leave it out.")
+    require_room(request.out, _BALLOT_BYTES)
+
+
+def _panels(request: Request, schema: "Schema") -> Iterator["Panel"]:
+    """Reads one file after another, so that only one is in memory."""
+    from understudy.data import read_panel
+
+    for file in request.files:
+        yield read_panel(file, schema, context=request.context, allow_few_units=request.few_units is not None)

@@ -1,0 +1,88 @@
+"""`understudy report`: one page that a person can judge a release by, and its figures for a paper."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.places import existing, outside, unused, whole_file
+from understudy.errors import CertificateError
+
+if TYPE_CHECKING:
+    from understudy.privacy.certificate import Check
+    from understudy.report.record import RunRecord
+
+
+def report(
+    source: Annotated[
+        Path, typer.Argument(metavar="RECORD|RELEASE", help="What `evaluate --record` wrote, or a release directory.")
+    ],
+    out: Annotated[Path, typer.Option(help="HTML file to write; it needs nothing but itself.")],
+    public: Annotated[bool, typer.Option("--public", help="Drop everything that was computed from real series.")] = (
+        False
+    ),
+    figures: Annotated[Path | None, typer.Option(help="Folder to make for the figures, as SVG and PNG.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the page of a release or of its evaluation."""
+    from understudy.report.page import render
+
+    output = Output(json=json, quiet=quiet)
+    for path, name in ((out, "--out"), (figures, "--figures")):
+        if path is not None:
+            unused(outside(path, existing(source, "RECORD"), name), name)
+    with output.progress() as progress:
+        made = read_record(source, progress)
+        shown = made.without_internal() if public else made
+        progress("drawing", 0.5)
+        with whole_file(out) as draft:
+            draft.write_text(render(shown), encoding="utf-8")
+        written = [] if figures is None else _draw(shown, figures)
+    kind = "public" if shown.internal is None else "internal"
+    facts = {"file": str(out), "kind": kind, "figures": [path.name for path in written]}
+    lines = [f"Wrote {out}. " + _KINDS[kind], *([f"Wrote {len(written)} figures to {figures}."] if written else [])]
+    output.result(facts, *lines)
+
+
+_KINDS = {
+    "public": "Nothing in it was computed from real series: it may go with the release.",
+    "internal": "It shows real series and no guarantee covers it: keep it. --public writes the page that may leave.",
+}
+
+
+def read_record(source: Path, progress: Progress) -> "RunRecord":
+    """Returns the record in a file, or one made of a release alone; refuses a certificate that does not hold."""
+    from understudy.cli.ledger import facts_of_payer
+    from understudy.cli.panels import read_release
+    from understudy.privacy.certificate import Certificate, verify
+    from understudy.report.record import RunRecord, public_record
+
+    if source.is_dir():
+        candidate = read_release(source, seed=0, progress=progress)
+        assert candidate.release is not None
+        certificate = candidate.release.certificate
+        _check(verify(certificate, source), source)
+        return public_record(candidate.release, candidate.panel, ledger=facts_of_payer(certificate))
+    made = RunRecord.load(source)
+    if made.public["certificate"] is not None:
+        _check(verify(Certificate.from_json(made.public["certificate"]), None), source)
+    return made
+
+
+def _check(checks: "list[Check]", source: Path) -> None:
+    failed = [check.name for check in checks if not check.ok and check.name != "signer"]
+    if failed:
+        raise CertificateError(
+            f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
+            "`understudy verify` says more; get the release anew from its holder."
+        )
+
+
+def _draw(record: "RunRecord", folder: Path) -> list[Path]:
+    from understudy.files import whole_folder
+    from understudy.report.page import drawings
+
+    with whole_folder(folder) as draft:
+        return [path for drawing in drawings(record) for path in drawing.save(draft)]

@@ -1,0 +1,66 @@
+"""Distances between series."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from understudy.data import Panel
+from understudy.evaluate.comparison import Scale
+from understudy.evaluate.metric import Undefined
+
+BAND = 0.1  # of the series' length, how far warping may shift steps against each other
+_TILE_BYTES = 61 * 2**20
+
+
+def flat_series(real: Panel, *others: Panel) -> list[np.ndarray]:
+    """Returns series as points [series, step · feature] in the scale of the real ones, without gaps."""
+    scale = Scale.of(real)
+    points = [scale.unit(panel).reshape(panel.num_series, -1) for panel in (real, *others)]
+    if points[0].std(axis=0).max(initial=0.0) == 0:
+        raise Undefined("all real series are equal: nothing is nearer than anything else.")
+    return points
+
+
+def equally_many(*panels: Panel, seed: int) -> list[np.ndarray]:
+    """Returns rows of each panel, drawn at random, as many as the smallest has: a larger side would win by number."""
+    rng, size = np.random.default_rng(seed), min(panel.num_series for panel in panels)
+    return [np.sort(rng.permutation(panel.num_series)[:size]) for panel in panels]
+
+
+def squared_distances(queries: np.ndarray, base: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yields (rows of `queries`, their squared distances [row, point]), at most 61 MiB at a time."""
+    rows = max(1, _TILE_BYTES // (4 * max(1, len(base))))
+    norms = np.einsum("pd,pd->p", base, base)
+    for first in range(0, len(queries), rows):
+        part = slice(first, first + rows)
+        own = np.einsum("qd,qd->q", queries[part], queries[part])
+        distances = queries[part] @ base.T
+        distances *= -2
+        distances += own[:, None]
+        distances += norms
+        yield part, np.maximum(distances, 0, out=distances)
+
+
+def band_steps(num_steps: int) -> int:
+    """Returns how many steps warping may shift a step."""
+    return max(1, math.ceil(BAND * num_steps))
+
+
+def warped_distances(first: np.ndarray, second: np.ndarray, band: int) -> np.ndarray:
+    """Returns the distance [...] of series [..., step, channel] without gaps, warped in time; axes before broadcast.
+
+    Sakoe and Chiba (1978): the root of the least sum of squared differences over all monotone alignments that stay
+    within `band` steps of the diagonal and move all channels together. Written here because the maintained libraries
+    bring a compiler (tslearn and aeon need numba) or walk over pairs one by one (dtaidistance).
+    """
+    num_steps, shape = first.shape[-2], np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    outside = np.full(shape, np.inf)
+    row = [outside] * (num_steps + 1)  # row[j]: least cost of aligning the steps so far with the first j of `second`
+    row[0] = np.zeros(shape)
+    for i in range(num_steps):
+        before, row = row, [outside] * (num_steps + 1)
+        for j in range(max(0, i - band), min(num_steps, i + band + 1)):
+            cost = ((first[..., i, :] - second[..., j, :]) ** 2).sum(axis=-1)
+            row[j + 1] = cost + np.minimum(np.minimum(before[j], before[j + 1]), row[j])
+    return np.sqrt(row[num_steps])

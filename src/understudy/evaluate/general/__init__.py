@@ -1,0 +1,14 @@
+"""`general`: what any synthetic table of series can be asked, whatever method made it."""
+
+from understudy.evaluate.general import balls, boosting, copies, dynamics, marginals, resolution, rules, skill
+
+METRICS = (
+    *marginals.METRICS,
+    *dynamics.METRICS,
+    *boosting.METRICS,
+    *skill.METRICS,
+    *balls.METRICS,
+    *copies.METRICS,
+    *resolution.METRICS,
+    *rules.METRICS,
+)

@@ -1,0 +1,160 @@
+"""Series as tables of named features, for learners that take one row per series."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from understudy.data import Panel
+from understudy.data.channels import num_codes
+from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.general.marginals import missing
+from understudy.evaluate.general.resolution import rounded
+from understudy.evaluate.naive import season_steps
+from understudy.evaluate.spectra import spectra
+
+_MAX_ALL_PAIRS = 8  # with more channels only neighbours in the schema's order are paired
+_EDGE = 1e-6  # of the real range: closer to its ends counts as being there
+_TINY = 1e-12
+Columns = Iterator[tuple[str, np.ndarray]]
+
+
+def raw_features(comparison: Comparison, panel: Panel) -> tuple[list[str], np.ndarray]:
+    """Returns every value of every step, NaN where not observed, and the static columns. Values as real ones round."""
+    panel = rounded(panel, comparison.real)
+    names = [
+        f"{channel.name} at step {step + 1}" for step in range(panel.num_steps) for channel in panel.schema.channels
+    ]
+    values = panel.values.reshape(panel.num_series, -1)
+    return _table([*zip(names, values.T, strict=True), *_statics(panel)])
+
+
+def summary_features(comparison: Comparison, panel: Panel) -> tuple[list[str], np.ndarray]:
+    """Returns what a person would look at: levels, spread, changes, memory, rhythm, edges, gaps, pairs of channels.
+
+    Values as real ones round: digits alone would tell unrounded candidates apart, and `resolution` says that already.
+    """
+    panel = rounded(panel, comparison.real)
+    season = season_steps(panel.schema.time, panel.num_steps)
+    unit = comparison.numeric_unit(panel).astype(np.float64)
+    columns: list[tuple[str, np.ndarray]] = []
+    for place, channel in enumerate(comparison.numeric_names):
+        of_channel = (*_levels(unit[:, :, place]), *_changes(unit[:, :, place]), *_rhythm(unit[:, :, place], season))
+        columns += [(f"{channel}: {name}", values) for name, values in of_channel]
+    columns += [*_pairs(unit, comparison.numeric_names), *_categories(panel), *_gaps(panel), *_statics(panel)]
+    return _table(columns)
+
+
+def _levels(x: np.ndarray) -> Columns:
+    centred = x - x.mean(axis=1, keepdims=True)
+    spread = x.std(axis=1)
+    yield "mean", x.mean(axis=1)
+    yield "standard deviation", spread
+    for share, name in (
+        (0, "minimum"),
+        (0.25, "lower quartile"),
+        (0.5, "median"),
+        (0.75, "upper quartile"),
+        (1, "maximum"),
+    ):
+        yield name, np.quantile(x, share, axis=1)
+    yield "skewness", (centred**3).mean(axis=1) / np.maximum(spread, _TINY) ** 3
+    yield "kurtosis", (centred**4).mean(axis=1) / np.maximum(spread, _TINY) ** 4
+    yield "share at the real minimum", (x <= _EDGE).mean(axis=1)
+    yield "share at the real maximum", (x >= 1 - _EDGE).mean(axis=1)
+    yield "share of different values", 1 - (np.diff(np.sort(x, axis=1), axis=1) == 0).sum(axis=1) / x.shape[1]
+    yield "first step", x[:, 0]
+    yield "last step", x[:, -1]
+
+
+def _changes(x: np.ndarray) -> Columns:
+    if x.shape[1] < 2:
+        return
+    change = np.diff(x, axis=1)
+    size, spread = np.abs(change), np.maximum(change.std(axis=1), _TINY)
+    centred = change - change.mean(axis=1, keepdims=True)
+    yield "mean size of changes", size.mean(axis=1)
+    yield "median size of changes", np.median(size, axis=1)
+    yield "spread of changes", spread
+    yield "skewness of changes", (centred**3).mean(axis=1) / spread**3  # differs when time runs backwards
+    yield "kurtosis of changes", (centred**4).mean(axis=1) / spread**4
+    yield "share of steps without change", (change == 0).mean(axis=1)
+    yield "largest rise", change.max(axis=1)
+    yield "largest fall", change.min(axis=1)
+    yield "turning points", (change[:, 1:] * change[:, :-1] < 0).mean(axis=1) if x.shape[1] > 2 else np.zeros(len(x))
+    if x.shape[1] > 2:
+        yield "memory of the size of changes", _correlation(size[:, :-1], size[:, 1:])
+
+
+def _rhythm(x: np.ndarray, season: int | None) -> Columns:
+    steps = x.shape[1]
+    for lag in sorted({lag for lag in (1, 2, 4, season) if lag is not None and lag <= steps // 2}):
+        yield f"autocorrelation at lag {lag}", _correlation(x[:, :-lag], x[:, lag:])
+    yield "longest stretch above its mean", _longest(x > x.mean(axis=1, keepdims=True)) / steps
+    if steps >= 8:
+        power = spectra(x[:, :, None])[:, :, 0]
+        for name, part in zip(("slow", "middle", "fast"), np.array_split(power, 3, axis=1), strict=True):
+            yield f"power of {name} movements", part.sum(axis=1)
+        yield "spread of power over frequencies", -(power * np.log(np.maximum(power, _TINY))).sum(axis=1)
+    if season is not None:
+        whole = x[:, : steps // season * season].reshape(len(x), -1, season)
+        yield "spread of the mean season", whole.mean(axis=1).std(axis=1)
+        yield "spread around the mean season", (whole - whole.mean(axis=1, keepdims=True)).std(axis=(1, 2))
+
+
+def _pairs(unit: np.ndarray, names: list[str]) -> Columns:
+    number = len(names)
+    for i in range(number):
+        for j in range(i + 1, number if number <= _MAX_ALL_PAIRS else min(i + 2, number)):
+            yield f"{names[i]} – {names[j]}: correlation", _correlation(unit[:, :, i], unit[:, :, j])
+            yield f"{names[i]} – {names[j]}: mean difference", (unit[:, :, i] - unit[:, :, j]).mean(axis=1)
+            yield f"{names[i]} – {names[j]}: size of difference", np.abs(unit[:, :, i] - unit[:, :, j]).mean(axis=1)
+            if unit.shape[1] > 2:
+                yield f"{names[i]} – {names[j]} 1 later", _correlation(unit[:, :-1, i], unit[:, 1:, j])
+                yield f"{names[j]} – {names[i]} 1 later", _correlation(unit[:, :-1, j], unit[:, 1:, i])
+
+
+def _categories(panel: Panel) -> Columns:
+    for place, channel in enumerate(panel.schema.channels):
+        codes, values = num_codes(channel), panel.values[:, :, place]
+        if codes is None:
+            continue
+        seen = np.maximum((~np.isnan(values)).sum(axis=1), 1)
+        for code in range(codes):
+            yield f"{channel.name}: share of code {code}", (values == code).sum(axis=1) / seen
+        both = ~np.isnan(values[:, 1:]) & ~np.isnan(values[:, :-1])
+        yield f"{channel.name}: changes", ((values[:, 1:] != values[:, :-1]) & both).sum(axis=1) / seen
+
+
+def _gaps(panel: Panel) -> Columns:
+    holes = missing(panel)
+    for place, channel in enumerate(panel.schema.channels):
+        if channel.missing or holes[:, :, place].any():
+            yield f"{channel.name}: share missing", holes[:, :, place].sum(axis=1) / panel.lengths
+            yield f"{channel.name}: longest gap", _longest(holes[:, :, place])
+    if panel.schema.time.variable_length:
+        yield "length", panel.lengths.astype(float)
+
+
+def _statics(panel: Panel) -> Columns:
+    for place, column in enumerate(panel.schema.static):
+        yield column.name, panel.static[:, place]
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Returns the correlation of each row; 0 where one does not move."""
+    x, y = (side - side.mean(axis=1, keepdims=True, dtype=np.float64) for side in (x, y))
+    size = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    return np.where(size > _TINY, (x * y).sum(axis=1) / np.maximum(size, _TINY), 0.0)
+
+
+def _longest(where: np.ndarray) -> np.ndarray:
+    """Returns the length of the longest run of true steps of each row."""
+    run = longest = np.zeros(len(where))
+    for step in range(where.shape[1]):
+        run = np.where(where[:, step], run + 1, 0)
+        longest = np.maximum(longest, run)
+    return longest
+
+
+def _table(columns: list[tuple[str, np.ndarray]]) -> tuple[list[str], np.ndarray]:
+    return [name for name, _ in columns], np.stack([values for _, values in columns], axis=1).astype(np.float32)

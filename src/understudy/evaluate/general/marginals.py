@@ -1,0 +1,220 @@
+"""How values, levels, fixed columns, gaps and lengths are distributed, one column at a time."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from understudy.data import Channel, Panel
+from understudy.data.channels import num_codes
+from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.frequencies import cell_counts, total_variation
+from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.weighted import Aspect, kolmogorov_smirnov, mean_figure, of_sums, wasserstein
+
+NO_NUMBERS = "no channel holds numbers that were observed on both sides."
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+def channel_distances(real: Panel, candidate: Panel) -> dict[str, float]:
+    """Returns the Kolmogorov–Smirnov distance of observed values, for each channel."""
+    return {
+        channel.name: _distance(*_seen(real.values[:, :, place], candidate.values[:, :, place]))
+        for place, channel in enumerate(real.schema.channels)
+    }
+
+
+def level_distances(real: Panel, candidate: Panel) -> dict[str, float]:
+    """Returns the Kolmogorov–Smirnov distance of the series' means, for each channel."""
+    return {
+        channel.name: _distance(*_seen(*(series_means(panel.values[:, :, place]) for panel in (real, candidate))))
+        for place, channel in enumerate(real.schema.channels)
+    }
+
+
+def label_distance(real: Panel, candidate: Panel) -> float:
+    """Returns the total variation distance between the frequencies of labels; 0 without a label."""
+    if real.schema.label_column is None or real.label is None or candidate.label is None:
+        return 0.0
+    kinds = len(real.schema.label_column.categories) + 1
+    return float(total_variation(*(np.bincount(label + 1, minlength=kinds) for label in (real.label, candidate.label))))
+
+
+def gap_distance(real: Panel, candidate: Panel) -> float:
+    """Returns the Kolmogorov–Smirnov distance of the share of missing values per series."""
+    return _distance(*(missing_shares(panel).mean(axis=1) for panel in (real, candidate)))
+
+
+def length_distance(real: Panel, candidate: Panel) -> float:
+    """Returns the Kolmogorov–Smirnov distance of the lengths."""
+    return _distance(real.lengths, candidate.lengths)
+
+
+def _distance(first: np.ndarray, second: np.ndarray) -> float:
+    return float(ks_2samp(first, second).statistic) if len(first) and len(second) else 1.0
+
+
+def series_means(values: np.ndarray) -> np.ndarray:
+    """Returns the mean of what was observed of each series, from [series, step]; NaN where nothing was."""
+    observed = ~np.isnan(values)
+    count = observed.sum(axis=1)
+    total = np.where(observed, values, 0).sum(axis=1, dtype=np.float64)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def missing_shares(panel: Panel) -> np.ndarray:
+    """Returns the share of missing steps within each series' length, [series, channel]."""
+    return np.asarray(missing(panel).sum(axis=1) / panel.lengths[:, None])
+
+
+def missing(panel: Panel) -> np.ndarray:
+    """Returns where values are missing within each series' length."""
+    inside = np.arange(panel.num_steps) < panel.lengths[:, None]
+    return np.isnan(panel.values) & inside[:, :, None]
+
+
+def frequency_aspect(name: str, codes: int, real: np.ndarray, candidate: np.ndarray) -> Aspect:
+    """Returns the total variation of two pools of codes [series, value] as an aspect."""
+    borders = np.arange(codes + 1) - 0.5
+    return of_sums([name], cell_counts(real, borders), cell_counts(candidate, borders), total_variation)
+
+
+def column_aspect(column: Channel, real: np.ndarray, candidate: np.ndarray) -> Aspect:
+    """Returns the distance that fits the column's kind; both lie in [0, 1]."""
+    codes = num_codes(column)
+    if codes is None:
+        return kolmogorov_smirnov(column.name, real, candidate)
+    return frequency_aspect(column.name, codes, real, candidate)
+
+
+def _of_numbers(
+    aspect: Callable[[str, np.ndarray, np.ndarray], Aspect], view: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[Comparison, Effort, int], Measured]:
+    """Returns the measure of one aspect of every numeric channel; `view` turns [series, step] into the pool."""
+
+    def measure(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+        both = [comparison.numeric(panel) for panel in (comparison.real, comparison.candidate)]
+        aspects = [
+            aspect(name, *(view(values[:, :, place]) for values in both))
+            for place, name in enumerate(comparison.numeric_names)
+        ]
+        return mean_figure(aspects, comparison, effort, seed, otherwise=NO_NUMBERS)
+
+    return measure
+
+
+def _categories(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    aspects = [
+        column_aspect(channel, comparison.real.values[:, :, place], comparison.candidate.values[:, :, place])
+        for place, channel in enumerate(comparison.real.schema.channels)
+        if num_codes(channel) is not None
+    ]
+    return mean_figure(aspects, comparison, effort, seed, otherwise="no channel holds categories.")
+
+
+def _static(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    schema = comparison.real.schema
+    aspects = [
+        column_aspect(column, comparison.real.static[:, [place]], comparison.candidate.static[:, [place]])
+        for place, column in enumerate(schema.static)
+        if column.name != schema.label
+    ]
+    return mean_figure(
+        aspects, comparison, effort, seed, otherwise="the schema declares no static columns beside a label."
+    )
+
+
+def _label(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    column = comparison.real.schema.label_column
+    if column is None or comparison.real.label is None or comparison.candidate.label is None:
+        raise Undefined("the schema declares no label; name a static column as `label`.")
+    pools = (
+        np.where(label < 0, np.nan, label)[:, None] for label in (comparison.real.label, comparison.candidate.label)
+    )
+    aspect = frequency_aspect(column.name, len(column.categories), *pools)
+    return mean_figure([aspect], comparison, effort, seed, otherwise="no series has a label.")
+
+
+def _missingness(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    """How much is missing per series, how often at each step, and in how long runs."""
+    holes = [missing(panel) for panel in (comparison.real, comparison.candidate)]
+    shares = [missing_shares(panel) for panel in (comparison.real, comparison.candidate)]
+    steps = np.arange(comparison.real.num_steps)
+    inside = [(steps < panel.lengths[:, None]) for panel in (comparison.real, comparison.candidate)]
+    aspects = []
+    for place, channel in enumerate(comparison.real.schema.channels):
+        if not (channel.missing or any(hole[:, :, place].any() for hole in holes)):
+            continue
+        aspects.append(kolmogorov_smirnov(f"{channel.name}: share", *(share[:, [place]] for share in shares)))
+        aspects.append(kolmogorov_smirnov(f"{channel.name}: runs", *(_runs(hole[:, :, place]) for hole in holes)))
+        rates = (np.stack([hole[:, :, place], within], 1) for hole, within in zip(holes, inside, strict=True))
+        aspects.append(_rate_aspect(f"{channel.name}: by step", *rates))
+    return mean_figure(aspects, comparison, effort, seed, otherwise="nothing is missing, and nothing may be.")
+
+
+def _runs(holes: np.ndarray) -> np.ndarray:
+    """Returns the length of each run of missing steps at its last step, NaN elsewhere; one 0 for a series without."""
+    length = np.zeros(holes.shape)
+    for step in range(holes.shape[1]):
+        length[:, step] = np.where(holes[:, step], 1 + (length[:, step - 1] if step else 0), 0)
+    ends = holes & ~np.pad(holes[:, 1:], ((0, 0), (0, 1)))
+    runs = np.where(ends, length, np.nan)
+    runs[~holes.any(axis=1), 0] = 0.0
+    return runs
+
+
+def _rate_aspect(name: str, real: np.ndarray, candidate: np.ndarray) -> Aspect:
+    """Returns the mean difference of the missing rate over steps; rows are [missing, within], [series, 2, step]."""
+
+    def figures(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        rates = [np.where(table[1] > 0, table[0] / np.maximum(table[1], 1), np.nan) for table in (first, second)]
+        return np.atleast_1d(np.nanmean(np.abs(rates[0] - rates[1])))
+
+    return of_sums([name], real.astype(np.float32), candidate.astype(np.float32), figures)
+
+
+def _lengths(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    if not comparison.real.schema.time.variable_length:
+        raise Undefined("all series have the declared number of steps.")
+    lengths = (panel.lengths[:, None].astype(np.float64) for panel in (comparison.real, comparison.candidate))
+    aspect = kolmogorov_smirnov("length", *lengths)
+    return mean_figure([aspect], comparison, effort, seed, otherwise="there are no series.")
+
+
+def _seen(real: np.ndarray, candidate: np.ndarray) -> Pair:
+    return real[~np.isnan(real)], candidate[~np.isnan(candidate)]
+
+
+def _as_is(values: np.ndarray) -> np.ndarray:
+    return values
+
+
+def _level(values: np.ndarray) -> np.ndarray:
+    return series_means(values)[:, None]
+
+
+def _metric(name: str, title: str, reference: str, measure: Callable[[Comparison, Effort, int], Measured]) -> Metric:
+    top = float("inf") if "wasserstein" in name else 1.0
+    return Metric(
+        name=f"general.{name}", title=title, direction="lower", range=(0.0, top), reference=reference, measure=measure
+    )
+
+
+_KS = "two-sample Kolmogorov–Smirnov statistic"
+METRICS = (
+    _metric(
+        "values_ks", "Values of each channel: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _as_is)
+    ),
+    _metric(
+        "values_wasserstein",
+        "Values of each channel: how far mass has to move, in standard deviations",
+        "1-Wasserstein distance",
+        _of_numbers(wasserstein, _as_is),
+    ),
+    _metric("levels_ks", "Means of series: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _level)),
+    _metric("categories", "Frequencies of categories in channels", "total variation distance", _categories),
+    _metric("static", "Static columns: distance of distributions", f"{_KS}; total variation for categories", _static),
+    _metric("label", "Frequencies of labels", "total variation distance", _label),
+    _metric("missingness", "Gaps: how many, where, how long", f"{_KS}; mean difference of rates by step", _missingness),
+    _metric("lengths", "Lengths of series: distance of distributions", _KS, _lengths),
+)

@@ -1,0 +1,263 @@
+"""What a panel looks like, in numbers that can be drawn: small whatever the panel's size, and plain JSON.
+
+A portrait of synthetic series is as public as they are, if its frame (bins, shown steps, shown channels) is theirs too.
+A portrait of real series, or in a frame that real series helped to make, is internal.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.data import Channel, Panel
+from understudy.data.channels import num_codes
+from understudy.evaluate.autocorrelation import autocorrelations
+from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.spectra import spectra
+
+MAX_CHANNELS = 8
+MAX_STATIC = 6
+MAX_CATEGORIES = 24
+MAX_SERIES = 4_000
+MAX_STEPS = 168
+MAX_LAGS = 60
+MAX_FREQUENCIES = 84
+NUM_BINS = 40
+NUM_SAMPLES = 4
+MAX_POINTS = 400  # series of each panel in an embedding
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_NUM_BLOCKS = 12
+_TAILS = (0.002, 0.998)  # histograms span the values between these shares; the outer bins take the rest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What portraits share so that they can be laid over each other; as public as the panels it was made of.
+
+    Attributes:
+        steps: Steps at which bands and single series are shown.
+        edges: Borders of the histogram's bins by column.
+    """
+
+    channels: tuple[Channel, ...]
+    steps: np.ndarray
+    edges: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, *panels: Panel) -> "Frame":
+        """Returns a frame that suits all of these panels."""
+        schema = panels[0].schema
+        shown, static = schema.channels[:MAX_CHANNELS], schema.static[:MAX_STATIC]
+        edges = {c.name: _edges(c, [panel.values[:, :, place] for panel in panels]) for place, c in enumerate(shown)}
+        edges |= {c.name: _edges(c, [panel.static[:, place] for panel in panels]) for place, c in enumerate(static)}
+        steps = np.unique(np.linspace(0, schema.num_steps - 1, MAX_STEPS).round().astype(int))
+        return cls(channels=shown, steps=steps, edges=edges)
+
+
+def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
+    """Returns bands, single series, histograms, autocorrelations, spectra and correlations as plain values.
+
+    Privacy: shows single series and exact statistics of `panel`. Internal unless the panel is synthetic.
+    """
+    rows = np.arange(panel.num_series)
+    if panel.num_series > MAX_SERIES:
+        rows = np.sort(np.random.default_rng(seed).choice(panel.num_series, MAX_SERIES, replace=False))
+    values, static = panel.values[rows], panel.static[rows]
+    columns = {}
+    for place, channel in enumerate(frame.channels):
+        own = values[:, :, place].astype(np.float64)
+        inside = np.arange(panel.num_steps) < panel.lengths[rows, None]
+        columns[channel.name] = {
+            **(_category(channel, own) if num_codes(channel) else _numeric(own, frame, channel.name)),
+            "missing": _number(np.isnan(own[inside]).mean() if inside.any() else 0.0),
+        }
+    return {
+        "num_series": panel.num_series,
+        "steps": frame.steps.tolist(),
+        "channels": columns,
+        "static": {
+            c.name: _static(c, static[:, place], frame) for place, c in enumerate(panel.schema.static[:MAX_STATIC])
+        },
+        "correlation": _correlation(values, frame.channels),
+        "notes": _notes(panel, len(rows)),
+    }
+
+
+def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
+    """Returns real and synthetic series as points of one plane: principal components and t-SNE of both together.
+
+    Privacy: one point is one series. Internal.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    rng = np.random.default_rng(seed)
+    clouds = [_some_rows(unit, rng) for unit in (comparison.real_unit, comparison.candidate_unit)]
+    together, border = np.concatenate(clouds), len(clouds[0])
+    components = min(30, *together.shape)
+    reduced = PCA(n_components=components, random_state=seed)
+    flat = reduced.fit_transform(together)
+    if flat.shape[1] < 2:
+        flat = np.column_stack([flat, np.zeros(len(flat))])
+    perplexity = min(30.0, (len(flat) - 1) / 3)
+    nearby = TSNE(perplexity=perplexity, init="pca", random_state=seed, n_jobs=1).fit_transform(flat)
+    return {
+        "pca": _clouds(flat[:, :2], border),
+        "tsne": _clouds(nearby, border),
+        "explained": [_number(share) for share in reduced.explained_variance_ratio_[:2]],
+        "notes": [
+            f"{border} real and {len(flat) - border} synthetic series, drawn at random; t-SNE with perplexity "
+            f"{perplexity:.0f} on the first {components} principal components."
+        ],
+    }
+
+
+def _numeric(values: np.ndarray, frame: Frame, name: str) -> dict[str, Any]:
+    with np.errstate(all="ignore"):
+        bands = [_quantiles(values[:, step]) for step in frame.steps]
+    return {
+        "bands": {f"{q:g}": [band[place] for band in bands] for place, q in enumerate(QUANTILES)},
+        "quantiles": _quantiles(values),
+        "samples": [_numbers(values[row, frame.steps]) for row in _typical(values)],
+        "histogram": _histogram(values, frame.edges[name]),
+        "autocorrelation": _memory(values),
+        "spectrum": _spectrum(values),
+    }
+
+
+def _category(channel: Channel, codes: np.ndarray) -> dict[str, Any]:
+    """Shares of the categories, and how often the category changes from one step to the next."""
+    before, after = codes[:, :-1], codes[:, 1:]
+    both = ~np.isnan(before) & ~np.isnan(after)
+    changes = float((before != after)[both].mean()) if both.any() else None
+    return {**_shares(channel, codes), "changes": _number(changes)}
+
+
+def _static(channel: Channel, values: np.ndarray, frame: Frame) -> dict[str, Any]:
+    if num_codes(channel):
+        return _shares(channel, values)
+    return {"histogram": _histogram(values, frame.edges[channel.name])}
+
+
+def _shares(channel: Channel, codes: np.ndarray) -> dict[str, Any]:
+    number = num_codes(channel)
+    assert number is not None
+    names = [str(name) for name in getattr(channel, "categories", ("no", "yes"))]
+    seen = codes[~np.isnan(codes)].astype(int)
+    shares = np.bincount(seen, minlength=number) / max(1, len(seen))
+    if number > MAX_CATEGORIES:
+        names = [*names[: MAX_CATEGORIES - 1], f"the other {number - MAX_CATEGORIES + 1}"]
+        shares = np.append(shares[: MAX_CATEGORIES - 1], shares[MAX_CATEGORIES - 1 :].sum())
+    return {"categories": names, "shares": _numbers(shares)}
+
+
+def _edges(channel: Channel, pools: list[np.ndarray]) -> np.ndarray:
+    """Returns bins over what the values span but for their tails, or over the bounds where there are none."""
+    seen = [pool[~np.isnan(pool)] for pool in pools]
+    ends = [np.quantile(values, _TAILS) for values in seen if len(values)] or [channel.bounds]
+    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    if not high > low:
+        low, high = channel.bounds
+    return np.linspace(low, high, NUM_BINS + 1)
+
+
+def _histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
+    seen = values[~np.isnan(values)]
+    counts = np.histogram(np.clip(seen, edges[0], edges[-1]), edges)[0]
+    return {"edges": _numbers(edges), "shares": _numbers(counts / max(1, len(seen)))}
+
+
+def _quantiles(values: np.ndarray) -> list[float | None]:
+    seen = values[~np.isnan(values)]
+    return _numbers(np.quantile(seen, QUANTILES)) if len(seen) else [None] * len(QUANTILES)
+
+
+def _memory(values: np.ndarray) -> list[float | None]:
+    """Returns the mean autocorrelation of the series at each lag."""
+    lags = min(MAX_LAGS, values.shape[1] - 1)
+    if lags < 1 or not len(values):
+        return []
+    found = autocorrelations(values[:, :, None], lags)[:, :, 0]
+    known = ~np.isnan(found)
+    return _numbers(np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
+def _spectrum(values: np.ndarray) -> dict[str, Any]:
+    """Returns the mean share of a series' variance at each frequency; gaps count as the series' own mean."""
+    if values.shape[1] < 4 or not len(values):
+        return {"frequencies": [], "power": []}
+    seen = ~np.isnan(values)
+    means = np.where(seen, values, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+    power = spectra(np.where(seen, values, means[:, None])[:, :, None])[:, :, 0].mean(axis=0)
+    groups = np.array_split(np.arange(len(power)), min(len(power), MAX_FREQUENCIES))
+    frequencies = np.fft.rfftfreq(values.shape[1])[1:]
+    return {
+        "frequencies": _numbers([frequencies[group].mean() for group in groups]),
+        "power": _numbers([power[group].mean() for group in groups]),
+    }
+
+
+def _correlation(values: np.ndarray, channels: tuple[Channel, ...]) -> dict[str, Any]:
+    """Returns correlations between channels; between stretches of steps where there is one channel only."""
+    numeric = [place for place, channel in enumerate(channels) if num_codes(channel) is None]
+    if not numeric:
+        return {"of": "channels", "names": [], "matrix": []}
+    if len(numeric) > 1:
+        names = [channels[place].name for place in numeric]
+        return {"of": "channels", "names": names, "matrix": _matrix(values[:, :, numeric].reshape(-1, len(numeric)))}
+    groups = np.array_split(np.arange(values.shape[1]), min(values.shape[1], _NUM_BLOCKS))
+    seen = ~np.isnan(values[:, :, numeric[0]])
+    filled = np.where(seen, values[:, :, numeric[0]], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [filled[:, group].sum(axis=1) / seen[:, group].sum(axis=1) for group in groups]
+    return {"of": "steps", "names": [f"{group[0] + 1}" for group in groups], "matrix": _matrix(np.column_stack(means))}
+
+
+def _matrix(rows: np.ndarray) -> list[list[float | None]]:
+    whole = rows[~np.isnan(rows).any(axis=1)].astype(np.float64)
+    if len(whole) < 3:
+        return [[None] * rows.shape[1]] * rows.shape[1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return [_numbers(row) for row in np.atleast_2d(np.corrcoef(whole, rowvar=False))]
+
+
+def _typical(values: np.ndarray) -> np.ndarray:
+    """Returns series at even ranks of their mean, so that nobody sees only the prettiest."""
+    seen = np.flatnonzero((~np.isnan(values)).any(axis=1))
+    if not len(seen):
+        return seen
+    ranks = (np.arange(NUM_SAMPLES) + 0.5) / NUM_SAMPLES
+    order = seen[np.argsort(np.nanmean(values[seen], axis=1), kind="stable")]
+    return order[np.unique((ranks * len(order)).astype(int))]
+
+
+def _notes(panel: Panel, shown: int) -> list[str]:
+    notes = []
+    if shown < panel.num_series:
+        notes.append(f"{shown} of {panel.num_series} series, drawn at random.")
+    for group, most in (("channels", MAX_CHANNELS), ("static", MAX_STATIC)):
+        number = len(getattr(panel.schema, group))
+        if number > most:
+            notes.append(f"The first {most} of {number} {group} columns are shown.")
+    return notes
+
+
+def _some_rows(unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    flat = unit.reshape(len(unit), -1)
+    return flat[rng.permutation(len(flat))[:MAX_POINTS]]
+
+
+def _clouds(points: np.ndarray, border: int) -> dict[str, Any]:
+    return {
+        "real": [_numbers(point) for point in points[:border]],
+        "synthetic": [_numbers(point) for point in points[border:]],
+    }
+
+
+def _numbers(values: Any) -> list[float | None]:
+    return [_number(value) for value in values]
+
+
+def _number(value: Any) -> float | None:
+    """Returns four digits, enough to draw; None where there is no number."""
+    return None if value is None or not np.isfinite(value) else float(f"{value:.4g}")

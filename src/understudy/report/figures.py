@@ -1,0 +1,281 @@
+"""The figures of a report, from portraits: real series dashed and grey, synthetic ones solid and coloured."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from understudy.report.drawing import INK, REAL, SYNTHETIC, Drawing, blank, style, tidy
+from understudy.report.words import figure, printable
+
+Portrait = Mapping[str, Any]
+Sides = Sequence[tuple[str, Portrait]]  # ("real", …) first where there is one, then ("synthetic", …)
+_COLOURS = {"real": REAL, "synthetic": SYNTHETIC}
+_DASHES: dict[str, Any] = {"real": (0, (4, 1.6)), "synthetic": "-"}
+_MAX_READOUTS = 48
+_MAX_ROWS = 25
+_DWARFING = 0.4  # share of one bin above which a linear scale hides the rest
+
+
+def channel_drawings(name: str, number: int, sides: Sides) -> Iterator[Drawing]:
+    """Yields the figures of one channel; `number` keeps their names apart whatever the channel is called."""
+    own = [(side, portrait["channels"][name]) for side, portrait in sides]
+    if "shares" in own[0][1]:
+        yield shares(f"channel-{number}-shares", own, f"How often {printable(name)} takes each category.")
+        return
+    steps = sides[0][1]["steps"]
+    yield _bands(f"channel-{number}-bands", own, steps)
+    yield _samples(f"channel-{number}-series", own, steps)
+    yield histogram(f"channel-{number}-values", own, "All values; the outer bins hold what lies beyond.")
+    if own[0][1]["autocorrelation"]:
+        yield _autocorrelation(f"channel-{number}-memory", own)
+    if own[0][1]["spectrum"]["power"]:
+        yield _spectrum(f"channel-{number}-spectrum", own)
+
+
+def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
+    with style():
+        made, axes = blank()
+        for side, channel in own:
+            bands = {quantile: _floats(line) for quantile, line in channel["bands"].items()}
+            axes.fill_between(
+                steps, bands["0.25"], bands["0.75"], alpha=0.2, color=_COLOURS[side], linewidth=0, gid=f"{side}-band"
+            )
+            for outer in ("0.05", "0.95"):
+                _line(axes, side, steps, bands[outer], 0.7)
+            _line(axes, side, steps, bands["0.5"], 1.6)
+        _steps_axis(axes, steps)
+    curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
+    return Drawing(
+        name=name,
+        figure=made,
+        caption="Over the steps: median (thick), middle half of the series (filled), 5 % and 95 % (thin).",
+        alternative=_over("Median over the steps", [(side, channel["bands"]["0.5"]) for side, channel in own]),
+        header=("step", *curves),
+        rows=_rows(steps, curves.values()),
+        readouts=_readouts("step", steps, {side: channel["bands"]["0.5"] for side, channel in own}),
+    )
+
+
+_BANDS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
+
+
+def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
+    """Small multiples on one vertical scale: what single series look like, from the least to the most."""
+    number = max(1, *(len(channel["samples"]) for _, channel in own))
+    with style():
+        made, first = blank()
+        first.remove()
+        edges = {"left": 0.09, "right": 0.98, "bottom": 0.16, "top": 0.92, "hspace": 0.35, "wspace": 0.08}
+        grid = made.subplots(number, len(own), sharex=True, sharey="row", squeeze=False, gridspec_kw=edges)
+        for column, (side, channel) in enumerate(own):
+            for row, axes in enumerate(grid[:, column]):
+                tidy(axes)
+                axes.grid(visible=False)
+                axes.yaxis.set_major_locator(MaxNLocator(2))
+                axes.tick_params(labelsize=7.5)
+                if row < len(channel["samples"]):
+                    _line(axes, side, steps, _floats(channel["samples"][row]), 0.9, dashed=False)
+            grid[0, column].set_title(side, fontsize=9, color=_COLOURS[side], loc="left")
+            grid[-1, column].set_xlabel("step", color=INK)
+            grid[-1, column].xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    sides = " and ".join(f"{len(channel['samples'])} {side}" for side, channel in own)
+    return Drawing(
+        name=name,
+        figure=made,
+        caption="Single series, at even ranks of their mean, from the least to the most.",
+        alternative=f"Line plots of {sides} series over the steps, ordered by their mean.",
+    )
+
+
+def histogram(name: str, own: Sides, caption: str) -> Drawing:
+    """Returns the distribution of values as steps over common bins."""
+    edges = _floats(own[0][1]["histogram"]["edges"])
+    middles = (edges[:-1] + edges[1:]) / 2
+    with style():
+        made, axes = blank()
+        for side, channel in own:
+            heights = _floats(channel["histogram"]["shares"])
+            axes.stairs(heights, edges, fill=True, color=_COLOURS[side], alpha=0.13, gid=f"{side}-fill")
+            axes.stairs(heights, edges, color=_COLOURS[side], linewidth=1.4, linestyle=_DASHES[side], gid=side)
+        _height_axis(axes, [share for _, channel in own for share in channel["histogram"]["shares"] if share])
+        axes.set_xlabel("value")
+        axes.set_ylabel("share")
+    curves = {side: channel["histogram"]["shares"] for side, channel in own}
+    return Drawing(
+        name=name,
+        figure=made,
+        caption=caption,
+        alternative="Histogram. " + " ".join(_peak(side, middles, heights) for side, heights in curves.items()),
+        header=("from", *curves),
+        rows=_rows(edges[:-1], curves.values()),
+        readouts=_readouts("near", middles, curves),
+    )
+
+
+def _autocorrelation(name: str, own: Sides) -> Drawing:
+    lags = np.arange(1, len(own[0][1]["autocorrelation"]) + 1)
+    with style():
+        made, axes = blank()
+        axes.axhline(0, color=INK, linewidth=0.6)
+        for side, channel in own:
+            _line(axes, side, lags, _floats(channel["autocorrelation"]), 1.5)
+        _steps_axis(axes, lags, "lag in steps")
+        axes.set_ylabel("correlation")
+    curves = {side: channel["autocorrelation"] for side, channel in own}
+    return Drawing(
+        name=name,
+        figure=made,
+        caption="Autocorrelation: how a value goes with the one so many steps later.",
+        alternative=_over("Autocorrelation over the lags", list(curves.items())),
+        header=("lag", *curves),
+        rows=_rows(lags, curves.values()),
+        readouts=_readouts("lag", lags, curves),
+    )
+
+
+def _spectrum(name: str, own: Sides) -> Drawing:
+    frequencies = _floats(own[0][1]["spectrum"]["frequencies"])
+    with style():
+        made, axes = blank()
+        for side, channel in own:
+            power = _floats(channel["spectrum"]["power"])
+            _line(axes, side, frequencies, np.where(power > 0, power, np.nan), 1.4)
+        if any(power for _, channel in own for power in channel["spectrum"]["power"]):
+            _log_axis(axes)
+        axes.set_xlabel("cycles per step")
+        axes.set_ylabel("share of variance")
+    curves = {side: channel["spectrum"]["power"] for side, channel in own}
+    labels = [figure(value) for value in frequencies]
+    return Drawing(
+        name=name,
+        figure=made,
+        caption="Power spectrum: how a series' variance spreads over rhythms; peaks are cycles.",
+        alternative="Power spectrum. " + " ".join(_peak(side, frequencies, line) for side, line in curves.items()),
+        header=("cycles per step", *curves),
+        rows=_rows(labels, curves.values()),
+        readouts=_readouts("cycles per step", frequencies, curves),
+    )
+
+
+def shares(name: str, own: Sides, caption: str) -> Drawing:
+    """Returns bars of category shares, real ones open and synthetic ones filled."""
+    names = [printable(category) for category in own[0][1]["categories"]][:_MAX_ROWS]
+    places, height = np.arange(len(names), dtype=float), 0.8 / len(own)
+    with style():
+        longest = max(len(name) for name in names)
+        made, axes = blank(max(130, 60 + 22 * len(names) * len(own) ** 0.5), left=min(200, 14 + 5.5 * longest))
+        for row, (side, column) in enumerate(own):
+            widths = _floats(column["shares"])[: len(names)]
+            inside = "none" if side == "real" else SYNTHETIC
+            kept = places + (row - (len(own) - 1) / 2) * height
+            bars = axes.barh(kept, widths, height * 0.86, facecolor=inside, edgecolor=_COLOURS[side], linewidth=1.2)
+            for bar in bars:
+                bar.set_gid(side)
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.grid(visible=False)
+        axes.set_xlim(0, None)
+        axes.set_xlabel("share")
+    curves = {side: column["shares"][: len(names)] for side, column in own}
+    return Drawing(
+        name=name,
+        figure=made,
+        caption=caption,
+        alternative="Bars of shares. " + "; ".join(_at(label, k, curves) for k, label in enumerate(names)) + ".",
+        header=("category", *curves),
+        rows=_rows(names, curves.values()),
+    )
+
+
+def curve(name: str, title: str, values: Sequence[float | None]) -> Drawing:
+    """Returns one line over iterations."""
+    places = np.arange(1, len(values) + 1)
+    with style():
+        made, axes = blank()
+        _line(axes, "synthetic", places, _floats(values), 1.4)
+        _steps_axis(axes, places, "iteration")
+    return Drawing(
+        name=name,
+        figure=made,
+        caption=f"{printable(title)} over the iterations.",
+        alternative=_over(f"{printable(title)} over the iterations", [("it", values)]),
+        header=("iteration", printable(title)),
+        rows=_rows(places, [values]),
+        readouts=_readouts("iteration", places, {"": values}),
+    )
+
+
+def _line(axes: Axes, side: str, x: Any, y: Any, width: float, *, dashed: bool = True) -> None:
+    axes.plot(x, y, color=_COLOURS[side], linewidth=width, linestyle=_DASHES[side] if dashed else "-", gid=side)
+
+
+def _steps_axis(axes: Axes, places: Any, label: str = "step") -> None:
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.margins(x=0.02)
+
+
+def _height_axis(axes: Axes, heights: Sequence[float]) -> None:
+    """Starts at zero; logarithmic where one bin would dwarf all others."""
+    if heights and max(heights) > _DWARFING:
+        _log_axis(axes)
+        axes.set_ylim(min(heights) / 2, 1)
+    else:
+        axes.set_ylim(bottom=0)
+
+
+def _log_axis(axes: Axes) -> None:
+    axes.set_yscale("log")
+    tidy(axes)
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _readouts(what: str, places: Any, curves: Mapping[str, Sequence[float | None]]) -> list[tuple[float, str]]:
+    return [
+        (float(places[k]), _at(f"{what} {figure(float(places[k]))}", k, curves))
+        for k in _evenly(len(places), _MAX_READOUTS)
+    ]
+
+
+def _at(where: str, place: int, curves: Mapping[str, Sequence[float | None]]) -> str:
+    """Says what all curves are at one place."""
+    return f"{where}: " + ", ".join(f"{side} {figure(line[place])}".strip() for side, line in curves.items())
+
+
+def _evenly(number: int, most: int) -> list[int]:
+    return [int(k) for k in np.unique(np.linspace(0, number - 1, min(number, most)).round())]
+
+
+def _rows(places: Any, curves: Any) -> list[list[str]]:
+    """Returns table rows; so many that a person can read them, evenly chosen."""
+    lines = list(curves)
+    return [[_label(places[k]), *(figure(line[k]) for line in lines)] for k in _evenly(len(places), _MAX_ROWS)]
+
+
+def _label(place: Any) -> str:
+    return place if isinstance(place, str) else figure(float(place), 4)
+
+
+def _over(what: str, curves: Sequence[tuple[str, Sequence[float | None]]]) -> str:
+    """Says where lines start, end, and lie in between."""
+    said = []
+    for side, line in curves:
+        seen = [value for value in line if value is not None]
+        if seen:
+            said.append(
+                f"{side} lies between {figure(min(seen))} and {figure(max(seen))}, ending at {figure(seen[-1])}"
+            )
+    return f"{what}: {'; '.join(said) or 'nothing was observed'}."
+
+
+def _peak(side: str, places: Any, heights: Sequence[float | None]) -> str:
+    seen = [height or 0.0 for height in heights]
+    best = int(np.argmax(seen))
+    return f"{side} peaks near {figure(float(places[best]))} with {figure(seen[best])}."
+
+
+def _floats(values: Any) -> np.ndarray:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)

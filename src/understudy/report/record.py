@@ -1,0 +1,163 @@
+"""Everything a report shows, as one JSON file with a public and an internal half. Pages are pure functions of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from understudy.data import Channel, Panel, Schema
+from understudy.errors import InputError
+from understudy.evaluate.panels import Panels
+from understudy.evaluate.portraits import Frame, embedding, portrait
+from understudy.evaluate.scorecard import Scorecard
+from understudy.privacy import canonical
+from understudy.report.cautions import internal_cautions, public_cautions
+from understudy.synthesizers import Release
+
+FORMAT = 1
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """One run, in two halves.
+
+    Attributes:
+        public: What may go with the release: nothing in it was computed from real series but through a charge.
+        internal: What was computed from real series without one; None where nothing was, or after it was dropped.
+    """
+
+    public: Facts
+    internal: Facts | None = None
+
+    def without_internal(self) -> "RunRecord":
+        """Returns the half that may leave."""
+        return replace(self, internal=None)
+
+    def dumps(self) -> str:
+        """Returns the record as JSON."""
+        body = {"format": FORMAT, "public": self.public, "internal": self.internal}
+        return canonical.dumps(body | {"sha256": _digest(self.public, self.internal)}) + "\n"
+
+    @classmethod
+    def loads(cls, text: str, *, name: str = "The record") -> "RunRecord":
+        """Reads what `dumps` wrote, all of it as it was; errors call it `name`."""
+        again = "Write it anew: `understudy evaluate --record`."
+        try:
+            body = canonical.loads(text)
+        except ValueError as problem:
+            raise InputError(f"{name} is damaged: JSON is expected. {again}") from problem
+        if not isinstance(body, dict) or "format" not in body:
+            raise InputError(f"{name} is not a record of a run. `understudy evaluate --record FILE` writes one.")
+        if body["format"] != FORMAT:
+            raise InputError(
+                f"{name}: a record of format {FORMAT} is expected, and it says otherwise. Use the version of "
+                f"Understudy that wrote it. {again}"
+            )
+        public, internal = body.get("public"), body.get("internal")
+        if body.get("sha256") != _digest(public, internal) or not isinstance(public, dict):
+            raise InputError(f"{name} is damaged: it is not as it was written. {again}")
+        return cls(public=public, internal=internal)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "RunRecord":
+        """Reads a record's file."""
+        try:
+            return cls.loads(Path(path).read_text(encoding="utf-8"), name=f"'{path}'")
+        except UnicodeDecodeError as problem:
+            raise InputError(f"'{path}' is not a record of a run: it is not text.") from problem
+
+    def save(self, path: Path | str) -> None:
+        """Writes the record's file."""
+        Path(path).write_text(self.dumps(), encoding="utf-8")
+
+
+def make_record(
+    release: Release | None,
+    synthetic: Panel,
+    panels: Panels,
+    scorecard: Scorecard,
+    *,
+    title: str | None = None,
+    ledger: Facts | None = None,
+    training: Facts | None = None,
+    audit: Facts | None = None,
+) -> RunRecord:
+    """Returns the record of an evaluation.
+
+    Args:
+        release: None for a table made elsewhere, which nobody vouches for.
+        synthetic: The synthetic series as they were released. Not `panels.synthetic`: how many of them an evaluation
+            looks at depends on the number of real series, which the public half must not tell.
+        ledger: What `understudy ledger show --json` prints.
+        training: Curves of the training by name, each a list of numbers; public because they went through a charge.
+        audit: Findings by attack, each a mapping of facts.
+
+    Privacy: the internal half shows single real series.
+    """
+    public = public_record(release, synthetic, title=title, ledger=ledger, training=training).public
+    card, frame = scorecard.as_dict(), Frame.of(panels.real, synthetic)
+    internal = {
+        "scorecard": card,
+        "real": portrait(panels.real, frame),
+        "synthetic": portrait(synthetic, frame),
+        "embedding": embedding(panels.of(panels.synthetic)),
+        "audit": audit,
+        "cautions": internal_cautions(card, public["certificate"]),
+    }
+    return RunRecord(public=public, internal=internal)
+
+
+def public_record(
+    release: Release | None,
+    synthetic: Panel,
+    *,
+    title: str | None = None,
+    ledger: Facts | None = None,
+    training: Facts | None = None,
+) -> RunRecord:
+    """Returns a record without an internal half: all that can be said without real series."""
+    if synthetic.private:
+        raise ValueError("Expected synthetic series: a public record shows single series.")
+    certificate = None if release is None else json.loads(release.certificate.dumps())
+    public = {
+        "title": title or synthetic.schema.name,
+        "software": f"Understudy {version('understudy')}",
+        "method": None if release is None else release.certificate.method,
+        "certificate": certificate,
+        "ledger": ledger,
+        "schema": _schema_facts(synthetic.schema),
+        "synthetic": portrait(synthetic, Frame.of(synthetic)),
+        "training": training,
+        "cautions": public_cautions(certificate),
+    }
+    return RunRecord(public=public)
+
+
+def _schema_facts(schema: Schema) -> dict[str, Any]:
+    return {
+        "name": schema.name,
+        "steps": schema.num_steps,
+        "frequency": str(schema.time.frequency),
+        "population": schema.population.size,
+        "label": schema.label,
+        **{group: [_column(c) for c in getattr(schema, group)] for group in ("channels", "static", "context")},
+    }
+
+
+def _column(column: Channel) -> dict[str, Any]:
+    categories = getattr(column, "categories", None)
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "bounds": list(column.bounds),
+        "categories": None if categories is None else [str(category) for category in categories],
+        "missing": column.missing,
+    }
+
+
+def _digest(public: Any, internal: Any) -> str:
+    """Returns a checksum: damage is found before anything is drawn from it. No proof of who wrote it."""
+    return canonical.sha256(canonical.dumps([public, internal]))

@@ -1,0 +1,147 @@
+"""The report of the demo in a real browser: quiet, self-sufficient, usable by everybody."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.e2e.commands import run
+from tests.unit.report.toy import HOSTILE, toy_record
+from understudy.report.comparison import render_comparison
+from understudy.report.page import render
+
+SERIOUS = {"serious", "critical"}
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 700}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next((path for path in map(shutil.which, names) if path), None)
+    if program is None:
+        pytest.skip("no Chromium on this computer")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The demo's report, its public twin's kind, a comparison, and a page full of hostile names."""
+    folder = tmp_path_factory.mktemp("pages")
+    outcome = run("demo", "--out", folder / "demo", "--n", "300", "--quiet")
+    assert outcome.code == 0, outcome.err
+    hostile = toy_record(name=HOSTILE)
+    written = {
+        "public": render(toy_record(), public=True),
+        "hostile": render(hostile),
+        "comparison": render_comparison({"first": toy_record(), HOSTILE: hostile}, recorded="Nowhere."),
+    }
+    for name, text in written.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {"demo": folder / "demo" / "report.html", **{name: folder / f"{name}.html" for name in written}}
+
+
+def opened(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str], list[str]]:
+    """Returns a page with whatever it said on the console and whatever it asked for."""
+    page = browser.new_context(viewport=options.pop("viewport", DESKTOP), **options).new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    return page, said, asked
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("demo", "light"), ("demo", "dark"), ("public", "light"), ("hostile", "light"), ("comparison", "dark")],
+)
+def test_it_is_quiet_asks_for_nothing_and_passes_axe(browser: Browser, pages: dict, name: str, scheme: str) -> None:
+    page, said, asked = opened(browser, pages[name], color_scheme=scheme)
+    for summary in page.locator("summary").all():
+        summary.evaluate("summary => summary.parentElement.open = true")
+    found = Axe().run(page).response["violations"]
+    assert [(bad["id"], bad["nodes"][0]["html"]) for bad in found if bad["impact"] in SERIOUS] == []
+    assert said == []
+    assert asked == [pages[name].as_uri()]
+    assert pages[name].stat().st_size <= 1_500_000
+    page.context.close()
+
+
+def test_axe_would_see_a_violation(browser: Browser, tmp_path: Path) -> None:
+    """Negative control."""
+    bad = tmp_path / "bad.html"
+    bad.write_text("<!doctype html><html><body><input><img src='data:,'></body></html>")
+    page, _, _ = opened(browser, bad)
+    assert {found["impact"] for found in Axe().run(page).response["violations"]} & SERIOUS
+    page.context.close()
+
+
+def test_an_outside_request_and_a_script_would_be_seen_and_are_stopped_by_the_policy(
+    browser: Browser, pages: dict, tmp_path: Path
+) -> None:
+    """Negative control: the page with mark-up smuggled in."""
+    text = pages["public"].read_text(encoding="utf-8")
+    smuggled = '<img src="http://localhost:9/x.png"><script>document.title = "owned"</script></body>'
+    (tmp_path / "smuggled.html").write_text(text.replace("</body>", smuggled), encoding="utf-8")
+    page, said, asked = opened(browser, tmp_path / "smuggled.html")
+    assert asked[1:] == ["http://localhost:9/x.png"]
+    assert sum("violates" in line and "Content Security Policy" in line for line in said) == 2
+    assert page.title() != "owned"
+    page.context.close()
+
+
+def test_the_legend_hides_and_shows_a_kind_by_mouse_and_by_keyboard(browser: Browser, pages: dict) -> None:
+    page, _, _ = opened(browser, pages["demo"])
+    real, synthetic = (page.locator(f"figure .{kind}").first for kind in ("real", "synthetic"))
+    assert real.is_visible()
+    page.get_by_label("real", exact=True).uncheck()
+    assert not real.is_visible()
+    assert synthetic.is_visible()
+    page.get_by_label("real", exact=True).focus()
+    page.keyboard.press("Space")
+    assert real.is_visible()
+    page.context.close()
+
+
+def test_pointing_at_a_figure_reads_it_out(browser: Browser, pages: dict) -> None:
+    page, _, _ = opened(browser, pages["demo"])
+    strip = page.locator("#channel-1-memory .hit").nth(20)
+    assert not strip.locator("text").is_visible()
+    strip.locator("rect").hover()
+    assert strip.locator("text").is_visible()
+    assert strip.locator("text").text_content().startswith("lag ")
+    page.context.close()
+
+
+def test_every_figure_has_a_text_alternative_and_a_caption(browser: Browser, pages: dict) -> None:
+    page, _, _ = opened(browser, pages["demo"])
+    figures = page.locator("figure")
+    assert figures.count() >= 15
+    for figure in figures.all():
+        assert len(figure.locator("svg[role=img]").get_attribute("aria-label") or "") > 20
+        assert figure.locator("figcaption").inner_text().strip()
+    page.context.close()
+
+
+@pytest.mark.parametrize("name", ["demo", "public", "hostile", "comparison"])
+def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, pages: dict, name: str) -> None:
+    page, _, _ = opened(browser, pages[name], viewport=PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.context.close()
+
+
+def test_it_prints_in_light_colours_on_a_dark_screen(browser: Browser, pages: dict) -> None:
+    page, _, _ = opened(browser, pages["demo"], color_scheme="dark")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)" != dark
+    assert page.pdf().startswith(b"%PDF")
+    page.context.close()
