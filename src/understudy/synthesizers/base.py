@@ -28,7 +28,7 @@ _COUNT = "population"  # label under which a population's count is bought
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivateSeries:
     """What a method learns from: series, what each weighs, and how far one unit reaches.
 
@@ -102,6 +102,18 @@ class Synthesizer(ABC):
     def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
         """Returns synthetic series from what `learn` returned."""
 
+    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
+        """Returns what public facts foretell about a run, a sentence each, for whoever plans it."""
+        return ()
+
+    def own_inputs(self) -> Mapping[str, str]:
+        """Returns sha256 of public files that the method itself brings (trained modules), by name."""
+        return {}
+
+    def departures(self) -> Mapping[str, str]:
+        """Returns rules that this configuration lifts, with what is then not protected; the certificate prints them."""
+        return {}
+
     def spending_plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Returns the whole run's plan: the method's own, after the population's count if that has to be bought."""
         price, learned = schema.population.count_epsilon, self.learned_schema(schema)
@@ -152,8 +164,8 @@ class Synthesizer(ABC):
             grant,
             replace(schema, population=population),
             method=self.name,
-            public_inputs=public_inputs,
-            overrides=overrides,
+            public_inputs={**self.own_inputs(), **(public_inputs or {})},
+            overrides={**self.departures(), **(overrides or {})},
         )
         return Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
 

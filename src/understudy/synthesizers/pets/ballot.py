@@ -1,0 +1,74 @@
+"""The private side of a vote: encodes private series once, and answers proposals with noisy histograms."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from understudy.privacy.events import DiscreteGaussian
+from understudy.privacy.grant import Grant
+from understudy.synthesizers.base import PrivateSeries
+from understudy.synthesizers.pets.encoding import Encoding
+from understudy.synthesizers.pets.evolution import Environment, Vote
+from understudy.synthesizers.pets.facts import classes_of
+from understudy.synthesizers.pets.voting import VOTE_GRID, Block, Lattice, Voters, blocks_of, histogram
+
+LABEL = "votes"  # under which histograms are charged
+_BATCH = 256  # series encoded at a time, always so many: libraries round small batches otherwise than large ones
+
+
+def voters_of(parts: Iterable[PrivateSeries], encoding: Encoding, environment: Environment, lattice: Lattice) -> Voters:
+    """Returns all private series as they vote; `parts` may come one after another from a table larger than memory.
+
+    Privacy: private. Each series is encoded by itself, in batches of one size whatever the number of series. The
+    series of a unit vote together; where events are protected every series votes by itself.
+    """
+    blocks: list[Block] = []
+    next_unit = 0
+    for private in parts:
+        panel, group = private.panel, classes_of(private)
+        together = panel.schema.unit.kind != "event"
+        unit = next_unit + (panel.unit if together else np.arange(panel.num_series, dtype=np.int64))
+        next_unit += panel.num_units if together else panel.num_series
+        for rows in blocks_of(unit):
+            embeddings = _embedded(encoding.series(panel, rows), encoding.static(panel, rows), environment)
+            blocks.append(Block(lattice.coordinates(embeddings), unit[rows], group[rows]))
+    return Voters(tuple(blocks))
+
+
+def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int, influence: int) -> Vote:
+    """Returns the function that executes one charged histogram per call.
+
+    Privacy: adds discrete Gaussian noise of the charged multiple of one unit's influence to every count (Algorithm 2,
+    line 6); without a charge left it raises.
+    """
+    event = grant.plan.event(LABEL)
+    whole_votes = isinstance(event, DiscreteGaussian) and event.one_vote
+
+    def vote(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
+        counted = histogram(
+            voters,
+            lattice.coordinates(embeddings),
+            group,
+            neighbours=neighbours,
+            influence=influence,
+            whole_votes=whole_votes,
+        )
+        return grant.discrete_gaussian(LABEL, counted) / (1 if whole_votes else VOTE_GRID)
+
+    return vote
+
+
+def noise_alone(noise: float, rng: np.random.Generator) -> Vote:
+    """Returns the control: nobody votes, and histograms are noise of the same size. Reads no private data."""
+    return lambda embeddings, group: rng.normal(0.0, noise, len(group))
+
+
+def _embedded(series: np.ndarray, static: np.ndarray, environment: Environment) -> np.ndarray:
+    """Returns embeddings [series, dimension], encoded in batches filled up with zeros."""
+    pieces = []
+    for begin in range(0, len(series), _BATCH):
+        batch = [np.zeros((_BATCH, *part.shape[1:]), dtype=np.float32) for part in (series, static)]
+        number = len(series[begin : begin + _BATCH])
+        batch[0][:number], batch[1][:number] = series[begin : begin + _BATCH], static[begin : begin + _BATCH]
+        pieces.append(environment.embed(*batch)[:number])
+    return np.concatenate(pieces)

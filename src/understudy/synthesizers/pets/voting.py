@@ -1,0 +1,125 @@
+"""Algorithm 2: private series vote for the candidates nearest to them, and noise goes on the counts.
+
+One vote vector per privacy unit, of Euclidean length at most one. What a unit votes for depends on that unit and on
+public candidates alone, to the last bit: embeddings are laid on a public lattice of whole numbers, on which distances
+are exact. Otherwise one more unit could change how a library rounds the others' distances, and thereby their votes.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Int16, Int64
+
+from understudy.nn.nearest import nearest
+from understudy.privacy.mechanisms import Bounded
+
+VOTE_GRID = 4096  # a whole vote, where a unit may divide its vote
+_BLOCK_SERIES = 4096
+_REACH = 4.0  # deviations of the first candidates that the lattice covers; what lies beyond is moved to its edge
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Whole-number coordinates for embeddings, fixed by the first candidates and never by private series.
+
+    Attributes:
+        centre: Mean embedding of the first candidates.
+        step: Length of one unit of the lattice.
+    """
+
+    centre: Float32[np.ndarray, " dimension"]
+    step: Float32[np.ndarray, " dimension"]
+
+    @classmethod
+    def around(cls, embeddings: np.ndarray) -> "Lattice":
+        """Returns the lattice that covers public embeddings [candidate, dimension]."""
+        deviation = embeddings.std(axis=0, dtype=np.float64)
+        typical = float(np.sqrt((deviation**2).mean())) or 1.0
+        step = np.full(embeddings.shape[1], _REACH * typical / _limit(embeddings.shape[1]))
+        return cls(embeddings.mean(axis=0, dtype=np.float64).astype(np.float32), step.astype(np.float32))
+
+    def coordinates(self, embeddings: np.ndarray) -> np.ndarray:
+        """Returns int16 coordinates [row, dimension]; each row follows from its own embedding alone."""
+        limit = _limit(len(self.centre))
+        places = np.rint((embeddings.astype(np.float64) - self.centre) / self.step)
+        return np.nan_to_num(places, nan=0.0, posinf=limit, neginf=-limit).clip(-limit, limit).astype(np.int16)
+
+
+@dataclass(frozen=True, eq=False)
+class Voters:
+    """Private series as the lattice shows them, encoded once per run.
+
+    Privacy: private, like the panel; used by `votes` and nowhere else. Blocks hold whole units.
+    """
+
+    blocks: tuple["Block", ...]
+
+    def __repr__(self) -> str:
+        return "Voters(<private>)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Block:
+    """Some units' series: coordinates, whose they are, and the class each votes in."""
+
+    coordinates: Int16[np.ndarray, "series dimension"]
+    unit: Int64[np.ndarray, " series"]
+    group: Int64[np.ndarray, " series"]
+
+
+def blocks_of(unit: Int64[np.ndarray, " series"], size: int = _BLOCK_SERIES) -> Iterator[slice]:
+    """Cuts series grouped by unit into slices of whole units, about `size` series each."""
+    begin = 0
+    while begin < len(unit):
+        end = min(begin + size, len(unit))
+        end = int(np.searchsorted(unit, unit[end - 1], side="right"))
+        yield slice(begin, end)
+        begin = end
+
+
+def votes(
+    voters: Iterable[Block], candidates: Int16[np.ndarray, "candidate dimension"], group: np.ndarray, neighbours: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yields (unit, candidate, number of votes) of one block after another.
+
+    Privacy: private. A unit's votes depend on its own series only; nothing is normalised yet.
+    """
+    for block in voters:
+        units, bins = [], []
+        for own in np.unique(group):
+            places, rows = np.flatnonzero(group == own), np.flatnonzero(block.group == own)
+            near = nearest(block.coordinates[rows], candidates[places], min(neighbours, len(places)))[0]
+            units.append(np.repeat(block.unit[rows], near.shape[1]))
+            bins.append(places[near].ravel())
+        keys = np.concatenate(units) * len(group) + np.concatenate(bins)
+        key, number = np.unique(keys, return_counts=True)
+        yield key // len(group), key % len(group), number
+
+
+def histogram(
+    voters: Voters, candidates: np.ndarray, group: np.ndarray, *, neighbours: int, influence: int, whole_votes: bool
+) -> Bounded:
+    """Returns the votes of all units as whole numbers, with the most that one unit can move them.
+
+    Args:
+        influence: How many vote vectors one protected unit can change; 1 unless events are protected.
+        whole_votes: Every unit has one series and one vote, so that votes are whole; else they are `VOTE_GRID` parts.
+
+    Privacy: a unit's votes are added up and scaled to length one, rounded towards zero. Adding or removing a unit
+    moves the result by at most `influence` whole votes in Euclidean norm, whatever its series are.
+    """
+    grid = 1 if whole_votes else VOTE_GRID
+    total = np.zeros(len(group), dtype=np.int64)
+    for unit, place, number in votes(voters.blocks, candidates, group, neighbours):
+        if not len(unit):
+            continue
+        length = np.sqrt(np.bincount(unit - unit[0], weights=number.astype(np.float64) ** 2))
+        parts = np.floor(grid * number / length[unit - unit[0]]).astype(np.int64)
+        np.add.at(total, place, parts)
+    return Bounded(total, float(grid * influence))
+
+
+def _limit(dimension: int) -> int:
+    """Returns the largest coordinate for which all sums of a distance are exact in float32."""
+    return int(np.sqrt(2**24 / (3 * dimension)))

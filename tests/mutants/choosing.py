@@ -1,0 +1,108 @@
+"""Defects where releases are compared or chosen, and where a page is made that may leave."""
+
+from tests.mutants.mutant import Mutant
+
+ODDS = "tests/statistical/test_private_choice.py"
+CHOOSING = "tests/unit/evaluate/test_choosing.py"
+RECORD = "tests/unit/report/test_record.py"
+PAGE = "tests/unit/report/test_page.py"
+COMMANDS = "tests/e2e/test_cli_report.py"
+
+MUTANTS = (
+    Mutant(
+        name="a choice twice as sharp",
+        why="a choice costs twice what was charged",
+        file="privacy/grant.py",
+        before="return self._place(event.epsilon * totals)",
+        after="return self._place(2 * event.epsilon * totals)",
+        tests=(ODDS,),
+    ),
+    Mutant(
+        name="ratings not cut off",
+        why="one unit decides the choice alone",
+        file="privacy/grant.py",
+        before="np.clip(np.nan_to_num(merits, nan=0.5), 0.0, 1.0).sum(axis=0)",
+        after="np.nan_to_num(merits, nan=0.5).sum(axis=0)",
+        tests=(ODDS,),
+    ),
+    Mutant(
+        name="a choice that is not counted",
+        why="one charge pays for any number of choices",
+        file="privacy/grant.py",
+        before="        self._execute(label)\n        return self._place(event.epsilon * totals)",
+        after="        return self._place(event.epsilon * totals)",
+        tests=(CHOOSING,),
+    ),
+    Mutant(
+        name="every series rates",
+        why="a unit with a hundred series moves the choice a hundredfold",
+        file="evaluate/choosing.py",
+        before="losses = _by_unit(self._losses(private), private)",
+        after="losses = self._losses(private)",
+        tests=(CHOOSING,),
+    ),
+    Mutant(
+        name="ratings scaled by private series",
+        why="one unit changes the ratings of all others",
+        file="evaluate/choosing.py",
+        before="np.clip(0.5 + _advantages(losses) / (2 * self._usual_advantage), 0.0, 1.0)",
+        after="np.clip(0.5 + _advantages(losses) / (2 * np.abs(_advantages(losses)).max()), 0.0, 1.0)",
+        tests=(CHOOSING,),
+    ),
+    Mutant(
+        name="features that are not whole",
+        why="a unit's rating depends on the rows beside it in the last bits",
+        file="evaluate/choosing.py",
+        before="np.rint(_GRID * scaled).reshape(len(values), -1)",
+        after="(_GRID * scaled).reshape(len(values), -1)",
+        tests=(CHOOSING,),
+    ),
+    Mutant(
+        name="events choose like entities",
+        why="a neighbour changes a row by two, and noise is for one",
+        file="evaluate/choosing.py",
+        before='if schema.unit.kind != "entity":',
+        after='if schema.unit.kind == "none":',
+        tests=(CHOOSING,),
+    ),
+    Mutant(
+        name="a comparison that leaves no trace",
+        why="nobody can tell that a release was chosen by looking at real data",
+        file="cli/compare.py",
+        before="    ledger.charge(nothing, label=",
+        after="    dict(nothing=nothing, label=",
+        tests=(COMMANDS,),
+    ),
+    Mutant(
+        name="a public page with its internal half",
+        why="real series go out with the release",
+        file="report/page.py",
+        before="""\
+    shown = record.without_internal() if public else record
+    facts, internal""",
+        after="""\
+    shown = record
+    facts, internal""",
+        tests=(PAGE,),
+    ),
+    Mutant(
+        name="public figures with real series",
+        why="real series go out in the figures of a paper",
+        file="report/page.py",
+        before="""\
+    shown = record.without_internal() if public else record
+    sides = """,
+        after="""\
+    shown = record
+    sides = """,
+        tests=(PAGE,),
+    ),
+    Mutant(
+        name="a public half as large as the holdout",
+        why="the number of real series is told by the number of synthetic ones that are shown",
+        file="report/record.py",
+        before="public = public_record(release, synthetic, title=title",
+        after="public = public_record(release, panels.synthetic, title=title",
+        tests=(RECORD,),
+    ),
+)

@@ -1,0 +1,175 @@
+"""Defects of private evolution: votes that weigh too much, noise that is missing, numbers that tell a private count."""
+
+from tests.mutants.mutant import Mutant
+
+FOLDER = "tests/unit/synthesizers/pets"
+VOTING, METHOD, APART = (f"{FOLDER}/test_{name}.py" for name in ("voting", "method", "apart"))
+COORDINATES = f"{METHOD}::test_one_more_unit_changes_no_other_units_coordinates"
+
+MUTANTS = (
+    Mutant(
+        name="votes of a unit not normalised",
+        why="a unit with five hundred series votes five hundred times",
+        file="synthesizers/pets/voting.py",
+        before="parts = np.floor(grid * number / length[unit - unit[0]]).astype(np.int64)",
+        after="parts = np.floor(grid * number).astype(np.int64)",
+        tests=(VOTING,),
+    ),
+    Mutant(
+        name="several neighbours at a whole vote each",
+        why="q votes of one instead of 1/√q: epsilon 1 becomes 2.95 for seven neighbours",
+        file="synthesizers/pets/voting.py",
+        before="weights=number.astype(np.float64) ** 2))",
+        after="weights=number.astype(np.float64) ** 2) / min(neighbours, len(group)))",
+        tests=(VOTING,),
+    ),
+    Mutant(
+        name="vote parts rounded up",
+        why="a unit that divides its vote has more than one",
+        file="synthesizers/pets/voting.py",
+        before="parts = np.floor(grid * number",
+        after="parts = np.ceil(grid * number",
+        tests=(VOTING,),
+    ),
+    Mutant(
+        name="an event priced as one vote",
+        why="an event changes the votes of several windows and is priced for one",
+        file="synthesizers/pets/voting.py",
+        before="return Bounded(total, float(grid * influence))",
+        after="return Bounded(total, float(grid))",
+        tests=(VOTING,),
+    ),
+    Mutant(
+        name="units split over blocks",
+        why="a unit with many series votes once in every block",
+        file="synthesizers/pets/voting.py",
+        before='        end = int(np.searchsorted(unit, unit[end - 1], side="right"))\n',
+        after="",
+        tests=(VOTING,),
+    ),
+    Mutant(
+        name="candidates tied to the private count",
+        why="the number of candidates tells the number of private series",
+        file="synthesizers/pets/method.py",
+        before="return self.recipe.num_candidates(private.population, noise, classes)",
+        after="return self.recipe.num_candidates(private.panel.num_units, noise, classes)",
+        tests=(f"{METHOD}::test_the_number_of_candidates_does_not_follow_the_private_number",),
+    ),
+    Mutant(
+        name="noise missing on a class's histogram",
+        why="the votes of the last class are published as they are",
+        file="synthesizers/pets/ballot.py",
+        before="        return grant.discrete_gaussian(LABEL, counted) / (1 if whole_votes else VOTE_GRID)\n",
+        after="""\
+        noisy = grant.discrete_gaussian(LABEL, counted)
+        noisy[group == group.max()] = counted.value[group == group.max()]
+        return noisy / (1 if whole_votes else VOTE_GRID)
+""",
+        tests=(f"{METHOD}::test_noise_of_the_charged_size_goes_on_every_bin_of_every_class",),
+    ),
+    Mutant(
+        name="threshold before noise",
+        why="which candidates nobody voted for shows in the clean counts",
+        file="synthesizers/pets/voting.py",
+        before="    return Bounded(total, float(grid * influence))\n",
+        after="""\
+    total[total < 2 * grid] = 0
+    return Bounded(total, float(grid * influence))
+""",
+        tests=(VOTING,),
+    ),
+    Mutant(
+        name="lattice laid over private embeddings",
+        why="one unit far out changes the coordinates, and so the votes, of all others",
+        file="synthesizers/pets/ballot.py",
+        before="            blocks.append(Block(lattice.coordinates(embeddings), unit[rows], group[rows]))\n",
+        after="""\
+            own = Lattice.around(embeddings)
+            blocks.append(Block(own.coordinates(embeddings), unit[rows], group[rows]))
+""",
+        tests=(COORDINATES,),
+    ),
+    Mutant(
+        name="private series standardised together",
+        why="working scale depends on who else is in the table",
+        file="synthesizers/pets/encoding.py",
+        before="        return filled(raw, panel.lengths[rows]).astype(np.float32)\n",
+        after="""\
+        whole = filled(raw, panel.lengths[rows])
+        return ((whole - whole.mean()) / (whole.std() + 1e-9)).astype(np.float32)
+""",
+        tests=(
+            f"{FOLDER}/test_encoding.py",
+            COORDINATES,
+        ),
+    ),
+    Mutant(
+        name="votes counted once more than charged",
+        why="a histogram that nobody paid for guides the start",
+        file="synthesizers/pets/method.py",
+        before="        ancestors: list[int] = []\n",
+        after="""\
+            vote(here.environment.embed(here.population.series, here.population.static), here.population.group)
+        ancestors: list[int] = []
+""",
+        tests=(f"{METHOD}::test_private_series_are_counted_once_per_iteration",),
+    ),
+    Mutant(
+        name="several series priced as one vote",
+        why="the exact price of a single vote is claimed for a unit that moves many counts",
+        file="synthesizers/pets/method.py",
+        before='schema.unit.kind != "event" and schema.unit.max_series == 1 and self.recipe.neighbours == 1',
+        after="self.recipe.neighbours == 1",
+        tests=(f"{METHOD}::test_only_a_single_whole_vote_is_priced_as_one",),
+    ),
+    Mutant(
+        name="facts left out of the price",
+        why="votes spend the whole budget although facts were bought with it",
+        file="synthesizers/pets/method.py",
+        before="others = [entry.event for entry in self._fact_entries(schema, guarantee)]",
+        after="others: list[Gaussian] = []",
+        tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
+    ),
+    Mutant(
+        name="the control looks at the data",
+        why="what private votes bought is measured against a control that had them too",
+        file="synthesizers/pets/method.py",
+        before='        if self.votes == "private":\n            voters',
+        after='        if self.votes == "private" or private.panel.num_series > 100:\n            voters',
+        tests=(f"{METHOD}::test_the_control_without_votes_does_not_depend_on_private_series",),
+    ),
+    Mutant(
+        name="the paper's recipe unnamed",
+        why="a population as large as the private table, and a certificate that does not say so",
+        file="synthesizers/pets/method.py",
+        before='return {} if self.recipe.private_fraction is None else {"pets as published": _PUBLISHED}',
+        after="return {}",
+        tests=(f"{METHOD}::test_the_papers_recipe_needs_a_unit_that_protects_nobody_and_says_what_it_tells",),
+    ),
+    Mutant(
+        name="votes beyond the charge for whoever asks",
+        why="a proposal that comes twice is answered without having been paid for",
+        file="synthesizers/pets/holder.py",
+        before='grant = ledger.resume(proposal.whole_number("run"), noise=noise)',
+        after="""\
+grant = ledger.resume(proposal.whole_number("run"), noise=noise)
+    grant._executed[LABEL], grant._record = 0, lambda label, number: 0""",
+        tests=(f"{APART}::test_a_vote_that_was_not_paid_for_is_refused",),
+    ),
+    Mutant(
+        name="a unit in two files votes twice",
+        why="files of one population are not checked for units they share",
+        file="synthesizers/pets/holder.py",
+        before="if seen & identifiers:",
+        after="if False:",
+        tests=(f"{APART}::test_files_of_a_population_vote_one_after_another",),
+    ),
+    Mutant(
+        name="a bound from the proposal",
+        why="coordinates beyond the lattice make distances inexact, and one unit's votes depend on others",
+        file="synthesizers/pets/voting.py",
+        before="neginf=-limit).clip(-limit, limit).astype(np.int16)",
+        after="neginf=-limit).clip(-3e4, 3e4).astype(np.int16)",
+        tests=(VOTING,),
+    ),
+)

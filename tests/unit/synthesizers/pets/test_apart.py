@@ -1,0 +1,162 @@
+"""Holder and evolver in two places: only ballots and proposals travel, and the charge is the holder's."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.synthesizers.pets.recording import listening
+from tests.unit.synthesizers.pets.stand_in import Counter, use_stand_in
+from understudy.data import Panel, PrivacyUnit
+from understudy.errors import BudgetExceeded, DataError, InputError, MissingData
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers import Release
+from understudy.synthesizers.contract.expectations import BUDGET, expect_valid, new_key
+from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
+from understudy.synthesizers.pets import evolver, holder
+from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets.papers import Paper
+from understudy.synthesizers.pets.recipe import Recipe
+
+METHOD = Pets(recipe=Recipe(iterations=3, population=24, lookahead=2))
+NOISE = NoiseSource.seeded(4)
+
+
+@pytest.fixture(autouse=True)
+def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
+    return use_stand_in(monkeypatch)
+
+
+def opened(panel: Panel, method: Pets = METHOD, noise: NoiseSource = NOISE) -> tuple[Paper, Ledger]:
+    ledger = Ledger.in_memory(BUDGET)
+    return holder.open_run(method, panel, ledger, BUDGET, noise), ledger
+
+
+def travelled(paper: Paper, folder: Path) -> Paper:
+    """The paper after a journey through a file."""
+    file = folder / f"{len(list(folder.iterdir()))}.safetensors"
+    paper.save(file)
+    return Paper.load(file, paper.kind)
+
+
+@pytest.mark.parametrize("start", ["rules", "spectral"])
+def test_a_run_in_two_places_ends_in_a_release_that_cost_what_was_charged(start: str, tmp_path: Path) -> None:
+    panel, method = make_panel(rich_schema()), replace(METHOD, start=start)
+    ballot, ledger = opened(panel, method, NoiseSource.secure())
+    made = evolver.begin(travelled(ballot, tmp_path), "general")
+    rounds = 0
+    while isinstance(made, Paper):
+        state, proposal = travelled(made, tmp_path), travelled(evolver.proposal_paper(made), tmp_path)
+        answered = holder.answer(proposal, [panel], panel.schema, ledger, NoiseSource.secure())
+        made = evolver.advance(state, travelled(answered, tmp_path))
+        rounds += 1
+    assert rounds == 3
+    assert made.certificate.is_private
+    assert made.certificate.executed["votes"] == 3
+    assert len(ledger.entries()) == 1
+    saved = made.save(tmp_path / "release", key=new_key())
+    assert Release.load(tmp_path / "release").certificate == saved.certificate
+    expect_valid(made.sample(40))
+
+
+def test_a_vote_that_was_not_paid_for_is_refused() -> None:
+    panel = make_panel(plain_schema())
+    ballot, ledger = opened(panel)
+    proposal = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    for left in (2, 1, 0):
+        answered = holder.answer(proposal, [panel], panel.schema, ledger, NOISE)
+        assert answered.facts["left"] == left
+    with pytest.raises(BudgetExceeded):
+        holder.answer(proposal, [panel], panel.schema, ledger, NOISE)
+
+
+def test_a_proposal_can_not_make_a_unit_count_for_more() -> None:
+    """Whatever comes from outside: the statistic's bound is the holder's, and one unit moves it by at most that."""
+    schema = plain_schema(unit=PrivacyUnit(column="home", max_series=3))
+    panel = make_panel(schema, 40)
+    ballot, _ = opened(panel)
+    honest = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    rng = np.random.default_rng(0)
+    shape = honest.arrays["embeddings"].shape
+    hostile = [
+        {"embeddings": np.full(shape, 1e30, dtype=np.float32)},
+        {"embeddings": np.full(shape, np.nan, dtype=np.float32)},
+        {"lattice.step": np.full(shape[1], 1e-30, dtype=np.float32)},
+        {"lattice.centre": 1e20 * rng.standard_normal(shape[1]).astype(np.float32)},
+    ]
+    for change in ({}, *hostile):
+        proposal = replace(honest, arrays={**honest.arrays, **change})
+        values = []
+        for voters in (panel, panel.take_units(np.arange(1, 40))):
+            _, ledger = opened(panel)
+            with listening() as tape:
+                holder.answer(proposal, [voters], schema, ledger, NOISE)
+            values.append(tape.bounded[-1])
+        assert values[0].l2_bound == values[1].l2_bound
+        assert np.linalg.norm(values[0].value - values[1].value) <= values[0].l2_bound
+
+
+def test_files_of_a_population_vote_one_after_another() -> None:
+    method = replace(METHOD, scale="bounds")
+    panel = replace(make_panel(plain_schema(), 90), unit_ids=np.arange(90))
+    parts = [panel.take_units(np.arange(40)), panel.take_units(np.arange(40, 90))]
+    quiet = NoiseSource.constant(0)
+    ballot, ledger = opened(parts[0], method, quiet)
+    proposal = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    in_parts, whole = (
+        holder.answer(proposal, panels, panel.schema, ledger, quiet).arrays["histogram"] for panels in (parts, [panel])
+    )
+    np.testing.assert_array_equal(in_parts, whole)
+    with pytest.raises(DataError, match="two of them"):
+        holder.answer(proposal, [*parts, parts[0]], panel.schema, ledger, quiet)
+
+
+def test_several_files_are_refused_where_the_table_is_needed_in_one_piece() -> None:
+    ledger = Ledger.in_memory(BUDGET)
+    with pytest.raises(InputError, match="one file"):
+        holder.open_run(METHOD, make_panel(plain_schema()), ledger, BUDGET, NOISE, whole=False)
+    assert not ledger.entries()
+
+
+def test_what_travels_does_not_depend_on_the_number_of_units() -> None:
+    sizes = []
+    for number in (3, 200):
+        panel = make_panel(rich_schema(), number)
+        ballot, ledger = opened(panel)
+        answered = holder.answer(
+            evolver.proposal_paper(evolver.begin(ballot, "general")), [panel], panel.schema, ledger, NOISE
+        )
+        sizes.append([{name: array.shape for name, array in paper.arrays.items()} for paper in (ballot, answered)])
+    assert sizes[0] == sizes[1]
+
+
+def test_papers_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    panel = make_panel(plain_schema())
+    ballot, ledger = opened(panel)
+    state = evolver.begin(ballot, "general")
+    proposal = evolver.proposal_paper(state)
+    answered = holder.answer(proposal, [panel], panel.schema, ledger, NOISE)
+    following = evolver.advance(state, answered)
+    assert isinstance(following, Paper)
+    with pytest.raises(InputError, match="counted already"):
+        evolver.advance(following, answered)
+    with pytest.raises(InputError, match="another run"):
+        evolver.advance(state, ballot)
+    with pytest.raises(InputError, match="other candidates"):
+        evolver.advance(state, replace(answered, arrays={"histogram": np.zeros(5)}))
+    with pytest.raises(InputError, match="another module pack"):
+        evolver.begin(replace(ballot, facts={**ballot.facts, "pack": "1" * 64}), "general")
+    altered = replace(proposal, facts={**proposal.facts, "pack": "1" * 64})
+    with pytest.raises(InputError, match="another module pack"):
+        holder.answer(altered, [panel], panel.schema, ledger, NOISE)
+    with pytest.raises(InputError, match="lacks 'run'"):
+        holder.answer(replace(proposal, facts={}), [panel], panel.schema, ledger, NOISE)
+    proposal.save(tmp_path / "proposal")
+    with pytest.raises(InputError, match="not a ballot"):
+        Paper.load(tmp_path / "proposal", "ballot")
+    with pytest.raises(InputError, match="exists already"):
+        proposal.save(tmp_path / "proposal")
+    with pytest.raises(MissingData):
+        Paper.load(tmp_path / "nothing", "ballot")

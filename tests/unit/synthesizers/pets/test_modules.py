@@ -1,0 +1,148 @@
+"""Packs: one file, one hash, fits what it can and says what it can't."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.errors import InputError, MissingData
+from understudy.synthesizers.pets.generation import PublicPanel, RuleBased
+from understudy.synthesizers.pets.modules import GENERAL_PACK, ModulePack
+from understudy.synthesizers.pets.pretraining import Effort, pretrain
+
+TINY = Effort(
+    autoencoder_iterations=2, ts2vec_iterations=2, distillation_iterations=2, distillation_series=40, latent=8
+)
+
+
+def tiny_pack(num_steps: int = 24, num_channels: int = 2, **options) -> ModulePack:
+    series = RuleBased(num_steps=num_steps, num_channels=num_channels)(40, np.random.default_rng(0))
+    stages: list[tuple[str, float]] = []
+    pack = pretrain(
+        PublicPanel(series[8:]), held_out=series[:8], effort=TINY, seed=3, provenance={"command": "a test"},
+        progress=lambda stage, share: stages.append((stage, share)), **options,
+    )  # fmt: skip
+    shares = [share for _, share in stages]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+    return pack
+
+
+@pytest.fixture(scope="module")
+def pack() -> ModulePack:
+    return tiny_pack()
+
+
+def test_a_pack_comes_back_as_it_was_saved(pack: ModulePack, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "pack.safetensors"
+    pack.save(file)
+    again = ModulePack.load(file)
+    assert again.sha256 == pack.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert again.provenance == pack.provenance
+    assert ModulePack.from_bytes(pack.to_bytes()).sha256 == pack.sha256
+    series = RuleBased(num_steps=24, num_channels=2)(5, np.random.default_rng(1))
+    for ours, theirs in ((pack.fit_to(24, 2), again.fit_to(24, 2)),):
+        np.testing.assert_array_equal(ours.similarity(series), theirs.similarity(series))
+        varied = [m.variation(series, 20, np.random.default_rng(2)) for m in (ours, theirs)]
+        np.testing.assert_array_equal(varied[0], varied[1])
+
+
+def test_the_hash_sees_weights_and_provenance(pack: ModulePack) -> None:
+    assert replace(pack, provenance={"command": "another"}).sha256 != pack.sha256
+    name, array = next(iter(pack.weights.items()))
+    assert replace(pack, weights={**pack.weights, name: array + 1e-3}).sha256 != pack.sha256
+
+
+def test_the_same_seed_makes_the_same_pack(pack: ModulePack) -> None:
+    assert tiny_pack().sha256 == pack.sha256
+
+
+def test_what_made_a_pack_is_written_into_it(pack: ModulePack) -> None:
+    told = pack.provenance
+    assert told["command"] == "a test"
+    assert told["seed"] == 3
+    assert set(told["versions"]) == {"understudy", "torch", "numpy", "python"}
+    assert set(told["quality"]) == {"autoencoder_explains", "encoder_explains"}
+
+
+def test_a_pack_is_never_written_over_another_file(pack: ModulePack, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        pack.save(tmp_path / "taken")
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.parametrize("damage", ["empty", "text", "cut", "other tensors"])
+def test_a_file_that_is_no_pack_is_refused(damage: str, pack: ModulePack, tmp_path: Path) -> None:
+    from safetensors.numpy import save
+
+    content = {
+        "empty": b"",
+        "text": b"no pack at all, but long enough to have a header",
+        "cut": pack.to_bytes()[:-100],
+        "other tensors": save({"a": np.zeros(3)}),
+    }[damage]
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError, match="no PETS module pack"):
+        ModulePack.load(tmp_path / "file")
+
+
+def test_missing_newer_and_inconsistent_packs_are_refused(pack: ModulePack, tmp_path: Path) -> None:
+    with pytest.raises(MissingData, match="understudy pretrain pets"):
+        ModulePack.load(tmp_path / "nowhere")
+    newer = pack.to_bytes().replace(b'\\"format\\": 1', b'\\"format\\": 9')
+    with pytest.raises(InputError, match="another version"):
+        ModulePack.from_bytes(newer)
+    fewer = {name: array for name, array in pack.weights.items() if "head" not in name}
+    with pytest.raises(InputError, match="damaged"):
+        replace(pack, weights=fewer).fit_to(24, 2)
+    with pytest.raises(InputError, match="another version"):
+        replace(pack, similarity={**pack.similarity, "kind": "telepathy"}).fit_to(24, 2)
+
+
+def test_another_length_is_resampled_and_another_channel_count_refused(pack: ModulePack) -> None:
+    assert "the 24 steps the pack was trained on" in pack.fit_to(24, 2).adaptation
+    longer = pack.fit_to(100, 2)
+    assert "varied at the pack's 24" in longer.adaptation
+    assert "compared at 24" in longer.adaptation
+    series = RuleBased(num_steps=100, num_channels=2)(4, np.random.default_rng(4))
+    assert longer.variation(series, 30, np.random.default_rng(5)).shape == series.shape
+    assert longer.similarity(series).shape == pack.fit_to(24, 2).similarity(series[:, :24]).shape
+    with pytest.raises(InputError, match="trained on 2 channels together and these series have 3"):
+        pack.fit_to(24, 3)
+    with pytest.raises(InputError, match="at least 4 steps, got 3"):
+        pack.fit_to(3, 2)
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (24, 3), (128, 1), (168, 2), (700, 1)])
+def test_the_general_pack_fits_any_series(shape: tuple[int, int]) -> None:
+    modules = ModulePack.general().fit_to(*shape)
+    series = RuleBased(num_steps=shape[0], num_channels=shape[1])(3, np.random.default_rng(6))
+    assert modules.similarity(series).shape == (3, 66 * shape[1])
+    assert modules.variation(series, 30, np.random.default_rng(7)).shape == series.shape
+    assert ("by itself" in modules.adaptation) == (shape[1] > 1)
+
+
+def test_the_general_pack_is_small_and_says_how_it_was_made() -> None:
+    from tests.meta.pages import ROOT
+
+    assert GENERAL_PACK.stat().st_size <= 5_000_000
+    command = ModulePack.general().provenance["command"]
+    assert command.startswith("understudy pretrain pets --rules ")
+    assert command in (ROOT / "docs" / "pets-packs.md").read_text(encoding="utf-8")
+    assert ModulePack.general().sha256 == hashlib.sha256(GENERAL_PACK.read_bytes()).hexdigest()
+
+
+def test_the_published_encoder_can_be_kept_instead() -> None:
+    kept = tiny_pack(num_channels=1, encoder="ts2vec")
+    assert kept.similarity["kind"] == "ts2vec"
+    assert kept.similarity["output"] == 320
+    series = RuleBased(num_steps=24)(3, np.random.default_rng(8))
+    assert kept.fit_to(24, 1).similarity(series).shape == (3, 320)
+
+
+def test_public_series_that_are_too_short_are_refused() -> None:
+    with pytest.raises(InputError, match="at least 8 steps are expected, got 7"):
+        tiny_pack(num_steps=7)

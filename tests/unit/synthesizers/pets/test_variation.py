@@ -1,0 +1,163 @@
+"""Variations: nothing at degree 0, everything at 100, and the numbers of Eq. 3 and 4 in between."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from understudy.errors import InputError
+from understudy.nn.conv_vae import ConvVAE
+from understudy.synthesizers.pets.generation import RuleBased
+from understudy.synthesizers.pets.modules import ModulePack
+from understudy.synthesizers.pets.vae_training import explained, train_vae, vae_loss
+from understudy.synthesizers.pets.variation import Strengths, VAEVariation, strengths
+
+
+@pytest.fixture(scope="module")
+def network() -> ConvVAE:
+    variation = ModulePack.general().fit_to(128, 1).variation
+    assert isinstance(variation, VAEVariation)
+    return variation.network
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.array([np.corrcoef(x.ravel(), y.ravel())[0, 1] for x, y in zip(a, b, strict=True)])
+
+
+def moved(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.sqrt(((a - b) ** 2).mean()))
+
+
+@pytest.mark.parametrize("shape", [(128, 1), (168, 2), (20, 3), (400, 1)])
+@pytest.mark.parametrize("residual", [0.0, 1.0])
+def test_without_noise_and_with_the_whole_input_it_is_the_identity(
+    network: ConvVAE, shape: tuple[int, int], residual: float
+) -> None:
+    series = RuleBased(num_steps=shape[0], num_channels=shape[1], rescale="spread")(30, rng(1))
+    nothing = Strengths(posterior=0, direction=0.5, prior=0, blend=1)
+    np.testing.assert_array_equal(VAEVariation(network=network, residual=residual).vary(series, nothing, rng()), series)
+
+
+def test_degree_zero_keeps_the_series_if_the_residual_is_kept(network: ConvVAE) -> None:
+    series = RuleBased(num_steps=128)(30, rng(1))
+    np.testing.assert_allclose(VAEVariation(network=network)(series, 0, rng()), series, atol=1e-4)
+    published = VAEVariation(network=network, residual=0.0, jitter=0.0)
+    assert moved(published(series, 0, rng()), series) > 0.05
+
+
+@pytest.mark.parametrize("shape", [(128, 1), (168, 2), (576, 1)])
+@pytest.mark.parametrize("residual", [0.0, 1.0])
+def test_at_degree_100_hardly_anything_of_the_shape_is_left(
+    network: ConvVAE, shape: tuple[int, int], residual: float
+) -> None:
+    """The mean over 400 series has a standard error below 0.02; 0.2 is ten of them away. Control: degree 40."""
+    series = RuleBased(num_steps=shape[0], num_channels=shape[1])(400, rng(2))
+    variation = VAEVariation(network=network, residual=residual)
+    assert abs(correlations(series, variation(series, 100, rng(3))).mean()) < 0.2
+    assert correlations(series, variation(series, 40, rng(3))).mean() > 0.5
+
+
+def test_a_degree_moves_a_series_by_about_as_many_percent_of_its_deviation(network: ConvVAE) -> None:
+    series = RuleBased(num_steps=128)(300, rng(4))
+    far = [moved(VAEVariation(network=network, jitter=0.0)(series, degree, rng(5)), series) for degree in (5, 20, 60)]
+    for degree, distance in zip((5, 20, 60), far, strict=True):
+        assert 0.5 < distance / (degree / 100) < 2
+
+
+def test_strengths_follow_the_degree() -> None:
+    all_of_them = [strengths(degree) for degree in range(0, 101, 10)]
+    for name, sign in (("posterior", 1), ("prior", 1), ("blend", -1)):
+        assert (sign * np.diff([getattr(one, name) for one in all_of_them]) > 0).all()
+    assert all_of_them[0].posterior == all_of_them[0].prior == all_of_them[-1].blend == 0
+    for degree in (-1, 101, math.nan):
+        with pytest.raises(InputError, match="0 to 100"):
+            strengths(degree)
+
+
+def test_equal_seeds_give_equal_variations_and_each_series_its_own(network: ConvVAE) -> None:
+    series = np.repeat(RuleBased(num_steps=128)(1, rng(6)), 300, axis=0)
+    variation = VAEVariation(network=network)
+    first = variation(series, 30, rng(7))
+    np.testing.assert_array_equal(first, variation(series, 30, rng(7)))
+    assert len(np.unique(first[:, 64, 0])) == 300
+    assert variation(series[:0], 30, rng()).shape == (0, 128, 1)
+
+
+def test_channels_that_move_together_are_moved_together(network: ConvVAE) -> None:
+    one, other = (RuleBased(num_steps=128, preset="pets")(200, rng(seed)) for seed in (8, 9))
+    variation = VAEVariation(network=network, jitter=0.0)
+    series = np.concatenate([one, one, other], axis=2)
+    change = variation(series, 40, rng(10)) - series
+    assert correlations(change[:, :, 0], change[:, :, 1]).mean() > 0.9
+    assert abs(correlations(change[:, :, 0], change[:, :, 2])).mean() < 0.5
+
+
+def test_a_channel_that_does_not_move_can_start_to(network: ConvVAE) -> None:
+    flat = np.zeros((50, 128, 2), dtype=np.float32)
+    varied = VAEVariation(network=network)(flat, 30, rng(11))
+    assert np.isfinite(varied).all()
+    assert 0 < varied.std(axis=1).mean() < 0.2
+
+
+def test_level_and_scale_are_kept_as_published_unless_they_jitter(network: ConvVAE) -> None:
+    series = 2 + RuleBased(num_steps=128)(200, rng(12))
+    still, jittered = (VAEVariation(network=network, jitter=j)(series, 30, rng(13)) for j in (0.0, 0.25))
+    drift = [abs(varied.mean(axis=1) - series.mean(axis=1)).mean() for varied in (still, jittered)]
+    assert drift[1] > 2 * drift[0]
+
+
+def test_spikes_are_preserved_where_that_is_asked_for(network: ConvVAE) -> None:
+    series = 0.5 * rng(14).normal(size=(100, 128, 1)).astype(np.float32)
+    places = rng(15).permuted(np.tile(np.arange(128), (100, 1)), axis=1)[:, :6]
+    np.put_along_axis(series[:, :, 0], places, 4 * rng(16).choice([-1, 1], (100, 6)), axis=1)
+    errors = []
+    for share in (0.0, 1.0):
+        variation = VAEVariation(network=network, residual=0.0, spike_preservation=share, jitter=0.0)
+        off = abs(variation(series, 10, rng(17)) - series)[:, :, 0]
+        errors.append((np.take_along_axis(off, places, axis=1).mean(), off.mean()))
+    assert errors[1][0] < 0.4 * errors[0][0]  # at the spikes
+    assert errors[1][1] > 0.7 * errors[0][1]  # everywhere
+
+
+def test_detail_finer_than_the_network_survives(network: ConvVAE) -> None:
+    steps = np.arange(1024)
+    fast = np.sin(2 * np.pi * steps / 5)[None, :, None] + np.sin(2 * np.pi * steps / 400)[None, :, None]
+    varied = VAEVariation(network=network, jitter=0.0)(np.repeat(fast, 20, 0).astype(np.float32), 20, rng(16))
+    strength = np.abs(np.fft.rfft(varied[:, :, 0], axis=1))[:, 205].mean()
+    assert strength > 0.7 * np.abs(np.fft.rfft(fast[0, :, 0]))[205]
+
+
+def test_the_loss_has_the_five_terms_of_equation_3() -> None:
+    x, decoded = rng(17).normal(size=(2, 4, 40, 2))
+    mean, log_variance = 0.3 * rng(18).normal(size=(2, 4, 6))
+    spectrum = [np.abs(np.fft.rfft(v, axis=1, norm="ortho")) for v in (x, decoded)]
+    peaks = abs(x) >= np.quantile(abs(x), 0.95, axis=1, keepdims=True)
+    expected = (
+        ((x - decoded) ** 2).mean()
+        + 1e-3 * 0.5 * (mean**2 + np.exp(log_variance) - 1 - log_variance).sum(axis=1).mean()
+        + 0.1 * ((spectrum[0] - spectrum[1]) ** 2).mean()
+        + 0.5 * ((np.diff(x, axis=1) - np.diff(decoded, axis=1)) ** 2).mean()
+        + 0.1 * ((x - decoded)[peaks] ** 2).mean()
+    )
+    tensors = (torch.tensor(v) for v in (x, decoded, mean, log_variance))
+    assert vae_loss(*tensors, kl_weight=1e-3).item() == pytest.approx(expected)
+    zero = torch.zeros(4, 6, dtype=torch.float64)
+    assert vae_loss(torch.tensor(x), torch.tensor(x), zero, zero, kl_weight=1.0).item() == pytest.approx(0)
+
+
+def test_training_repeats_with_its_seed_and_learns() -> None:
+    public = RuleBased(num_steps=32, preset="pets")
+    state = torch.random.get_rng_state()
+    short = [train_vae(public, iterations=2, batch=16, seed=seed, latent=8) for seed in (1, 1, 2)]
+    weights = [network.from_latent.weight for network in short]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    assert torch.equal(state, torch.random.get_rng_state())
+    longer = train_vae(public, iterations=40, batch=32, seed=1, latent=8)
+    unseen = public(200, rng(99))
+    assert explained(longer, unseen) > explained(short[0], unseen) + 0.2

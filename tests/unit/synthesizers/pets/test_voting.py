@@ -1,0 +1,177 @@
+"""One unit, one vote: whoever votes moves the histogram by at most one, and moves nobody else's vote."""
+
+import numpy as np
+import pytest
+
+from understudy.synthesizers.pets.voting import VOTE_GRID, Block, Lattice, Voters, blocks_of, histogram
+
+DIMENSION, CANDIDATES = 6, 40
+
+
+def coordinates(rng: np.random.Generator, number: int) -> np.ndarray:
+    return rng.integers(-300, 301, (number, DIMENSION)).astype(np.int16)
+
+
+def electorate(rng: np.random.Generator, series_per_unit: np.ndarray, classes: int = 1) -> Voters:
+    """Units with so many series each, in blocks of whole units."""
+    unit = np.repeat(np.arange(len(series_per_unit)), series_per_unit)
+    points, group = coordinates(rng, len(unit)), rng.integers(0, classes, len(unit))
+    return Voters(tuple(Block(points[rows], unit[rows], group[rows]) for rows in blocks_of(unit, 50)))
+
+
+def without(voters: Voters, unit: int) -> Voters:
+    kept = [(block, block.unit != unit) for block in voters.blocks]
+    return Voters(tuple(Block(b.coordinates[k], b.unit[k], b.group[k]) for b, k in kept))
+
+
+def counted(voters: Voters, candidates: np.ndarray, group: np.ndarray, neighbours: int) -> np.ndarray:
+    """Votes as whole ones."""
+    bounded = histogram(voters, candidates, group, neighbours=neighbours, influence=1, whole_votes=False)
+    assert bounded.l2_bound == VOTE_GRID
+    return bounded.value / VOTE_GRID
+
+
+@pytest.mark.parametrize("neighbours", [1, 3, 7])
+def test_the_votes_add_up_to_the_units_times_the_root_of_the_neighbours(neighbours: int) -> None:
+    rng = np.random.default_rng(0)
+    voters = electorate(rng, np.ones(200, dtype=int))
+    total = counted(voters, coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int), neighbours).sum()
+    assert total == pytest.approx(200 * np.sqrt(neighbours), rel=2 * neighbours / VOTE_GRID)
+    assert total <= 200 * np.sqrt(neighbours)
+
+
+@pytest.mark.parametrize("neighbours", [1, 2, 5])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_removing_any_unit_moves_the_histogram_by_at_most_one(neighbours: int, classes: int) -> None:
+    rng = np.random.default_rng(1)
+    voters = electorate(rng, rng.integers(1, 60, 30), classes)
+    candidates, group = coordinates(rng, CANDIDATES), np.sort(rng.integers(0, classes, CANDIDATES))
+    everybody = counted(voters, candidates, group, neighbours)
+    moves = [
+        np.linalg.norm(everybody - counted(without(voters, unit), candidates, group, neighbours)) for unit in range(30)
+    ]
+    assert max(moves) <= 1
+    assert min(moves) > 0.9  # votes are not much too light either
+
+
+def test_a_unit_with_five_hundred_copies_moves_the_histogram_by_at_most_one() -> None:
+    rng = np.random.default_rng(2)
+    copies = Block(np.repeat(coordinates(rng, 1), 500, axis=0), np.full(500, 9), np.zeros(500, dtype=int))
+    others = electorate(rng, np.ones(5, dtype=int))
+    candidates, group = coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int)
+    with_them = counted(Voters((*others.blocks, copies)), candidates, group, 1)
+    assert np.linalg.norm(with_them - counted(others, candidates, group, 1)) == 1
+
+
+def test_without_normalisation_that_unit_would_have_been_caught() -> None:
+    votes = np.zeros(CANDIDATES)
+    np.add.at(votes, np.full(500, 3), 1.0)
+    assert np.linalg.norm(votes) > 1
+
+
+def test_whole_votes_are_whole_and_one_each() -> None:
+    rng = np.random.default_rng(3)
+    voters = electorate(rng, np.ones(77, dtype=int))
+    group = np.zeros(CANDIDATES, dtype=int)
+    bounded = histogram(voters, coordinates(rng, CANDIDATES), group, neighbours=1, influence=1, whole_votes=True)
+    assert bounded.l2_bound == 1
+    assert bounded.value.dtype == np.int64
+    assert bounded.value.sum() == 77
+
+
+def test_the_bound_grows_with_the_vectors_that_one_event_can_change() -> None:
+    rng = np.random.default_rng(4)
+    voters, group = electorate(rng, np.ones(5, dtype=int)), np.zeros(CANDIDATES, dtype=int)
+    bounded = histogram(voters, coordinates(rng, CANDIDATES), group, neighbours=2, influence=6, whole_votes=False)
+    assert bounded.l2_bound == 6 * VOTE_GRID
+
+
+def test_series_vote_inside_their_class() -> None:
+    rng = np.random.default_rng(5)
+    voters = electorate(rng, np.ones(90, dtype=int), classes=3)
+    group = np.repeat([0, 1, 2], [10, 20, 10])
+    votes = counted(voters, coordinates(rng, CANDIDATES), group, 1)
+    sizes = np.bincount(np.concatenate([block.group for block in voters.blocks]), minlength=3)
+    np.testing.assert_allclose([votes[group == own].sum() for own in range(3)], sizes)
+
+
+def test_a_class_without_voters_and_one_with_few_candidates_are_no_trouble() -> None:
+    rng = np.random.default_rng(6)
+    voters = electorate(rng, np.ones(12, dtype=int))  # all of class 0
+    group = np.repeat([0, 1], [2, 38])
+    votes = counted(voters, coordinates(rng, CANDIDATES), group, 5)
+    assert (votes[2:] == 0).all()
+    assert votes.sum() == pytest.approx(12 * np.sqrt(2), rel=1e-3)
+
+
+def test_nobody_gives_no_votes() -> None:
+    bounded = histogram(
+        Voters(()), np.zeros((4, 3), np.int16), np.zeros(4, int), neighbours=1, influence=1, whole_votes=True
+    )
+    assert (bounded.value == 0).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 10_000])
+def test_blocks_hold_whole_units_and_every_series_once(size: int) -> None:
+    unit = np.repeat(np.arange(40), np.random.default_rng(7).integers(1, 9, 40))
+    blocks = list(blocks_of(unit, size))
+    np.testing.assert_array_equal(np.concatenate([unit[rows] for rows in blocks]), unit)
+    units = [set(unit[rows]) for rows in blocks]
+    assert sum(map(len, units)) == 40
+
+
+def test_the_size_of_blocks_changes_no_vote() -> None:
+    rng = np.random.default_rng(8)
+    unit = np.repeat(np.arange(30), 3)
+    points, group = coordinates(rng, 90), np.zeros(90, dtype=int)
+    candidates, classes = coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int)
+    found = [
+        counted(
+            Voters(tuple(Block(points[r], unit[r], group[r]) for r in blocks_of(unit, size))), candidates, classes, 2
+        )
+        for size in (1, 17, 1000)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("dimension", [1, 64, 320, 2000])
+def test_distances_on_the_lattice_are_exact_in_single_precision(dimension: int) -> None:
+    lattice = Lattice.around(np.random.default_rng(9).normal(size=(50, dimension)))
+    edge = lattice.coordinates(np.full((1, dimension), 1e30))
+    assert edge.min() > 0
+    assert 3 * dimension * int(edge.max()) ** 2 < 2**24
+
+
+def test_every_series_has_its_own_coordinates_whatever_else_is_encoded() -> None:
+    rng = np.random.default_rng(10)
+    lattice = Lattice.around(rng.normal(size=(50, 8)))
+    private = rng.normal(size=(20, 8))
+    alone = lattice.coordinates(private[3:4])
+    outlier = np.concatenate([private, np.full((1, 8), 1e6)])
+    np.testing.assert_array_equal(lattice.coordinates(outlier)[3:4], alone)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e38])
+def test_an_embedding_that_is_no_number_still_is_one_bounded_vote(odd: float) -> None:
+    rng = np.random.default_rng(11)
+    lattice = Lattice.around(rng.normal(size=(50, 8)).astype(np.float32))
+    points = lattice.coordinates(np.full((1, 8), odd, dtype=np.float32))
+    voters = Voters((Block(points, np.zeros(1, np.int64), np.zeros(1, np.int64)),))
+    candidates = lattice.coordinates(rng.normal(size=(9, 8)))
+    assert np.linalg.norm(counted(voters, candidates, np.zeros(9, int), 1)) == 1
+
+
+def test_the_lattice_keeps_who_is_near_whom() -> None:
+    rng = np.random.default_rng(12)
+    candidates, queries = rng.normal(size=(300, 64)), rng.normal(size=(300, 64))
+    exact = ((queries[:, None] - candidates[None]) ** 2).sum(axis=2).argmin(axis=1)
+    lattice = Lattice.around(candidates)
+    laid = [lattice.coordinates(points).astype(float) for points in (queries, candidates)]
+    coarse = ((laid[0][:, None] - laid[1][None]) ** 2).sum(axis=2).argmin(axis=1)
+    assert (exact == coarse).mean() > 0.95
+
+
+def test_voters_show_nothing_of_themselves() -> None:
+    voters = electorate(np.random.default_rng(13), np.ones(5, dtype=int))
+    assert repr(voters) == "Voters(<private>)"
