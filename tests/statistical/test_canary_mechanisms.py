@@ -26,8 +26,9 @@ from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 
 FALSE_ALARM, MISSED = 1e-9, 1e-6
-BLOCKS, RADIUS = (3, 4), 2.0
-LONG = scenes(BLOCKS, canary_length=1000.0, rng=np.random.default_rng(0))
+BLOCKS = (3, 4)
+RADIUS = 50.0  # noise of more than one, so that a variance is not taken for a deviation unnoticed
+LONG = scenes(BLOCKS, canary_length=1000.0, others_length=100.0, rng=np.random.default_rng(0))
 VOTES = [scene for scene in scenes(BLOCKS, rng=np.random.default_rng(0)) if scene.name.endswith(("zero", "opposed"))]
 ONE_VOTE = [scene for scene in VOTES if scene.name.startswith("e_0, ")]
 BY_NAME = {scene.name: scene for scene in LONG}

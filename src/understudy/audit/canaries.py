@@ -42,7 +42,12 @@ class Scene:
 
 
 def scenes(
-    blocks: Sequence[int], *, num_others: int = 4, canary_length: float = 1.0, rng: np.random.Generator
+    blocks: Sequence[int],
+    *,
+    num_others: int = 4,
+    canary_length: float = 1.0,
+    others_length: float = 1.0,
+    rng: np.random.Generator,
 ) -> tuple[Scene, ...]:
     """Every canary among every crowd.
 
@@ -52,12 +57,17 @@ def scenes(
         num_others: units in each crowd; public, like everything here.
         canary_length: how many times longer than its plain form the canary is. Long canaries find clips that
             look at the crowd; mechanisms that do not clip need 1.
+        others_length: the same for the others. Beyond the clip norm they pull as hard as anybody can.
         rng: chooses the random canary; nothing private is drawn from it.
     """
     if sum(blocks) < 2 or min(blocks) < 1:
         raise InputError(f"Expected blocks of at least one coordinate and two in total, got {list(blocks)}.")
     return tuple(
-        Scene(name=f"{name}, others {crowd}", canary=canary_length * canary, others=np.tile(row, (num_others, 1)))
+        Scene(
+            name=f"{name}, others {crowd}",
+            canary=canary_length * canary,
+            others=np.tile(others_length * row, (num_others, 1)),
+        )
         for name, canary in _canaries(blocks, rng).items()
         for crowd, row in _crowds(canary).items()
     )

@@ -19,13 +19,14 @@ from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Scorecard, evaluate
 from understudy.evaluate.suites import SUITES, metrics_of
 
-_SIZES = {"quick": 400, "target": 1_000, "full": 2_000}
+_UNTRAINED = ("general", "ppem", "conditional")  # suites that train no network
+_SCALES = {"quick": (300, _UNTRAINED), "target": (300, tuple(SUITES)), "full": (2_000, tuple(SUITES))}
 _MODES = 5
 
 
 def caught(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Simulated homes: the metrics that see each fake, and none that sees other real homes."""
-    size = _SIZES[scale]
+    size, suites = _SCALES[scale]
     homes = simulate_households(6 * size)
     real, holdout, fresh = (
         homes.take_units(np.arange(first * size, last * size)) for first, last in ((0, 2), (2, 4), (4, 6))
@@ -33,17 +34,17 @@ def caught(scale: str, data_root: Path | None, progress: Progress, cells: Cells)
     rows = []
     for place, (name, make) in enumerate(FAKES.items()):
         fake = real if name == "training set copied" else make(fresh, np.random.default_rng(place))
-        rows.append(cells(f"{size} {name}", partial(_judge, name, real, fake, holdout)))
+        rows.append(cells(f"{scale} {name}", partial(_judge, name, real, fake, holdout, suites)))
         progress(name, (place + 1) / (len(FAKES) + 1))
-    control = cells(f"{size} other real homes", partial(_judge, "other real homes", real, fresh, holdout))
+    control = cells(f"{scale} other real homes", partial(_judge, "other real homes", real, fresh, holdout, suites))
     data = {"name": "households", "sha256": None, "stand_in": False, "simulated": True}
     return result("metrics-catch", scale, data, rows, [control])
 
 
-def _judge(name: str, real: Panel, fake: Panel, holdout: Panel) -> Row:
+def _judge(name: str, real: Panel, fake: Panel, holdout: Panel, suites: tuple[str, ...]) -> Row:
     """Returns how many metrics say that a fake is not like real series, and which."""
     watch = Stopwatch()
-    card = evaluate(Panels.prepare(real, fake, holdout, max_series=QUICK.max_series), metrics_of(tuple(SUITES)), QUICK)
+    card = evaluate(Panels.prepare(real, fake, holdout, max_series=QUICK.max_series), metrics_of(suites), QUICK)
     beyond = beyond_real(card)
     judged = [score for score in card.scores if score.like_real is not None]
     return row(name, {"metrics": len(judged), "beyond": len(beyond)}, seconds=watch.seconds, caught_by=beyond)

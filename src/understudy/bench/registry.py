@@ -50,10 +50,24 @@ def _cost_dpsgd(scale: str, data_root: Path | None, progress: Progress, cells: C
 
 
 def _metrics_catch(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Which metric catches which fake of simulated homes, and none that sees other real ones (target: minutes)."""
+    """Which metric catches which fake of simulated homes, and none that sees other real ones (quick: 6 minutes)."""
     from understudy.bench.metrics_catch import caught
 
     return caught(scale, data_root, progress, cells)
+
+
+def _cost_voting(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Tiled nearest neighbours beside scikit-learn's brute force (target: a minute)."""
+    from understudy.bench.pets_cost import voting
+
+    return voting(scale, data_root, progress, cells)
+
+
+def _cost_pets(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Seconds of an iteration of `pets` beside the encoder passes it can't avoid (target: a few minutes)."""
+    from understudy.bench.pets_cost import evolution
+
+    return evolution(scale, data_root, progress, cells)
 
 
 BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, Any]]] = {
@@ -63,4 +77,6 @@ BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, An
     "cost-scale": _cost_scale,
     "cost-dpsgd": _cost_dpsgd,
     "metrics-catch": _metrics_catch,
+    "cost-voting": _cost_voting,
+    "cost-pets": _cost_pets,
 }

@@ -13,7 +13,7 @@ BLOCKS = (3, 1, 4)
 
 @pytest.fixture
 def found() -> dict:
-    made = scenes(BLOCKS, num_others=5, canary_length=7.0, rng=np.random.default_rng(0))
+    made = scenes(BLOCKS, num_others=5, canary_length=7.0, others_length=3.0, rng=np.random.default_rng(0))
     return {scene.name: scene for scene in made}
 
 
@@ -32,6 +32,7 @@ def test_a_crowd_pulls_the_way_it_is_named(found: dict, crowd: str, cosine: floa
         lengths = np.linalg.norm(scene.others, axis=1)
         assert scene.others @ scene.axis == pytest.approx(cosine * lengths)
         assert (lengths > 0).all() == (crowd != "zero")
+        assert set(np.unique(scene.others)) <= {-3.0, 0.0, 3.0}
 
 
 def test_the_canary_comes_last_has_the_length_asked_for_and_is_made_of_whole_numbers(found: dict) -> None:

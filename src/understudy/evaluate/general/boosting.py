@@ -2,6 +2,8 @@
 
 Lopez-Paz and Oquab (2017), arXiv:1610.06545. The recurrent discriminators of the papers often stay near chance on
 series that a glance tells apart; trees on raw values and on summaries seldom do, and their features have names.
+A candidate that copies real series makes trees wrong more often than right: its twin, learned from, is on the other
+side. |accuracy − 0.5| counts that as well.
 """
 
 from collections.abc import Callable
