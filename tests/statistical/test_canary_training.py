@@ -53,6 +53,10 @@ def test_an_iteration_hides_every_canary_in_every_crowd() -> None:
     assert not refuted(found)
 
 
+def test_a_canary_in_two_layers_is_hidden_like_one_in_a_single_layer() -> None:
+    assert not refuted(audited(BY_NAME["e_0 − e_3, others zero"], excess=ACROSS_TWO_LAYERS))
+
+
 @pytest.mark.slow
 def test_a_long_audit_of_the_real_iteration_finds_no_ten_percent_missing() -> None:
     assert not refuted(audited(BY_NAME["random, others opposed"], excess=TEN_PERCENT_LESS))

@@ -1,6 +1,7 @@
 """Schemas: what they refuse, and that a file holds exactly what the dataclass holds."""
 
 import string
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -151,9 +152,55 @@ def test_a_wrong_schema_names_file_key_and_remedy(old, new, key):
     assert f"'{key}" in str(caught.value)
 
 
-def test_broken_toml_is_refused():
+@pytest.mark.parametrize("text", ["name = ", "a = " + "[" * 100_000, "a = " + "9" * 5000])
+def test_broken_toml_is_refused(text):
     with pytest.raises(SchemaError, match="not valid TOML"):
-        Schema.loads("name = ")
+        Schema.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("population = 200", "population = 9223372036854775808", "population"),
+        ("max_runs = 3", "max_runs = 9223372036854775808", "budget.max_runs"),
+        ("high = 50", "high = 9223372036854775808", "channels.visits.high"),
+        ("high = 10.0", "high = 1e38", "power.high"),
+        ("high = 10.0", "high = 1" + "0" * 400, "channels.power.high"),
+        ("high = 10.0", "high = 1e-60", "power.high"),
+    ],
+)
+def test_numbers_that_arrays_and_ledgers_can_not_hold_are_refused(old, new, key):
+    text = toy_schema().dumps()
+    assert old in text
+    with pytest.raises(SchemaError) as caught:
+        Schema.loads(text.replace(old, new))
+    assert caught.value.key == key
+
+
+def test_a_wide_table_of_too_many_columns_is_refused():
+    wide = replace(toy_schema().time, layout="wide", column=None, steps=100_000)
+    with pytest.raises(SchemaError, match="long layout"):
+        toy_schema(time=wide)
+
+
+@pytest.mark.parametrize("names", [("power_0",), ("alarm_4", "alarm_4")])
+def test_a_column_of_a_wide_table_can_not_be_left_out_as_well(names):
+    wide = replace(toy_schema().time, layout="wide", column=None)
+    with pytest.raises(SchemaError, match="declared twice"):
+        toy_schema(time=wide, ignore=names)
+
+
+def test_channels_whose_columns_have_the_same_name_in_a_wide_table_are_refused():
+    wide = replace(toy_schema().time, layout="wide", column=None, steps=12, wide_columns="{channel}{step}")
+    with pytest.raises(SchemaError, match="'a10'"):
+        toy_schema(time=wide, channels=(Continuous("a", 0.0, 1.0), Continuous("a1", 0.0, 1.0)), constraints=())
+
+
+def test_an_error_lists_a_few_names_and_not_thousands():
+    wide = replace(toy_schema().time, layout="wide", column=None, steps=1000)
+    with pytest.raises(SchemaError) as caught:
+        toy_schema(time=wide, columns=("person",))
+    assert len(str(caught.value)) < 500
 
 
 def test_a_missing_schema_file_says_how_to_write_one(tmp_path):

@@ -63,6 +63,13 @@ def test_off_grid_times_are_noticed_before_the_epoch_too():
         {"align": "diagonal"},
         {"wide_columns": "{channel}"},
         {"wide_columns": "{other}"},
+        {"wide_columns": "{channel}{step!r:>99999999}"},
+        {"wide_columns": "{channel}{step}{{"},
+        {"steps": 1_000_001},
+        {"frequency": "9" * 18 + "h"},
+        {"frequency": "9" * 5000 + "h"},
+        {"frequency": "300000y"},
+        {"start": "9999-12-31T23:00:00"},
     ],
 )
 def test_axes_that_make_no_sense_are_refused(fields):

@@ -134,6 +134,40 @@ def test_a_text_that_is_no_certificate_is_refused(text):
         Certificate.loads(text)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("status", None),
+        ("unit", 7),
+        ("population_size", "many"),
+        ("noise_is_secure", "yes"),
+        ("epsilon", [1.0]),
+        ("epsilon_at_delta", [[1e-7]]),
+        ("events", {"type": "Gaussian"}),
+        ("events", ["Gaussian"]),
+        ("executed", {"mean": "once"}),
+        ("overrides", {"few_units": {}}),
+        ("files", {"model": None}),
+        ("signature", 7),
+    ],
+)
+def test_a_field_of_another_type_is_refused(field, value):
+    body = json.loads(certify().dumps()) | {field: value}
+    with pytest.raises(CertificateError, match="wrong form"):
+        Certificate.loads(json.dumps(body))
+
+
+def test_a_text_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(CertificateError, match="not JSON"):
+        Certificate.loads("[" * 100_000)
+
+
+def test_a_certificate_without_an_end_is_refused(tmp_path):
+    (tmp_path / "certificate.json").symlink_to("/dev/zero")
+    with pytest.raises(CertificateError, match="no readable certificate"):
+        Certificate.load(tmp_path)
+
+
 def test_a_missing_certificate_is_refused(tmp_path):
     with pytest.raises(CertificateError, match="no readable certificate"):
         Certificate.load(tmp_path)
@@ -146,6 +180,18 @@ def test_an_honest_release_passes_every_check(release, key):
     folder, certificate = release
     assert failed(verify(certificate, folder)) == []
     assert failed(verify(Certificate.load(folder), folder, [key.public])) == []
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "nowhere", ".", "model.safetensors"])
+def test_a_release_with_a_link_in_it_fails(release, target):
+    folder, certificate = release
+    (folder / "link").symlink_to(target)
+    assert failed(verify(certificate, folder)) == ["files"]
+
+
+def test_a_signer_that_is_no_key_fails(release, key):
+    folder, certificate = release
+    assert failed(verify(replace(certificate, signer="é"), folder)) == ["signature", "signer"]
 
 
 def test_epsilon_can_be_recomputed_from_the_certificate_alone(release):

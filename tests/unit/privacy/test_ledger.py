@@ -255,10 +255,15 @@ def damage_flip_bytes(path):
 
 
 def _sql(path, statement):
+    """Does what somebody does who knows about the triggers: takes them away, and puts them back."""
     connection = sqlite3.connect(path)
-    for trigger in ("facts_stay", "facts_kept", "entries_stay", "entries_kept"):
-        connection.execute(f"DROP TRIGGER {trigger}")
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        connection.execute(f"DROP TRIGGER {name}")
     connection.execute(statement)
+    with contextlib.suppress(sqlite3.OperationalError):  # the table itself may be gone
+        for _, definition in triggers:
+            connection.execute(definition)
     connection.commit()
     connection.close()
 

@@ -1,10 +1,13 @@
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from understudy.errors import InputError, ReleaseError
+from understudy.privacy import keys
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.certificate import seal
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.verification import verify
 from understudy.synthesizers import METHODS, Release
@@ -42,6 +45,61 @@ def test_a_damaged_file_is_refused(name: str, damage: bytes, release: Release, t
     release.save(tmp_path / "out")
     (tmp_path / "out" / name).write_bytes(damage)
     with pytest.raises(InputError):  # whose exit code is 2
+        Release.load(tmp_path / "out")
+
+
+ARRAYS = {
+    "one array less": lambda arrays: arrays.pop("mean"),
+    "no array at all": lambda arrays: arrays.clear(),
+    "an array of another shape": lambda arrays: arrays.update(rotation=np.zeros(3)),
+    "a matrix that can't be turned back": lambda arrays: arrays.update(rotation=0 * arrays["rotation"]),
+    "shares that are no numbers": lambda arrays: arrays.update(kind_share=np.nan * arrays["kind_share"]),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_a_signed_release_is_damaged_that_has(
+    kind: str, release: Release, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    arrays = dict(release.arrays)
+    ARRAYS[kind](arrays)
+    dataclasses.replace(release, arrays=arrays).save(tmp_path / "out")
+    with pytest.raises(ReleaseError, match=r"model\.safetensors"):
+        Release.load(tmp_path / "out").sample(5)
+    assert not recwarn.list
+
+
+def test_what_a_fit_draws_from_is_never_called_damaged(release: Release) -> None:
+    with pytest.raises(KeyError):
+        dataclasses.replace(release, arrays={}).sample(5)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "[" * 100_000,
+        "9" * 5000,
+        "[]",
+        '{"format": 1, "method": []}',
+        '{"format": 1, "method": "spectral", "options": 7}',
+    ],
+)
+def test_a_signed_release_is_refused_that_says_this_about_its_method(
+    facts: str, release: Release, tmp_path: Path
+) -> None:
+    release.save(tmp_path / "out")
+    (tmp_path / "out" / "release.json").write_text(facts)
+    (tmp_path / "out" / "certificate.json").unlink()
+    seal(release.certificate, tmp_path / "out", keys.load_or_create())
+    with pytest.raises(ReleaseError):
+        Release.load(tmp_path / "out")
+
+
+def test_a_certificate_that_was_edited_later_is_refused(release: Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out")
+    file = tmp_path / "out" / "certificate.json"
+    file.write_text(file.read_text().replace('"noise_is_secure": true', '"noise_is_secure": false'))
+    with pytest.raises(ReleaseError, match="edited"):
         Release.load(tmp_path / "out")
 
 

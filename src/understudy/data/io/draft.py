@@ -65,6 +65,8 @@ def draft_schema(source: Any, *, name: str | None = None) -> str:
         as continuous channels.
     """
     arrow = _types_only(source)
+    if len(set(arrow.names)) != len(arrow.names):  # not quoted: without a header line they are somebody's values
+        raise DataError("Two columns of the table have the same name. Rename or drop one.", column=None)
     title = name or (Path(source).stem if isinstance(source, str | Path) else "population")
     time = _pick_time(arrow)
     unit = _pick_unit(arrow, time)

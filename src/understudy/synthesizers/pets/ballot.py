@@ -7,9 +7,9 @@ import numpy as np
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
 from understudy.synthesizers.base import PrivateSeries
-from understudy.synthesizers.pets.encoding import Encoding
+from understudy.synthesizers.frame.encoding import Encoding
+from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.pets.evolution import Environment, Vote
-from understudy.synthesizers.pets.facts import classes_of
 from understudy.synthesizers.pets.voting import VOTE_GRID, Block, Lattice, Voters, blocks_of, histogram
 
 LABEL = "votes"  # under which histograms are charged

@@ -1,6 +1,5 @@
 """A small encoder that votes like a large one: it learns the large one's embeddings of public series."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +7,9 @@ import torch
 
 from understudy.nn.pooled_conv import PooledConv
 from understudy.nn.ts2vec import TS2Vec, encode
-from understudy.synthesizers.pets.resampling import resampled
+from understudy.synthesizers.pets.waveforms import resampled
+from understudy.training.progress import Report
 
-Report = Callable[[int, int], None]  # iterations executed, iterations planned
 _HELD_OUT = 0.1
 
 

@@ -6,15 +6,17 @@ import numpy as np
 
 from understudy.data import Panel, Schema
 from understudy.synthesizers.base import Draw
+from understudy.synthesizers.frame.encoding import Encoding
+from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.pets import world
-from understudy.synthesizers.pets.encoding import Encoding
-from understudy.synthesizers.pets.facts import Facts
 from understudy.synthesizers.pets.population import Population
+from understudy.synthesizers.spectral.marginals import bounded_scores
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pets.method import Pets
 
 _PREFIX, _PACK = "population.", "pack"
+_NODES = 513
 _PARTS = ("series", "static", "group", "ancestor")
 
 
@@ -26,7 +28,8 @@ def to_arrays(
     `ancestors` says how many members of the first population had descendants after each vote.
     """
     arrays = population_arrays(_PREFIX, population)
-    arrays |= {**Facts.from_arrays(bought).to_arrays(), "linear": bought["linear"]}
+    facts = Facts.from_arrays(bought)
+    arrays |= {**facts.to_arrays(), "linear": bought["linear"], "nodes": _nodes(population, facts)}
     if method.pack != world.GENERAL:
         arrays[_PACK] = np.frombuffer(world.load_pack(method.pack).to_bytes(), dtype=np.uint8).copy()
     return {**arrays, "ancestors": np.array(ancestors, dtype=np.int64)}
@@ -49,10 +52,42 @@ def draw(method: "Pets", arrays: dict[str, np.ndarray], schema: Schema, request:
     members = _members(population_of(arrays), facts, request)
     drawn = _with_relatives(method, arrays, members, encoding, rng)
     lengths = facts.draw_lengths(schema, request.num_series, rng)
-    values = encoding.values(drawn.series)
-    missing = facts.draw_missing(schema, encoding.ranked(drawn.series), lengths, rng)
+    series = _calibrated(drawn.series, arrays["nodes"], encoding)
+    values = encoding.values(series)
+    missing = facts.draw_missing(schema, encoding.ranked(series), lengths, rng)
     values[missing] = np.nan
     return request.panel(schema, values, lengths, _static(encoding, facts, drawn, rng))
+
+
+def _nodes(population: Population, facts: Facts) -> np.ndarray:
+    """Returns quantiles [working channel, node] of the population's scores, each class with its released share.
+
+    Empty if no distributions were bought: then working scale is what it is.
+    """
+    if not facts.marginals:
+        return np.zeros((0, _NODES))
+    weight = (facts.label_share / np.bincount(population.group, minlength=len(facts.label_share)))[population.group]
+    repeated = np.repeat(weight, population.series.shape[1])
+    ranks, nodes = np.linspace(0, 1, _NODES), []
+    for channel in range(population.series.shape[2]):
+        scores = population.series[:, :, channel].ravel()
+        order = np.argsort(scores, kind="stable")
+        reached = np.cumsum(repeated[order])
+        nodes.append(np.interp(ranks * reached[-1], reached, scores[order]))
+    return np.stack(nodes)
+
+
+def _calibrated(series: np.ndarray, nodes: np.ndarray, encoding: Encoding) -> np.ndarray:
+    """Returns scores whose distribution over the population is normal, so that the bought distributions come out.
+
+    What selection left slightly too high or too wide is put right for all series alike; codes stay as they are.
+    """
+    calibrated = series.astype(np.float64)
+    codes = {place for begin, end in encoding.channel_codes for place in range(begin, end)}
+    for channel in set(range(len(nodes))) - codes:
+        ranks = np.interp(series[:, :, channel], nodes[channel], np.linspace(0, 1, nodes.shape[1]))
+        calibrated[:, :, channel] = bounded_scores(ranks)
+    return calibrated
 
 
 def _members(population: Population, facts: Facts, request: Draw) -> np.ndarray:

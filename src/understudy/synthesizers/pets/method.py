@@ -31,10 +31,10 @@ from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.synthesizers.frame.facts import shares_of
 from understudy.synthesizers.pets import drawing, world
 from understudy.synthesizers.pets.ballot import LABEL, noise_alone, private_vote, voters_of
 from understudy.synthesizers.pets.evolution import evolve
-from understudy.synthesizers.pets.facts import shares_of
 from understudy.synthesizers.pets.population import Population
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.spectral import Spectral

@@ -17,9 +17,9 @@ from understudy.synthesizers.pets.distillation import distil
 from understudy.synthesizers.pets.generation import RuleBased, levels_of, spread, standardised
 from understudy.synthesizers.pets.modules import Generation, ModulePack, Variation
 from understudy.synthesizers.pets.rules import coloured_noise
-from understudy.synthesizers.pets.similarity import shape_and_level
 from understudy.synthesizers.pets.vae_training import explained, train_vae
 from understudy.synthesizers.pets.variation import VAEVariation
+from understudy.synthesizers.pets.waveforms import shape_and_level
 
 Progress = Callable[[str, float], None]
 Encoder = Literal["pooled-conv", "ts2vec"]

@@ -4,7 +4,7 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.synthesizers.pets.encoding import WORKING_BOUND, Encoding, linear_scales
+from understudy.synthesizers.frame.encoding import WORKING_BOUND, Encoding, linear_scales
 from understudy.synthesizers.spectral.series import filled
 
 

@@ -12,9 +12,8 @@ from torch.nn import functional
 
 from understudy.nn.pooled_conv import PooledConv
 from understudy.nn.ts2vec import TS2Vec
-from understudy.synthesizers.pets.resampling import resampled
+from understudy.synthesizers.pets.waveforms import resampled, shape_and_level
 
-SOFTENING = 0.1  # a channel that moves much less than this in working scale has no shape worth comparing
 _CHUNK = 64
 
 
@@ -81,16 +80,6 @@ class Raw:
 
     def __call__(self, series: np.ndarray) -> np.ndarray:
         return np.asarray(series, dtype=np.float32).reshape(len(series), series.shape[1] * series.shape[2])
-
-
-def shape_and_level(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns series without level and scale, and [series, 2 · channel] means and deviations.
-
-    Division by the deviation is softened, so that a channel which hardly moves is nearly flat and not magnified noise.
-    """
-    mean = x.mean(1, keepdim=True)
-    deviation = (x - mean).square().mean(1, keepdim=True).sqrt()
-    return (x - mean) / (deviation + SOFTENING), torch.cat([mean, deviation], dim=2).squeeze(1)
 
 
 def equal_chunks(series: np.ndarray) -> Iterator[tuple[Tensor, int]]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from understudy.data import Panel, Schema, read_panel
 from understudy.synthesizers.base import Draw
-from understudy.synthesizers.pets.encoding import Encoding
+from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.pets.population import Population
 from understudy.synthesizers.spectral import Spectral
 

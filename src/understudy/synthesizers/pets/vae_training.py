@@ -1,18 +1,15 @@
 """Trains the autoencoder of the variation module on public series (Eq. 3)."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from understudy.nn.conv_vae import ConvVAE
 from understudy.synthesizers.pets.modules import Generation
-
-Report = Callable[[int, int], None]  # iterations executed, iterations planned
+from understudy.synthesizers.pets.waveforms import peaks
+from understudy.training.progress import Report
 
 KL_WEIGHT, FREQUENCY_WEIGHT, DIFFERENCE_WEIGHT, PEAK_WEIGHT = 1e-3, 0.1, 0.5, 0.1
-PEAK_SHARE = 0.05  # of the steps are peaks: those furthest from the mean
 WARM_UP = 0.2  # share of the iterations in which the weight of the KL term grows to its full size
 
 
@@ -23,14 +20,12 @@ def vae_loss(x: Tensor, decoded: Tensor, mean: Tensor, log_variance: Tensor, kl_
     strength, decoded_strength = (torch.fft.rfft(v, dim=1, norm="ortho").abs() for v in (x, decoded))
     frequency = (strength - decoded_strength).square().mean()
     difference = (x.diff(dim=1) - decoded.diff(dim=1)).square().mean()
-    distance = x.abs()
-    peaks = distance >= torch.quantile(distance, 1 - PEAK_SHARE, dim=1, keepdim=True)
     return (
-        squared.mean()
+        squared.mean()  # Eq. 3, term by term; the last two are L_aux
         + kl_weight * kl
         + FREQUENCY_WEIGHT * frequency
         + DIFFERENCE_WEIGHT * difference
-        + PEAK_WEIGHT * squared[peaks].mean()
+        + PEAK_WEIGHT * squared[peaks(x)].mean()
     )
 
 

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from understudy.errors import InputError
 from understudy.nn.conv_vae import ConvVAE
-from understudy.synthesizers.pets.resampling import resampled
+from understudy.synthesizers.pets.waveforms import peaks, resampled
 
 POSTERIOR_MAX, DIRECTION, PRIOR_MAX, BLEND_MAX = 4.0, 0.5, 1.0, 0.25
-SPIKE_SHARE = 0.05  # of the steps count as spikes: those furthest from the mean
 _FLAT = 0.05  # deviation given to a channel that does not move, so that it can start to
 _CHUNK = 256
 
@@ -91,9 +90,7 @@ class VAEVariation:
 
     def _kept(self, standard: Tensor) -> Tensor:
         """Share of the residual kept at each step."""
-        distance = standard.abs()
-        threshold = torch.quantile(distance, 1 - SPIKE_SHARE, dim=1, keepdim=True)
-        return torch.where(distance >= threshold, max(self.residual, self.spike_preservation), self.residual)
+        return torch.where(peaks(standard), max(self.residual, self.spike_preservation), self.residual)
 
 
 def _rows(x: Tensor, groups: int) -> Tensor:

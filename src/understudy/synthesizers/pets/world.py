@@ -14,10 +14,11 @@ import numpy as np
 from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
 from understudy.synthesizers.base import PrivateSeries, Progress
-from understudy.synthesizers.pets import facts, starts
-from understudy.synthesizers.pets.encoding import Encoding, linear_scales
+from understudy.synthesizers.frame import facts
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.frame.facts import Facts
+from understudy.synthesizers.pets import starts
 from understudy.synthesizers.pets.evolution import Environment
-from understudy.synthesizers.pets.facts import Facts
 from understudy.synthesizers.pets.modules import ModulePack, Modules
 from understudy.synthesizers.pets.population import Population
 from understudy.synthesizers.pets.voting import Lattice
@@ -31,6 +32,9 @@ GENERAL = "general"  # name of the pack that comes with the package
 SPECTRAL = "spectral."  # prefix of the arrays of a `spectral` release that the evolution starts from
 _SPLITS = 2  # as `spectral` does by itself
 _FEWEST_STEPS = 4  # that modules can be made to fit
+# What the course of a series counts in a vote where series share a calendar. Series made by rules know no calendar: if
+# it counted much, everybody's nearest candidate would be the flattest one.
+_COURSE_WEIGHT = {"rules": 0.3, "public": 1.0, "spectral": 1.0}
 _ENOUGH = 512  # candidates that the lattice is measured by
 
 
@@ -96,6 +100,7 @@ def environment_of(method: "Pets", encoding: Encoding, modules: Modules) -> Envi
         similarity=modules.similarity,
         lookahead=method.recipe.lookahead,
         static_codes=encoding.static_codes,
+        course_weight=_COURSE_WEIGHT[method.start] if encoding.schema.time.align == "calendar" else 0.0,
         by_chance=method.recipe.by_chance,
     )
 

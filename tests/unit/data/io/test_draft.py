@@ -78,3 +78,10 @@ def test_missing_and_damaged_files_are_refused(tmp_path):
     (tmp_path / "bad.parquet").write_bytes(b"no")
     with pytest.raises(DataError):
         draft_schema(tmp_path / "bad.parquet")
+
+
+def test_a_table_with_two_columns_of_one_name_is_refused_without_quoting_it(tmp_path):
+    (tmp_path / "headless.csv").write_text("secret-7719,31337,31337\n")
+    with pytest.raises(DataError, match="same name") as caught:
+        draft_schema(tmp_path / "headless.csv")
+    assert "31337" not in str(caught.value)

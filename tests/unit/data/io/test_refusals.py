@@ -131,6 +131,25 @@ def test_damaged_and_unknown_files_are_refused(tmp_path, name):
     assert "secret" not in str(caught.value)
 
 
+def test_an_arrow_file_with_an_offset_that_leads_anywhere_is_refused(tmp_path):
+    """Arrow believes offsets: reading such a column would end the process."""
+    table = planted().combine_chunks()
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    whole = (tmp_path / "t.arrow").read_bytes()
+    place = whole.index(table["person"].chunk(0).buffers()[1].to_pybytes()[:2400]) + 1200
+    (tmp_path / "t.arrow").write_bytes(whole[:place] + b"\xff\xff\xff\x7f" + whole[place + 4 :])
+    with pytest.raises(DataError, match="damaged"):
+        read_panel(tmp_path / "t.arrow", toy_schema())
+
+
+def test_text_that_is_no_text_is_refused(tmp_path):
+    broken = pa.array([b"p\xff%d" % number for number in range(600)]).view(pa.string())
+    pq.write_table(planted().set_column(0, "person", broken), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="damaged"):
+        read_panel(tmp_path / "t.parquet", toy_schema())
+
+
 def test_an_empty_csv_and_ragged_rows_are_refused(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(DataError, match="empty"):

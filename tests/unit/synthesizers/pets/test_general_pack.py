@@ -54,9 +54,9 @@ def test_the_general_encoder_beats_untrained_ones_of_its_shape(homes: tuple[np.n
 
 def test_the_general_autoencoder_expresses_homes(homes: tuple[np.ndarray, np.ndarray]) -> None:
     from understudy.nn.conv_vae import ConvVAE
-    from understudy.synthesizers.pets.resampling import resampled
     from understudy.synthesizers.pets.vae_training import explained
     from understudy.synthesizers.pets.variation import VAEVariation
+    from understudy.synthesizers.pets.waveforms import resampled
 
     variation = ModulePack.general().fit_to(168, 2).variation
     assert isinstance(variation, VAEVariation)

@@ -1,7 +1,7 @@
-"""What is bought beside the votes: distributions of the columns, shares of the classes, gaps and lengths.
+"""What is bought beside a method's core: distributions of the columns, shares of the classes, gaps and lengths.
 
-PETS as published knows none of this: its series have one length, no gaps, no columns that stand still, and a scale
-taken from private data. Here each is a small release with `spectral`'s statistics, or is left out.
+The published methods know none of this: their series have one length, no gaps, no columns that stand still, and a
+scale taken from private data. Here each is a small release with `spectral`'s statistics, or is left out.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.synthesizers.spectral.series import filled
 
-SHARES: Mapping[str, float] = {"marginals": 0.2, "labels": 0.03, "absence": 0.05}  # of mu²; votes get the rest
+SHARES: Mapping[str, float] = {"marginals": 0.2, "labels": 0.03, "absence": 0.05}  # of mu²; the core gets the rest
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,0 +1,1 @@
+"""What every method needs around its core: working scale, and what is bought beside it."""
