@@ -39,6 +39,14 @@ class Diffusion:
         left = self.signal()[time].to(x).reshape(-1, *(1 for _ in x.shape[1:]))
         return left.sqrt() * x + (1 - left).sqrt() * noise
 
+    def velocity(self, x: Tensor, noise: Tensor, time: Tensor) -> Tensor:
+        """Returns √ᾱ_t noise − √(1 − ᾱ_t) x (Salimans & Ho, arXiv:2202.00512v2): also worth predicting."""
+        return self.noised(noise, -x, time)
+
+    def noise_of(self, velocity: Tensor, noisy: Tensor, time: Tensor) -> Tensor:
+        """Returns the noise that a predicted velocity says is in `noisy`: √ᾱ_t velocity + √(1 − ᾱ_t) noisy."""
+        return self.noised(velocity, noisy, time)
+
     def draw_times(self, num_units: int, generator: torch.Generator) -> Tensor:
         """Returns one time per unit, all equally likely."""
         return torch.randint(self.steps, (num_units,), generator=generator, device=generator.device)
