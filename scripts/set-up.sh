@@ -16,5 +16,5 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then # missing, or half 
 fi
 
 echo "Installing the pinned versions (a few minutes the first time) ..."
-.venv/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+.venv/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[dev,vertical]'
 touch .venv/ready

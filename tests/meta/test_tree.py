@@ -26,7 +26,7 @@ FORBIDDEN = {
     "a package host": r"pypi[.]org|python[h]osted|download[.]pytorch|index[-]url",
     "the name of an issue": r"\bissue [#]?\d|\(#\d+\)",
 }
-RUNS_CODE = r"import (pickle|dill|joblib)|torch\.(load|save)\(|allow_pickle=True|\beval\(|\bexec\("
+RUNS_CODE = r"import (pickle|dill)|joblib\.(load|dump)|torch\.(load|save)\(|allow_pickle=True|\beval\(|\bexec\("
 
 
 def test_the_import_layers_hold() -> None:

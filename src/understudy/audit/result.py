@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,19 @@ class GaussianShift:
         return np.linspace(0.0, self.mu**2 / 2 + 4 * self.mu, 60)
 
 
+class Evidence(Protocol):
+    """What was found, as bounds that hold with the audit's confidence."""
+
+    def delta(self, epsilon: float) -> float:
+        """At least so much delta is lost at `epsilon`."""
+
+    def epsilon(self, delta: float) -> float:
+        """At least so much epsilon is lost at `delta`."""
+
+    def epsilons(self) -> NDArray[np.float64]:
+        """Where to compare with a claim."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
     """The strongest of a family of attacks, and what it proves.
@@ -77,7 +91,7 @@ class AuditResult:
     Attributes:
         attack: name of the strongest.
         family: attacks tried; the confidence holds for all of them together.
-        runs: per arm, that the bound rests on.
+        runs: per arm, that the bound rests on; 1: a single run with many canaries.
         confidence: chance that the bound is true, before the audit is run.
         evidence: what was found.
         ceiling: the epsilon that a perfect attack would have certified with so many runs; None: no such limit.
@@ -88,7 +102,7 @@ class AuditResult:
     family: int
     runs: int
     confidence: float
-    evidence: ErrorRates | GaussianShift
+    evidence: Evidence
     ceiling: float | None
     delta: float
 
@@ -112,9 +126,10 @@ class AuditResult:
 
     def sentence(self) -> str:
         """The finding in words, with what could have been found at most beside it."""
-        most = "" if self.ceiling is None else f" With so many runs no attack can certify more than {self.ceiling:.2f}."
+        runs = "one run" if self.runs == 1 else f"{self.runs} runs per arm"
+        most = "" if self.ceiling is None else f" With so much no attack can certify more than {self.ceiling:.2f}."
         return (
             f"'{self.attack}', strongest of {self.family}: epsilon is at least {self.epsilon:.2f} at "
-            f"delta = {self.delta:g} ({100 * self.confidence:.10g} % confidence, {self.runs} runs per arm).{most} "
+            f"delta = {self.delta:g} ({100 * self.confidence:.10g} % confidence, {runs}).{most} "
             "A lower bound: a small one does not mean privacy."
         )

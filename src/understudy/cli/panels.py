@@ -63,6 +63,15 @@ def read_real(tables: RealTables, candidate: Candidate) -> "tuple[Panel, Panel |
 
     Privacy: holds private data; whatever is computed from it is internal.
     """
+    real, holdout = read_real_uncut(tables, candidate)
+    return _cut(real, candidate), None if holdout is None else _cut(holdout, candidate)
+
+
+def read_real_uncut(tables: RealTables, candidate: Candidate) -> "tuple[Panel, Panel | None]":
+    """Returns the real series and those kept out of the run as the schema has them.
+
+    Privacy: holds private data; whatever is computed from it is internal.
+    """
     from understudy.data import Schema, read_panel
 
     if tables.schema is None and candidate.release is not None and candidate.release.synthesizer.window_steps:
@@ -70,13 +79,13 @@ def read_real(tables: RealTables, candidate: Candidate) -> "tuple[Panel, Panel |
     schema = candidate.panel.schema if tables.schema is None else Schema.load(tables.schema)
     real = read_panel(existing(tables.real, "--real"), schema, context=tables.context, allow_few_units=True)
     if tables.holdout is None:
-        return _cut(real, candidate), None
+        return real, None
     listed = _kept_out(existing(tables.holdout, "--holdout"), schema)
     if listed is not None:
         real, holdout = _apart(real, listed)
     else:
         holdout = read_panel(tables.holdout, schema, context=tables.context, allow_few_units=True)
-    return _cut(real, candidate), _cut(holdout, candidate)
+    return real, holdout
 
 
 def _released(folder: Path, release: "Release", seed: int, progress: Progress) -> "Panel":

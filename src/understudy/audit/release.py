@@ -1,0 +1,124 @@
+"""The audit of a release that somebody holds in hand: attacks that need the release, and attacks that make it again.
+
+Internal throughout: private series are read without a charge, and nothing here may leave with the release.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from understudy.audit.intervals import Interval
+from understudy.audit.membership import membership
+from understudy.audit.questions import QUESTIONS, Answer, Parties
+from understudy.audit.records import Vectors, vectors
+from understudy.audit.shadow.attacks import ShadowAudit, attack, require_enough
+from understudy.audit.shadow.models import Shadows, fit_shadows
+from understudy.audit.shadow.targets import SCHEMES, TARGETS
+from understudy.data import Panel, windows
+from understudy.errors import InputError
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.claim import Certificate
+from understudy.synthesizers import Release
+
+Progress = Callable[[str, float], None]
+_MOST_ROWS = 2000
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Audited:
+    """A release, the series of its run, others that it never saw, and series drawn from it.
+
+    Attributes:
+        members: Series of the run in the real table's schema.
+        others: Series that the run never saw.
+        synthetic: Series of the release; of its windows where it was made of windows.
+    """
+
+    release: Release
+    members: Panel
+    others: Panel
+    synthetic: Panel
+
+    def rows(self, panel: Panel, rng: np.random.Generator) -> Vectors:
+        """Returns at most 2,000 rows of a panel in the shape of the release, in random order."""
+        steps = self.synthetic.num_steps
+        cut = panel if panel.num_steps == steps else windows.cut(panel, steps, steps).panel
+        rows = vectors(cut)
+        return rows[rng.permutation(len(rows))[:_MOST_ROWS]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What attacks on the release itself found; areas under the curve and answers to the three questions."""
+
+    membership: Mapping[str, Interval]
+    questions: Mapping[str, Answer]
+
+
+def examine(audited: Audited, *, attempts: int, seed: int) -> Findings:
+    """Attacks the release as it is, beside the same attacks on series that it never saw."""
+    rng = np.random.default_rng(seed)
+    members, others = (audited.rows(panel, rng) for panel in (audited.members, audited.others))
+    if len(np.unique(np.concatenate([members, others]), axis=0)) < len(members) + len(others) - _twins(members):
+        raise InputError("--holdout: series that the run never saw are expected, got some of its own series.")
+    synthetic, number = audited.rows(audited.synthetic, rng), min(len(members), len(others))
+    parties = Parties(members=members[:number], others=others[:number], synthetic=synthetic)
+    return Findings(
+        membership=membership(members, others, synthetic),
+        questions={name: question(parties, attempts, rng) for name, question in QUESTIONS.items()},
+    )
+
+
+def shadow_audits(
+    audited: Audited, scheme: str, folder: Path, *, per_arm: int, workers: int | str, progress: Progress
+) -> dict[str, ShadowAudit]:
+    """Makes the release again and again, with and without each target of a scheme, and attacks what comes out."""
+    if scheme not in SCHEMES:
+        raise InputError(f"--attack: one of {', '.join(SCHEMES)} is expected, got '{scheme}'.")
+    require_enough(per_arm, delta=audited.release.certificate.delta)
+    return {
+        name: _shadow_audit(audited, name, folder / name, per_arm=per_arm, workers=workers, progress=progress)
+        for name in SCHEMES[scheme]
+    }
+
+
+def _shadow_audit(
+    audited: Audited, target: str, folder: Path, *, per_arm: int, workers: int | str, progress: Progress
+) -> ShadowAudit:
+    certificate = audited.release.certificate
+    shadows = Shadows(
+        method=audited.release.synthesizer,
+        panel=audited.members,
+        target=_target_unit(audited, target),
+        guarantee=Guarantee(certificate.epsilon, certificate.delta),
+        per_arm=per_arm,
+        num_samples=audited.synthetic.num_series,
+        reproduction=certificate.ledger.get("reproduction"),
+        context=audited.release.public_context,
+    )
+
+    def report(done: int, planned: int) -> None:
+        progress(f"shadows for '{target}'", done / planned)
+
+    features = fit_shadows(shadows, folder, workers=workers, progress=report)
+    return attack(features, delta=certificate.delta)
+
+
+def _target_unit(audited: Audited, target: str) -> int:
+    """Returns the unit of the row that the criterion chooses among all members."""
+    steps = audited.synthetic.num_steps
+    whole = audited.members.num_steps == steps
+    cut = audited.members if whole else windows.cut(audited.members, steps, steps).panel
+    return int(cut.unit[TARGETS[target](vectors(cut), vectors(audited.synthetic))])
+
+
+def _twins(rows: Vectors) -> int:
+    """How many rows of the run repeat another one of it; those are not the holdout's fault."""
+    return len(rows) - len(np.unique(rows, axis=0))
+
+
+def contradicted(certificate: Certificate, audits: Mapping[str, ShadowAudit]) -> list[str]:
+    """Returns the targets whose audit contradicts the certificate."""
+    return [name for name, audit in audits.items() if audit.result.contradicts(certificate)]

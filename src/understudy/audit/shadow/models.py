@@ -1,0 +1,129 @@
+"""Fits shadows, each into a file of its own, so that a run that was killed goes on where it was.
+
+Privacy: reads private series without a charge. What comes out is internal, for whoever holds the data anyway.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import joblib
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from understudy.audit.records import Vectors, vectors
+from understudy.audit.shadow.features import Features, measured
+from understudy.data import Panel, windows
+from understudy.errors import InputError, MissingData
+from understudy.files import whole_file
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.synthesizers.base import Synthesizer
+
+Arm = Literal["absent", "present"]
+ARMS: tuple[Arm, ...] = ("absent", "present")
+Report = Callable[[int, int], None]  # shadows made, shadows planned
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Shadows:
+    """What is fitted how often.
+
+    Attributes:
+        panel: The series of a run, the target among them.
+        target: Unit whose presence is to be noticed.
+        guarantee: What each fit is charged, in a ledger of its own.
+        reproduction: Why rules for a ledger are lifted, if the audited run lifted them.
+        per_arm: Shadows with and without the target, each.
+        num_samples: Synthetic series that an attacker gets from each.
+        context: Public context of these, [step, context]; None takes that of the fit.
+    """
+
+    method: Synthesizer
+    panel: Panel
+    target: int
+    guarantee: Guarantee
+    per_arm: int
+    num_samples: int
+    reproduction: str | None = None
+    context: np.ndarray | None = None
+
+    def identity(self) -> str:
+        """Returns a digest of everything that decides what a shadow is; for internal files only."""
+        digest = hashlib.sha256(repr((self.method, self.guarantee, self.target, self.num_samples)).encode())
+        for array in (self.panel.values, self.panel.static, self.panel.unit, self.context):
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def fit(self, arm: Arm) -> dict[str, Features]:
+        """Fits one shadow, draws from it and measures what it drew."""
+        others = np.delete(np.arange(self.panel.num_units), self.target)
+        panel = self.panel if arm == "present" else self.panel.take_units(others)
+        ledger = Ledger.in_memory(self.guarantee, reproduction=self.reproduction)
+        release = self.method.fit(panel, ledger, guarantee=self.guarantee)
+        drawn = release.sample(self.num_samples, context=self.context)
+        return measured(vectors(drawn), self._target_rows())
+
+    def _target_rows(self) -> Vectors:
+        """Returns the target's series, or its windows where the method cuts windows."""
+        panel, steps = self.panel.take_units([self.target]), self.method.window_steps
+        return vectors(panel if steps is None else windows.cut(panel, steps, steps).panel)
+
+
+def fit_shadows(
+    shadows: Shadows, folder: Path, *, workers: int | str = 1, progress: Report | None = None
+) -> dict[Arm, dict[str, Features]]:
+    """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet.
+
+    Args:
+        workers: Processes on this machine, or `dask://host:port` of a scheduler whose workers see `folder`.
+    """
+    _claim(folder, shadows.identity())
+    paths = {arm: [folder / f"{arm}-{number:05d}.safetensors" for number in range(shadows.per_arm)] for arm in ARMS}
+    missing = [(arm, path) for arm in ARMS for path in paths[arm] if not path.exists()]
+    missing.sort(key=lambda job: job[1].name.split("-")[1])  # both arms grow together
+    done = 2 * shadows.per_arm - len(missing)
+    with _pool(workers) as pool:
+        for number, _ in enumerate(pool(joblib.delayed(_make)(shadows, *job) for job in missing), start=1):
+            if progress is not None:
+                progress(done + number, 2 * shadows.per_arm)
+    return {arm: _stacked(paths[arm]) for arm in ARMS}
+
+
+def _make(shadows: Shadows, arm: Arm, path: Path) -> None:
+    features = shadows.fit(arm)
+    with whole_file(path) as draft:
+        save_file(features, draft)
+
+
+def _stacked(paths: list[Path]) -> dict[str, Features]:
+    read = [load_file(path) for path in paths]
+    return {name: np.stack([features[name] for features in read]) for name in read[0]}
+
+
+def _claim(folder: Path, identity: str) -> None:
+    """Refuses a folder that holds shadows of something else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    note = folder / "shadows.json"
+    if note.exists() and json.loads(note.read_text())["identity"] != identity:
+        raise InputError("shadows: a folder of this audit is expected, got one of another. Name an empty folder.")
+    with whole_file(note) as draft:
+        draft.write_text(json.dumps({"identity": identity}))
+
+
+@contextmanager
+def _pool(workers: int | str) -> Iterator[joblib.Parallel]:
+    """Yields processes of this machine, or those of a Dask cluster."""
+    if isinstance(workers, int):
+        yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered")
+        return
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as problem:
+        raise MissingData("workers: a Dask cluster needs the extra: pip install 'understudy[scale]'.") from problem
+    with Client(workers.removeprefix("dask://")), joblib.parallel_config(backend="dask"):
+        yield joblib.Parallel(return_as="list")
