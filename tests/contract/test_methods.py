@@ -6,11 +6,25 @@ import pytest
 
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.contract import CHECKS
+from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit.recipe import Network
+from understudy.synthesizers.dit.recipe import Recipe as DitRecipe
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
-SMALL: dict[str, Synthesizer] = {"pets": Pets(recipe=Recipe(iterations=2, population=24, lookahead=1))}
+SMALL: dict[str, Synthesizer] = {
+    "pets": Pets(recipe=Recipe(iterations=2, population=24, lookahead=1)),
+    "dit": Dit(
+        network=Network(width=8, depth=1, num_heads=2), recipe=DitRecipe(iterations=20, draws=1), sampling_steps=2
+    ),
+    # Without context, because half of the panels have none; with one, its own tests make the checks again.
+    "pub2priv": Pub2Priv(knowledge="none", iterations=2, draws=1, diffusion_steps=10, sampling_steps=4),
+    "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=16, widths=(8,), features=8)),
+}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))

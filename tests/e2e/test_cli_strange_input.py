@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Clinic, make_clinic, run
+from tests.e2e.commands import Clinic, charges, make_clinic, run
 from understudy.privacy.ledger import Ledger
 
 
@@ -68,3 +68,21 @@ def test_what_was_refused_can_still_be_declared_differently(clinic: Clinic) -> N
     clinic.edit_schema("epsilon = 2.0", "epsilon = 4.0")
     assert run(*clinic.synth(epsilon="3")).code == 0
     assert Ledger.open(clinic.ledger).guarantee.epsilon == 4.0
+
+
+def test_more_series_than_identifiers_are_refused_before_the_charge(clinic: Clinic) -> None:
+    clinic.edit_rows(lambda rows: [rows[0], *([str(place // 6), *row[1:]] for place, row in enumerate(rows[1:]))])
+    clinic.edit_schema('column = "person"\ndtype = "string"', 'column = "person"\ndtype = "int8"')
+    outcome = run(*clinic.synth("--n", "129"))
+    assert outcome.code == 2
+    assert "unit.dtype" in outcome.err
+    assert charges(clinic.ledger) == []
+    assert run(*clinic.synth("--n", "128", "--method", "independent")).code == 0
+    assert run("sample", clinic.release, "--n", "129", "--out", clinic.folder / "more.csv").code == 2
+
+
+def test_a_delta_that_would_round_to_nothing_is_refused_before_the_charge(clinic: Clinic) -> None:
+    clinic.edit_schema("max_runs = 8", "max_runs = 1\ndelta = 5e-324")
+    outcome = run(*clinic.synth())
+    assert outcome.code == 2
+    assert charges(clinic.ledger) == []

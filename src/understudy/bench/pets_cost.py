@@ -1,4 +1,4 @@
-"""`cost-voting` and `cost-pets`: what nearest-neighbour voting and an iteration of the evolution cost."""
+"""`cost-voting` and `cost-pets`: what nearest-neighbour voting, an iteration of the evolution and encoders cost."""
 
 import json
 import subprocess
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from understudy.bench.cells import Cells
+from understudy.bench.pets_encoders import encoder_rows
 from understudy.bench.result import Progress, Row, peak_rss_mb, result, row, spread
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.nn.nearest import nearest
@@ -41,13 +42,14 @@ def voting(scale: str, data_root: Path | None, progress: Progress, cells: Cells)
 
 
 def evolution(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Seconds of an iteration and peak memory, beside the encoder passes and the voting (target: a few minutes)."""
+    """Seconds of an iteration beside what it can't avoid, and encoders beside TS2Vec (quick: about 20 minutes)."""
     rows, sizes = [], [(steps, *sizes) for steps in _STEPS for sizes in _CELLS]
     for place, size in enumerate(sizes, start=1):
         rows.append(cells(f"{scale} {size}", partial(_in_own_process, *size)))
-        progress(f"{size[1]} candidates of {size[0]} steps", place / len(sizes))
-    data = {"name": "random walks", "sha256": None, "stand_in": False, "simulated": True}
-    return result("cost-pets", scale, data, rows, [])
+        progress(f"{size[1]} candidates of {size[0]} steps", 0.5 * place / len(sizes))
+    encoders, controls = encoder_rows(scale, data_root, lambda name, share: progress(name, 0.5 + 0.5 * share), cells)
+    data = {"name": "random walks; for encoders public windows", "sha256": None, "stand_in": False, "simulated": True}
+    return result("cost-pets", scale, data, [*rows, *encoders], controls)
 
 
 def _compare(queries: int, base: int, dimension: int) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def _walks(steps: int, series: int) -> Panel:
     )
     return Panel(
         schema=schema,
-        values=walks.clip(-4, 4),
+        values=walks.clip(-4, 4).astype(np.float32),
         lengths=np.full(series, steps, dtype=np.int32),
         unit=np.arange(series, dtype=np.int64),
         static=np.zeros((series, 0), dtype=np.float32),

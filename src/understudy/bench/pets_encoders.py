@@ -55,16 +55,12 @@ def election(windows: Windows, seed: int = 0) -> Election:
 
 def encoder_rows(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> tuple[list[Row], list[Row]]:
     """Returns (rows, controls): cost and votes of every encoder on public data."""
-    rows: list[Row] = []
-    controls: list[Row] = []
-    for place, name in enumerate(_SETS[scale]):
-        part = cells(f"{scale} encoders {name}", partial(_compare, name, data_root))
-        rows += part["rows"]
-        controls += part["controls"]
-        progress(f"encoders {name}", (place + 1) / (len(_SETS[scale]) + 1))
-    part = cells(f"{scale} general pack", partial(general_pack_rows, data_root))
-    progress("general pack", 1.0)
-    return rows + part["rows"], controls + part["controls"]
+    parts = [cells(f"{scale} general pack", partial(general_pack_rows, data_root))]
+    for place, name in enumerate(_SETS[scale], start=1):
+        progress(f"encoders {name}", place / (len(_SETS[scale]) + 1))
+        parts.append(cells(f"{scale} encoders {name}", partial(_compare, name, data_root)))
+    rows, controls = ([line for part in parts for line in part[kind]] for kind in ("rows", "controls"))
+    return rows, controls
 
 
 def _compare(name: str, data_root: Path | None) -> dict[str, list[Row]]:

@@ -64,10 +64,183 @@ def _cost_voting(scale: str, data_root: Path | None, progress: Progress, cells: 
 
 
 def _cost_pets(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Seconds of an iteration of `pets` beside the encoder passes it can't avoid (target: a few minutes)."""
+    """Seconds of an iteration of `pets` beside what it can't avoid, and encoders (quick: about 20 minutes)."""
     from understudy.bench.pets_cost import evolution
 
     return evolution(scale, data_root, progress, cells)
+
+
+def _pub2priv_portfolio(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of paper 000 (target: hours)."""
+    from understudy.bench.pub2priv_portfolio import portfolio
+
+    return portfolio(scale, data_root, progress, cells)
+
+
+def _pub2priv_strategies(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Portfolios traded in 2, 6 and 10 ways: Fig. 6 of paper 000 (target: hours)."""
+    from understudy.bench.pub2priv_portfolio import strategies
+
+    return strategies(scale, data_root, progress, cells)
+
+
+def _pub2priv_electricity(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Electricity of clients with season and stand-in weather, clients and windows as units (target: hours)."""
+    from understudy.bench.pub2priv_domains import electricity
+
+    return electricity(scale, data_root, progress, cells)
+
+
+def _pub2priv_trade(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Monthly imports of ten countries with the semiconductor index, the paper's unit (target: hours)."""
+    from understudy.bench.pub2priv_domains import trade
+
+    return trade(scale, data_root, progress, cells)
+
+
+def _pub2priv_trade_simulated(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """The same on a simulated stand-in of imports and index (target: hours)."""
+    from understudy.bench.pub2priv_domains import trade_simulated
+
+    return trade_simulated(scale, data_root, progress, cells)
+
+
+def _pub2priv_toy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """What context is worth by its correlation with the series: Table 5 of paper 000 (target: hours)."""
+    from understudy.bench.pub2priv_toy import toy
+
+    return toy(scale, data_root, progress, cells)
+
+
+def _pub2priv_households(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Simulated homes as entities with temperature and price, beside `spectral` (target: hours)."""
+    from understudy.bench.pub2priv_households import households
+
+    return households(scale, data_root, progress, cells)
+
+
+def _pub2priv_design(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """What each part of `pub2priv` is worth: one left out or added a row, simulated portfolios (quick: 10 minutes)."""
+    from understudy.bench.pub2priv_design import design
+
+    return design(scale, data_root, progress, cells)
+
+
+def _pub2priv_knowledge(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """How well the shipped knowledge transformer fills in real exchange rates it never saw (quick: a minute)."""
+    from understudy.bench.pub2priv_design import knowledge
+
+    return knowledge(scale, data_root, progress, cells)
+
+
+def _cost_pub2priv(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Seconds and memory of private steps by length and channels: Tables 6 and 7 of paper 000 (target: minutes)."""
+    from understudy.bench.pub2priv_cost import cost
+
+    return cost(scale, data_root, progress, cells)
+
+
+def _pets_har(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Private evolution from WISDM to UCI HAR, windows and subjects, beside its controls (quick: about an hour)."""
+    from understudy.bench.pets_results import har
+
+    return har(scale, data_root, progress, cells)
+
+
+def _pets_traffic(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Private evolution from PeMSD7 to METR-LA, a week of each, beside its controls (quick: about half an hour)."""
+    from understudy.bench.pets_results import traffic
+
+    return traffic(scale, data_root, progress, cells)
+
+
+def _pets_households(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Private evolution of ten thousand simulated homes, entity level, beside its controls (quick: about an hour)."""
+    from understudy.bench.pets_results import households
+
+    return households(scale, data_root, progress, cells)
+
+
+def _pets_recipes(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Which recipe makes votes help, tried on people of WISDM alone at epsilon 1 (quick: about 10 minutes)."""
+    from understudy.bench.pets_recipes import recipes
+
+    return recipes(scale, data_root, progress, cells)
+
+
+def _pets_ablation(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """One option of the published PETS at a time, on METR-LA at epsilon 5 (quick: about half an hour)."""
+    from understudy.bench.pets_ablation import ablation
+
+    return ablation(scale, data_root, progress, cells)
+
+
+def _vertical_sine2(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Two sines at two parties: do their amplitudes agree, without and with noise (quick: 15 minutes)."""
+    from understudy.bench.vertical import sine
+
+    return sine("sine-2", scale, data_root, progress, cells)
+
+
+def _vertical_sine6(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Six sines at two parties: do their amplitudes agree, without and with noise (quick: 15 minutes)."""
+    from understudy.bench.vertical import sine
+
+    return sine("sine-6", scale, data_root, progress, cells)
+
+
+def _vertical_stock(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Stock windows at two parties: `vflgan-ts`, its rivals and `spectral`, by AWD, AADA, TPD (quick: 15 minutes)."""
+    from understudy.bench.vertical import window
+
+    return window("stock", scale, data_root, progress, cells)
+
+
+def _vertical_energy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Energy windows at two parties: `vflgan-ts`, its rivals and `spectral`, by AWD, AADA, TPD (quick: 15 minutes)."""
+    from understudy.bench.vertical import window
+
+    return window("energy", scale, data_root, progress, cells)
+
+
+def _cost_vertical(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """An iteration of `vflgan-ts`, stacked, beside one network per attribute; Table 6 (quick: two minutes)."""
+    from understudy.bench.vertical_cost import cost
+
+    return cost(scale, data_root, progress, cells)
+
+
+def _cost_dit(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Sampling 168 steps of 7 channels by DDIM-50, and what bounding adds to a private step (quick: a minute)."""
+    from understudy.bench.dit_cost import cost
+
+    return cost(scale, data_root, progress, cells)
+
+
+def _adaln(name: str, scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    from understudy.bench.adaln import compare
+
+    return compare(name, scale, data_root, progress, cells)
+
+
+def _adaln_etth1(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """ETTh1, any one hour protected: DP-vanilla beside DP-aware (quick: minutes; target: hours)."""
+    return _adaln("adaln-etth1", scale, data_root, progress, cells)
+
+
+def _adaln_ettm1(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """ETTm1, any quarter of an hour protected: DP-vanilla beside DP-aware (quick: minutes; target: hours)."""
+    return _adaln("adaln-ettm1", scale, data_root, progress, cells)
+
+
+def _adaln_power(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """One household's hourly load, any one hour protected, in place of the paper's meter (quick: minutes)."""
+    return _adaln("adaln-power", scale, data_root, progress, cells)
+
+
+def _adaln_households(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """10,000 simulated homes, each protected: DP-vanilla beside DP-aware (quick: minutes; target: hours)."""
+    return _adaln("adaln-households", scale, data_root, progress, cells)
 
 
 BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, Any]]] = {
@@ -79,4 +252,29 @@ BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, An
     "metrics-catch": _metrics_catch,
     "cost-voting": _cost_voting,
     "cost-pets": _cost_pets,
+    "pets-har": _pets_har,
+    "pets-traffic": _pets_traffic,
+    "pets-households": _pets_households,
+    "pets-ablation": _pets_ablation,
+    "pets-recipes": _pets_recipes,
+    "pub2priv-portfolio": _pub2priv_portfolio,
+    "pub2priv-strategies": _pub2priv_strategies,
+    "pub2priv-electricity": _pub2priv_electricity,
+    "pub2priv-trade": _pub2priv_trade,
+    "pub2priv-trade-simulated": _pub2priv_trade_simulated,
+    "pub2priv-toy": _pub2priv_toy,
+    "pub2priv-households": _pub2priv_households,
+    "pub2priv-design": _pub2priv_design,
+    "pub2priv-knowledge": _pub2priv_knowledge,
+    "cost-pub2priv": _cost_pub2priv,
+    "cost-vertical": _cost_vertical,
+    "vertical-sine2": _vertical_sine2,
+    "vertical-sine6": _vertical_sine6,
+    "vertical-stock": _vertical_stock,
+    "vertical-energy": _vertical_energy,
+    "cost-dit": _cost_dit,
+    "adaln-etth1": _adaln_etth1,
+    "adaln-ettm1": _adaln_ettm1,
+    "adaln-power": _adaln_power,
+    "adaln-households": _adaln_households,
 }

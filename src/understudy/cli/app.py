@@ -7,10 +7,12 @@ from typing import Any
 import typer
 
 from understudy.cli import (
+    audit,
     bench,
     buy,
     certificate,
     compare,
+    complete,
     data,
     demo,
     evaluate,
@@ -19,7 +21,8 @@ from understudy.cli import (
     ledger,
     pets,
     plan,
-    pretrain,
+    pretrain_dit,
+    pretrain_pub2priv,
     report,
     sample,
     synth,
@@ -40,13 +43,17 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.add_typer(buy.app, name="buy")
 app.command("plan")(plan.plan)
-app.add_typer(pretrain.app, name="pretrain")
+pretrain_pub2priv.app.command("dit")(pretrain_dit.dit)
+app.add_typer(pretrain_pub2priv.app, name="pretrain")
 app.command("synth")(synth.synth)
 app.add_typer(pets.app, name="pets")
 app.command("sample")(sample.sample)
+app.command("impute")(complete.impute)
+app.command("forecast")(complete.forecast)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
 app.command("certificate")(certificate.certificate)
 app.add_typer(ledger.app, name="ledger")

@@ -46,6 +46,7 @@ def run(
     ),
     out: Annotated[Path | None, typer.Option(help="Write the result there as JSON.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Draw the result's pictures into that folder.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -65,7 +66,15 @@ def run(
         with whole_file(out) as draft:
             draft.write_text(json_format.dumps(result, indent=2) + "\n", encoding="utf-8")
         cells.remove()
-    output.result(result, _rows(result), *([f"Wrote {out}."] if out else []))
+    drawn = _draw(result, pictures) if pictures is not None else []
+    written = (f"Wrote {path}." for path in ([out] if out else []) + drawn)
+    output.result(result, _rows(result), *result.get("notes", ()), *written)
+
+
+def _draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
+    from understudy.report.bench_pictures import draw
+
+    return draw(result, folder)
 
 
 def _rows(result: Mapping[str, Any]) -> Table:

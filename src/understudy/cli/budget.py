@@ -46,7 +46,14 @@ def guarantee_for(schema: "Schema", epsilon: float | None, delta: float | None) 
     return asked
 
 
-def method_for(name: str, window_steps: int | None, schema: "Schema") -> "Synthesizer":
+def method_for(
+    name: str,
+    window_steps: int | None,
+    schema: "Schema",
+    *,
+    window_stride: int | None = None,
+    pack: Path | None = None,
+) -> "Synthesizer":
     """Returns the method of that name; "auto" is the one to try first."""
     from understudy.synthesizers.registry import AUTO, METHODS
 
@@ -56,7 +63,14 @@ def method_for(name: str, window_steps: int | None, schema: "Schema") -> "Synthe
         raise InputError(
             f"--window-steps: at most the schema's {schema.num_steps} steps are expected, got {window_steps}."
         )
-    return METHODS[AUTO if name == "auto" else name](window_steps=window_steps)
+    if window_stride is not None and not 1 <= window_stride <= (window_steps or 0):
+        raise InputError(f"--window-stride: 1 to --window-steps is expected, got {window_stride}.")
+    kind = METHODS[AUTO if name == "auto" else name]
+    if pack is None:
+        return kind(window_steps=window_steps, window_stride=window_stride)
+    if "pack" not in kind.__dataclass_fields__:
+        raise InputError(f"--pack: '{kind.name}' starts from none. Leave it out.")
+    return kind(window_steps=window_steps, window_stride=window_stride, pack=str(pack))  # type: ignore[call-arg]
 
 
 def ledger_path(schema_file: Path, schema: "Schema") -> Path:

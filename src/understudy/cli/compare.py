@@ -145,6 +145,7 @@ def write_page(
 
     Privacy: internal. That the comparison was made is recorded before its figures exist.
     """
+    from understudy.evaluate.completions import with_completions
     from understudy.evaluate.metric import EFFORTS
     from understudy.evaluate.panels import Panels
     from understudy.evaluate.scorecard import evaluate
@@ -158,6 +159,8 @@ def write_page(
     for place, candidate in enumerate(candidates):
         real, holdout = read_real(wanted.tables, candidate)
         panels = Panels.prepare(real, candidate.panel, holdout, max_series=effort.max_series, seed=wanted.seed)
+        if any(metric.suite == "conditional" for metric in metrics):
+            panels = with_completions(panels, candidate.release, seed=wanted.seed)
         part = _part(progress, place, len(candidates))
         card = evaluate(panels, metrics, effort, seed=wanted.seed, progress=part)
         records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)

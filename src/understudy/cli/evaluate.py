@@ -44,6 +44,7 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
+    from understudy.evaluate.completions import with_completions
     from understudy.evaluate.metric import EFFORTS
     from understudy.evaluate.panels import Panels
     from understudy.evaluate.scorecard import evaluate as score
@@ -60,6 +61,8 @@ def evaluate(
         judged = read_candidate(candidate, tables, seed, progress)
         real_panel, held_out = read_real(tables, judged)
         panels = Panels.prepare(real_panel, judged.panel, held_out, max_series=effort.max_series, seed=seed)
+        if any(metric.suite == "conditional" for metric in metrics):
+            panels = with_completions(panels, judged.release, seed=seed)
         card = score(panels, metrics, effort, seed=seed, progress=progress)
         if report is not None or record is not None:
             _write(report, record, judged, panels, card)

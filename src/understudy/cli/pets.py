@@ -6,7 +6,7 @@ leaves the holder.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -154,12 +154,11 @@ def cast(request: Request, method: "Pets") -> tuple["Paper", "Ledger"]:
 
 def _method(start: str, scale: str, iterations: int | None, window_steps: int | None, pack: str) -> "Pets":
     from understudy.synthesizers.pets.method import Pets
-    from understudy.synthesizers.pets.recipe import Recipe
 
     if start == "public" or scale == "public":
         raise InputError("--start and --scale: a public table is for `understudy.synthesizers.pets` in one process.")
-    recipe = Recipe() if iterations is None else Recipe(iterations=iterations)
-    return Pets(start=start, scale=scale, recipe=recipe, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
+    method = Pets(start=start, scale=scale, window_steps=window_steps, pack=pack)  # type: ignore[arg-type]
+    return method if iterations is None else replace(method, recipe=replace(method.recipe, iterations=iterations))
 
 
 def _check_places(request: Request) -> None:

@@ -29,6 +29,8 @@ class Question:
     delta: float | None = None
     method: str = "auto"
     window_steps: int | None = None
+    window_stride: int | None = None
+    pack: Path | None = None
     population: int | None = None
     simulate: bool = False
     public: Path | None = None
@@ -41,6 +43,8 @@ def plan(
     delta: Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")] = None,
     method: Annotated[str, typer.Option(help="auto, or a method's name.")] = "auto",
     window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
+    window_stride: Annotated[int | None, typer.Option(min=1, help="Steps from one window to the next.")] = None,
+    pack: Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")] = None,
     population: Annotated[int | None, typer.Option(min=1, help="What if there were so many units?")] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Try several epsilons on invented series.")] = False,
     public: Annotated[
@@ -54,6 +58,7 @@ def plan(
     output = Output(json=json, quiet=quiet)
     question = Question(
         schema=schema, epsilon=epsilon, delta=delta, method=method, window_steps=window_steps,
+        window_stride=window_stride, pack=pack,
         population=population, simulate=simulate or public is not None, public=public, context=context,
     )  # fmt: skip
     with output.progress() as progress:
@@ -70,7 +75,9 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
     schema.require_declared()
     assumed = _assumed(schema, question.population)
     guarantee = guarantee_for(assumed, question.epsilon, question.delta)
-    method = method_for(question.method, question.window_steps, schema)
+    method = method_for(
+        question.method, question.window_steps, schema, window_stride=question.window_stride, pack=question.pack
+    )
     spending = method.spending_plan(schema if question.population is None else assumed, guarantee)
     size, ledger = assumed.population.size or 1, _ledger(question.schema, schema)
     progress("timing", 0.0)

@@ -1,5 +1,6 @@
 """`understudy sample`: more series from a release, free of charge."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,21 +33,32 @@ def sample(
     import numpy as np
 
     from understudy.data import write_panel
+    from understudy.data.dtypes import require_fit
     from understudy.synthesizers import Release
 
     output = Output(json=json, quiet=quiet)
     target = unused(outside(out, existing(release, "RELEASE"), "--out"), "--out")
     opened = Release.load(release)
-    given = _context(opened, context, start)
     schema = opened.schema
-    require_room(target, 8 * (n or schema.population.size or 1) * schema.num_steps * schema.num_channels)
-    with output.progress() as progress:
-        rng = np.random.default_rng(seed)
+    num_series = n or schema.population.size or 1
+    rng = np.random.default_rng(seed)
+    given = _context(opened, context, start, num_series, rng)
+    require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
+    require_room(target, 8 * num_series * schema.num_steps * schema.num_channels)
+    with output.progress() as progress, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
         drawn = draw(opened, n, rng, context=given, label=label, start=start, progress=progress)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_panel(drawn, target)
-    facts = {"file": str(target), "series": drawn.num_series, "status": opened.certificate.status}
-    output.result(facts, f"Wrote {drawn.num_series} synthetic series to {target}.", opened.certificate.sentence())
+    remarks = list(dict.fromkeys(str(warning.message) for warning in told if warning.category is UserWarning))
+    facts = {
+        "file": str(target),
+        "series": drawn.num_series,
+        "status": opened.certificate.status,
+        "remarks": remarks,
+    }
+    wrote = f"Wrote {drawn.num_series} synthetic series to {target}."
+    output.result(facts, wrote, *remarks, opened.certificate.sentence())
 
 
 def draw(
@@ -75,15 +87,20 @@ def draw(
     return pieces[0] if len(pieces) == 1 else concatenate(pieces)
 
 
-def _context(release: "Release", file: Path | None, start: str | None) -> "np.ndarray | None":
-    """Reads public context for the steps that are going to be drawn."""
+def _context(
+    release: "Release", file: Path | None, start: str | None, num_series: int, rng: "np.random.Generator"
+) -> "np.ndarray | None":
+    """Reads public context for the steps that are going to be drawn: one stretch for all, or any for each."""
     from dataclasses import replace
 
     from understudy.data import read_context
+    from understudy.data.io import read_context_windows
 
     if file is None:
         return None
     schema = release.schema
+    if start is None and release.synthesizer.needs_context(schema):
+        return read_context_windows(existing(file, "--context"), schema, num_series, rng)
     if start is not None:
         schema = replace(schema, time=replace(schema.time, start=start))
     return read_context(existing(file, "--context"), schema)

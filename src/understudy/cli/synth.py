@@ -43,6 +43,8 @@ class Request:
     delta: float | None = None
     method: str = "auto"
     window_steps: int | None = None
+    window_stride: int | None = None
+    pack: Path | None = None
     context: Path | None = None
     holdout: float | None = None
     holdout_list: Path | None = None
@@ -66,6 +68,10 @@ def synth(
     ] = None,
     n: Annotated[int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")] = None,
     window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
+    window_stride: Annotated[
+        int | None, typer.Option(min=1, help="Steps from one window to the next. Default: side by side.")
+    ] = None,
+    pack: Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")] = None,
     allow_few_units: Annotated[
         str | None,
         typer.Option(metavar="REASON", help="Let fewer than 100 units pass; the certificate says why."),
@@ -82,8 +88,8 @@ def synth(
     output = Output(json=json, quiet=quiet)
     request = Request(
         file=file, schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, context=context,
-        window_steps=window_steps, holdout=holdout, holdout_list=holdout_list, num_series=n,
-        few_units=allow_few_units, seed=seed, key=key,
+        window_steps=window_steps, window_stride=window_stride, pack=pack, holdout=holdout,
+        holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
     )  # fmt: skip
     with output.progress() as progress:
         release, ledger, left = run(request, progress)
@@ -122,7 +128,9 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     schema.require_declared()
     require_budget(schema)
     guarantee = guarantee_for(schema, request.epsilon, request.delta)
-    method = method_for(request.method, request.window_steps, schema)
+    method = method_for(
+        request.method, request.window_steps, schema, window_stride=request.window_stride, pack=request.pack
+    )
     refuse_early(request.schema, schema, method.spending_plan(schema, guarantee), method.name)
     progress("reading", 0.0)
     few = request.few_units is not None
@@ -142,14 +150,24 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
         )
         del panel  # samples need the room
         fresh = np.random.default_rng(request.seed)  # never the one whose coins chose the holdout
-        samples = draw(
-            release, request.num_series, fresh, progress=lambda stage, share: progress(stage, 0.6 + 0.3 * share)
-        )
+        samples = _samples(release, request, fresh, lambda stage, share: progress(stage, 0.6 + 0.3 * share))
         progress("writing", 0.9)
         with _listed(held_out, request, schema):
             release = release.save(request.out, samples=samples, key=key)
         left = ledger.remaining()
     return release, ledger, left
+
+
+def _samples(release: "Release", request: Request, rng: "np.random.Generator", progress: Progress) -> "Panel | None":
+    """Returns the series that are shipped; none where they need a public context and no table of it was given."""
+    from understudy.data.io import read_context_windows
+
+    number, context = request.num_series or release.schema.population.size or 1, None
+    if release.synthesizer.needs_context(release.schema):
+        if request.context is None:
+            return None
+        context = read_context_windows(request.context, release.schema, number, rng)
+    return draw(release, number, rng, context=context, progress=progress)
 
 
 def _check_places(request: Request) -> None:
@@ -171,9 +189,11 @@ def _check_places(request: Request) -> None:
 
 def _prepared(request: Request, schema: "Schema") -> "SigningKey":
     """Room for the release and the key that signs it: last checks before the charge."""
+    from understudy.data.dtypes import require_fit
     from understudy.privacy import keys
 
-    num_series = request.num_series or schema.population.size or 0
+    num_series = request.num_series or schema.population.size or 1
+    require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
     require_room(request.out, _MODEL_BYTES + 8 * num_series * schema.num_steps * schema.num_channels)
     return keys.load_or_create(request.key)
 

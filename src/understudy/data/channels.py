@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, require_dtype
+from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
 from understudy.errors import SchemaError
 
 OutOfBounds = Literal["refuse", "clip"]
@@ -84,6 +84,9 @@ class Integer:
         _check_out_of_bounds(self.name, self.out_of_bounds)
         object.__setattr__(self, "low", _as_whole(self.low, f"{self.name}.low"))
         object.__setattr__(self, "high", _as_whole(self.high, f"{self.name}.high"))
+        for end, bound in (("low", self.low), ("high", self.high)):
+            if bound is not None:
+                require_fit(self.dtype, bound, f"{self.name}.{end}")
         _check_order(self.name, self.low, self.high)
 
     @property
@@ -114,6 +117,9 @@ class Categorical:
         if whole and self.dtype == "string":
             object.__setattr__(self, "dtype", "int64")
         require_dtype(self.dtype, INTEGER_DTYPES if whole else TEXT_DTYPES, f"{self.name}.dtype")
+        for item in self.categories:
+            if isinstance(item, int):
+                require_fit(self.dtype, item, f"{self.name}.categories")
 
     @property
     def bounds(self) -> tuple[float, float]:

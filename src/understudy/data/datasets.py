@@ -124,15 +124,20 @@ def load_windows(name: str, root: str | Path | None = None) -> tuple[Panel, Data
 def find_dataset(name: str, root: str | Path | None = None) -> Path:
     """Returns where a dataset's file is; what is missing is named with its publisher."""
     dataset = _dataset(name)
+    return find_file(name, dataset.file, dataset.published, root)
+
+
+def find_file(name: str, file: str, published: str, root: str | Path | None = None) -> Path:
+    """Returns where a public file is in the user's data folder; what is missing is named with its publisher."""
     folder = root if root is not None else os.environ.get(DATA_ROOT_VARIABLE)
     if folder is None:
         raise MissingData(
             f"Dataset '{name}' needs a data folder. Set {DATA_ROOT_VARIABLE} or pass it; put there "
-            f"{dataset.file} ({dataset.published})."
+            f"{file} ({published})."
         )
-    path = Path(folder) / dataset.file
+    path = Path(folder) / file
     if not path.is_file():
-        raise MissingData(f"Dataset '{name}' is not at {path}. Put it there; it is published: {dataset.published}.")
+        raise MissingData(f"Dataset '{name}' is not at {path}. Put it there; it is published: {published}.")
     return path
 
 

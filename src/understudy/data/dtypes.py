@@ -5,6 +5,7 @@ A schema says how each column is stored in the user's table, so that synthetic t
 
 import re
 
+import numpy as np
 import pyarrow as pa
 
 from understudy.errors import SchemaError
@@ -60,7 +61,29 @@ def schema_dtype(arrow: pa.DataType) -> str:
 
 def is_time_dtype(dtype: str) -> bool:
     """Tells whether a time column may be stored as `dtype` (whole numbers count steps)."""
-    return dtype in (*INTEGER_DTYPES, "date32", "string") or _TIMESTAMP.fullmatch(dtype) is not None
+    timestamp = _TIMESTAMP.fullmatch(dtype)
+    return dtype in (*INTEGER_DTYPES, "date32", "string") or (timestamp is not None and _is_zone(timestamp.group(2)))
+
+
+def _is_zone(name: str | None) -> bool:
+    """Tells whether Arrow can write the hours of a time zone; it accepts the name of any in a type."""
+    try:
+        pa.array([0], pa.timestamp("s", tz=name)).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def require_fit(dtype: str, number: int, key: str) -> None:
+    """Refuses a dtype that can't hold a whole number which is going to be written to the column."""
+    if dtype in INTEGER_DTYPES:
+        limits = np.iinfo(dtype)
+        if not limits.min <= int(float(number)) <= limits.max:  # a panel's numbers are rounded before they are written
+            raise SchemaError(
+                f"Key '{key}': {number} is expected to fit, and {dtype} holds {limits.min} to {limits.max}. "
+                "Declare a wider dtype or a smaller number.",
+                key=key,
+            )
 
 
 def require_dtype(dtype: str, allowed: tuple[str, ...], key: str) -> None:

@@ -60,17 +60,20 @@ def households_schema(num_homes: int) -> Schema:
     )
 
 
-def simulate_households(num_homes: int, seed: int = 7) -> Panel:
+def simulate_households(
+    num_homes: int, seed: int = 7, context: Float32[np.ndarray, "step context"] | None = None
+) -> Panel:
     """Returns a week of hourly load, solar output and tariff of `num_homes` invented homes.
 
-    The same seed gives the same homes, and the first homes stay the same when more are asked for.
+    The same seed gives the same homes, and the first homes stay the same when more are asked for. They live through
+    the seed's own week, unless another week's weather and prices are given as `context`.
 
     >>> simulate_households(3)
     Panel(3 series; schema 'households', 168 steps of 1h: load_kw (continuous), solar_kw (continuous))
     """
     if num_homes < 1:
         raise ValueError("Expected at least one home.")
-    context = simulate_context(seed)
+    context = simulate_context(seed) if context is None else context
     values = np.empty((num_homes, STEPS, 2), dtype=np.float32)
     lengths = np.empty(num_homes, dtype=np.int32)
     static = np.empty((num_homes, 1), dtype=np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 Mask = Bool[np.ndarray, "series step"]
+LONGEST_HORIZON = 4  # sevenths of the steps that a forecaster is trained on at most
 
 
 def random_mask(num_series: int, num_steps: int, share: float, rng: np.random.Generator) -> Mask:
@@ -37,6 +38,28 @@ def stride_mask(num_series: int, num_steps: int, num_blocks: int) -> Mask:
 def full_mask(num_series: int, num_steps: int) -> Mask:
     """Hides everything: unconditional generation."""
     return np.ones((num_series, num_steps), dtype=bool)
+
+
+def training_masks(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
+    """Hides steps of each series in one of the four ways, all equally likely, within the ranges of paper 003.
+
+    A share of 0.1 to 0.5 at random; the last 1/7 to 4/7 (24 to 96 of 168 steps); every second of 4 to 8 blocks; all.
+    """
+    steps, one_each = np.arange(num_steps), (num_series, 1)
+    ranks = rng.permuted(np.broadcast_to(steps, (num_series, num_steps)), axis=1)
+    share = rng.uniform(0.1, 0.5, one_each)
+    horizon = rng.integers(max(1, num_steps // 7), max(1, LONGEST_HORIZON * num_steps // 7) + 1, one_each)
+    blocks = rng.integers(min(4, num_steps), min(8, num_steps) + 1, one_each)
+    ways = np.stack(
+        [
+            ranks < np.maximum(1, share * num_steps),
+            np.broadcast_to(steps >= num_steps - horizon, ranks.shape),
+            steps // -(-num_steps // blocks) % 2 == 1,
+            full_mask(num_series, num_steps),
+        ]
+    )
+    hidden: np.ndarray = ways[rng.integers(0, len(ways), num_series), np.arange(num_series)]
+    return hidden
 
 
 def _for_all(num_series: int, hidden: Bool[np.ndarray, " step"]) -> Mask:

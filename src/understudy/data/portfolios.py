@@ -16,6 +16,7 @@ STEPS = 360
 REVIEW_DAYS = (5, 10, 20, 40, 60)
 HELD = ("JPM", "WMT", "XOM", "CAT")  # components of the Dow Jones composite
 SHOWN = ("SP500", "AAPL", "AMZN", "MSFT", "NVDA")  # public context
+GROWTH = 2.0  # bounds of the context: prices between 1/7 and 7 times the first
 _START = "2013-01-01T00:00:00"
 
 
@@ -36,7 +37,7 @@ def portfolio_schema(num_portfolios: int, steps: int = STEPS) -> Schema:
         unit=PrivacyUnit(column="portfolio", dtype="int64"),
         time=Time(column="day", frequency="1d", start=_START, steps=steps, align="relative"),
         channels=tuple(Continuous(f"shares_{name.lower()}", 0.0, 2.0, out_of_bounds="clip") for name in HELD),
-        context=tuple(Continuous(name, 0.0, 10.0) for name in SHOWN),
+        context=tuple(Continuous(name, -GROWTH, GROWTH, out_of_bounds="clip") for name in SHOWN),
     )
 
 
@@ -46,21 +47,27 @@ def simulate_portfolios(
     *,
     review_days: tuple[int, ...] = REVIEW_DAYS,
     steps: int = STEPS,
+    first_days: np.ndarray | None = None,
     seed: int = 7,
 ) -> Panel:
     """Returns portfolios of both strategies and all review periods, each over a window of its own.
 
-    Context is the price of what is shown, divided by its first price in the window.
+    Context is the logarithm of the price of what is shown over its first price in the window.
+
+    Args:
+        review_days: Review periods, each with both strategies: 2 · len(review_days) different ways to trade.
+        first_days: First day of each portfolio; None draws them. Portfolios of the same days see the same context.
     """
     rng = np.random.default_rng(seed)
-    first = rng.integers(0, len(market.held) - steps + 1, num_portfolios)
+    drawn = rng.integers(0, len(market.held) - steps + 1, num_portfolios)
+    first = drawn if first_days is None else np.asarray(first_days)
     days = first[:, None] + np.arange(steps)
     prices = market.held[days]
     contrarian = rng.random(num_portfolios) < 0.5
     review = rng.choice(review_days, num_portfolios)
     shares = hold(prices, contrarian, review, rng.dirichlet(np.full(len(HELD), 4.0), num_portfolios))
     schema = portfolio_schema(num_portfolios, steps)
-    context = np.clip(market.shown[days] / market.shown[first][:, None], 0.0, 10.0)
+    context = np.clip(np.log(market.shown[days] / market.shown[first][:, None]), -GROWTH, GROWTH)
     return Panel(
         schema=schema,
         values=np.clip(shares, 0.0, 2.0).astype(np.float32),

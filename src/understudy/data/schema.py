@@ -28,6 +28,7 @@ from understudy.data.constraint_kinds import (
     ZeroWhen,
     constrained_channels,
 )
+from understudy.data.dtypes import require_fit
 from understudy.data.timegrid import Time
 from understudy.data.units import PrivacyUnit
 from understudy.errors import SchemaError
@@ -163,6 +164,7 @@ class Schema:
             raise SchemaError("Key 'name': the population's name is expected. Give it one.", key="name")
         if not self.channels:
             raise SchemaError("Key 'channels': at least one channel is expected. Declare one.", key="channels")
+        require_fit(self.unit.dtype, (self.population.size or 1) - 1, "unit.dtype")
         _check_layout(self)
         _check_names(self)
         _check_label(self)

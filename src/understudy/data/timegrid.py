@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int, Int64
 
-from understudy.data.dtypes import INTEGER_DTYPES, is_time_dtype
+from understudy.data.dtypes import INTEGER_DTYPES, is_time_dtype, require_fit
 from understudy.errors import SchemaError
 
 OffGrid = Literal["refuse", "floor", "nearest"]
@@ -97,6 +97,7 @@ class Time:
                 f"got '{self.dtype}'.",
                 key="time.dtype",
             )
+        require_fit(self.dtype, self.steps - 1, "time.dtype")
         self._check_choices()
         self._check_start()
         self._check_wide_columns()
@@ -217,3 +218,19 @@ def hours_of_day(time: Time, num_steps: int) -> Int[np.ndarray, " step"]:
     ticks = start_microseconds(time) + np.arange(num_steps, dtype=np.int64) * frequency.microseconds
     hours: np.ndarray = ticks // _MICROSECONDS["h"] % 24
     return hours
+
+
+def season_steps(time: Time, num_steps: int) -> int | None:
+    """Returns the steps of the declared axis' natural season: a day, a week or a year; None if it does not fit twice.
+
+    >>> season_steps(Time(frequency="15min"), 400)
+    96
+    """
+    frequency = parse_frequency(time.frequency)
+    if frequency.months:
+        season = 12 // frequency.months
+    elif frequency.microseconds < _MICROSECONDS["d"]:
+        season = _MICROSECONDS["d"] // frequency.microseconds
+    else:
+        season = _MICROSECONDS["w"] // frequency.microseconds
+    return season if 2 <= season <= num_steps // 2 else None

@@ -86,6 +86,27 @@ def cut(
     return Windows(windows, factor)
 
 
+def without_empty_steps(windows: Panel) -> Panel:
+    """Returns the windows in which something was observed at every step.
+
+    Privacy:
+        Protects events. An event that is taken away leaves empty steps, so the windows it touched are left out and
+        all others stay as they were: neighbours differ by windows that are there or not, never by changed ones.
+    """
+    empty = ~windows.observed.any(axis=2)
+    kept = np.flatnonzero(~np.asarray(empty).any(axis=1))
+    units, unit = np.unique(windows.unit[kept], return_inverse=True)
+    return replace(
+        windows,
+        values=windows.values[kept],
+        lengths=windows.lengths[kept],
+        unit=unit.astype(np.int64),
+        static=windows.static[kept],
+        context=None if windows.context is None else take_context(windows.context, kept),
+        unit_ids=None if windows.unit_ids is None else windows.unit_ids[units],
+    )
+
+
 def sliding(rows: Float32[np.ndarray, "row channel"], steps: int) -> Float32[np.ndarray, "window step channel"]:
     """Returns the windows that begin at rows 0 .. n − steps − 1.
 

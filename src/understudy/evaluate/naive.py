@@ -4,10 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.data import Time
-from understudy.data.timegrid import parse_frequency
-
-_HOUR = 3_600_000_000  # microseconds
+from understudy.data.timegrid import season_steps as season_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,22 +43,6 @@ def naive_errors(series: np.ndarray, season: int | None, *, known: int | None = 
 def naive_parts(errors: dict[str, NaiveError], measure: str = "mae") -> dict[str, float]:
     """Returns the errors as lines to print beside a trained forecaster's: measure is `mae`, `mse` or `rmse`."""
     return {f"{name} {measure.upper()}": getattr(error, measure) for name, error in errors.items()}
-
-
-def season_steps(time: Time, num_steps: int) -> int | None:
-    """Returns the steps of the declared axis' natural season: a day, a week or a year; None if it does not fit twice.
-
-    >>> season_steps(Time(frequency="15min"), 400)
-    96
-    """
-    frequency = parse_frequency(time.frequency)
-    if frequency.months:
-        season = 12 // frequency.months
-    elif frequency.microseconds < 24 * _HOUR:
-        season = 24 * _HOUR // frequency.microseconds
-    else:
-        season = 7 * 24 * _HOUR // frequency.microseconds
-    return season if 2 <= season <= num_steps // 2 else None
 
 
 def _one_ahead(series: np.ndarray, season: int | None) -> dict[str, np.ndarray]:

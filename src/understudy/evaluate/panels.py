@@ -7,7 +7,7 @@ import numpy as np
 
 from understudy.data import Panel, Schema, concatenate
 from understudy.errors import InputError
-from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.comparison import Comparison, Completion
 from understudy.synthesizers.base import Draw
 from understudy.synthesizers.independent import Independent
 
@@ -22,6 +22,7 @@ class Panels:
         other: Real series that nothing was learned from, judged as if they were synthetic.
         reference: Further such series, which tell closeness from copying.
         notes: What was left out, and why.
+        completions: Other real series, parts of which were hidden and filled by the release; none if it can't.
     """
 
     real: Panel
@@ -30,6 +31,7 @@ class Panels:
     reference: Panel
     independent: Panel
     notes: tuple[str, ...]
+    completions: tuple[Completion, ...] = ()
 
     @classmethod
     def prepare(
@@ -72,7 +74,10 @@ class Panels:
 
     def of(self, candidate: Panel) -> Comparison:
         """Returns the comparison of the real series with a candidate."""
-        return Comparison(real=self.real, candidate=candidate, reference=self.reference, unseen=self.unseen)
+        filled = self.completions if candidate is self.synthetic else ()
+        return Comparison(
+            real=self.real, candidate=candidate, reference=self.reference, unseen=self.unseen, completions=filled
+        )
 
     @property
     def unseen(self) -> Panel:

@@ -67,8 +67,7 @@ class Diffusion:
     @torch.no_grad()
     def implicit(self, predict: Predict, start: Tensor, num_steps: int) -> Tensor:
         """Walks back from noise in few steps without adding any (DDIM, Eq. 12 with η = 0)."""
-        times = torch.linspace(self.steps - 1, 0, min(num_steps, self.steps)).round().long().unique().flip(0)
-        signal, x = self.signal(), start
+        times, signal, x = self._times(num_steps), self.signal(), start
         for place, t in enumerate(times.tolist()):
             noise = predict(x, torch.full((len(x),), t, device=x.device))
             left = float(signal[t])
@@ -76,6 +75,18 @@ class Diffusion:
             before = float(signal[times[place + 1]]) if place + 1 < len(times) else 1.0
             x = math.sqrt(before) * clean + math.sqrt(1 - before) * noise
         return x
+
+    def left_by_implicit(self, num_steps: int) -> float:
+        """Returns the deviation that `implicit` leaves of standard normal numbers when it is told the best guess.
+
+        Each of its steps turns by an angle and keeps the cosine of it: 0.95 in all with 25 steps.
+        """
+        angles = self.signal()[self._times(num_steps)].sqrt().acos()
+        return float(torch.cat([-angles.diff(), angles[-1:]]).cos().prod())
+
+    def _times(self, num_steps: int) -> Tensor:
+        """Returns the times that `implicit` visits, from the noisiest to the first."""
+        return torch.linspace(self.steps - 1, 0, min(num_steps, self.steps)).round().long().unique().flip(0)
 
 
 def _normal(like: Tensor, generator: torch.Generator) -> Tensor:

@@ -7,6 +7,8 @@ from understudy.errors import InputError
 
 MAX_PRIVATE_EPSILON = 20.0  # e²⁰ is a likelihood ratio of half a billion: nothing a person would call private
 
+SMALLEST_DELTA = 1e-300  # what is computed from smaller ones rounds to 0
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -24,9 +26,10 @@ class Guarantee:
                 f"epsilon must be above 0, got {self.epsilon:g}. Choose how much one unit may be exposed; "
                 "1 is strict, 10 is weak."
             )
-        if not 0 < self.delta < 1:
+        if not SMALLEST_DELTA <= self.delta < 1:
             raise InputError(
-                f"delta must lie between 0 and 1, got {self.delta:g}. Leave it out to get 1/(100·population)."
+                f"delta must lie between {SMALLEST_DELTA:g} and 1, got {self.delta:g}. "
+                "Leave it out to get 1/(100·population)."
             )
 
 

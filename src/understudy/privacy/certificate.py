@@ -4,7 +4,7 @@ The first field says whether the release is private. The rest says who is protec
 events, at which cost, and what is not protected; then the hash of every released file and a signature.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +19,7 @@ from understudy.privacy.events import Event, to_json
 from understudy.privacy.export import to_html, to_markdown
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
-from understudy.privacy.statements import ADJACENCY
+from understudy.privacy.statements import ADJACENCY, THREAT_MODEL
 from understudy.privacy.verification import Check, verify
 
 __all__ = [
@@ -45,6 +45,7 @@ def issue(
     method: str,
     public_inputs: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
+    trust: Sequence[str] = (),
     files: Mapping[str, str] | None = None,
 ) -> Certificate:
     """States what `grant` was charged for, about the unit that `schema` declares.
@@ -53,6 +54,7 @@ def issue(
         public_inputs: sha256 of everything public the release was made from (context, encoder), by name.
         overrides: named departures from the rules that a caller asked for, with their reasons; they are
         printed.
+        trust: sentences about who is trusted beyond whoever runs the tool, such as an aggregator.
         files: sha256 of released files; usually filled in later by `seal`.
     """
     plan, receipt = grant.plan, grant.receipt
@@ -90,6 +92,7 @@ def issue(
         versions=_versions(),
         public_inputs=dict(public_inputs or {}),
         overrides=named,
+        threat_model=(*THREAT_MODEL, *trust),
         files=dict(files or {}),
     )
 

@@ -19,7 +19,8 @@ def gaussian_log_delta(mu: float, epsilon: float) -> float:
     """
     x = epsilon / mu - mu / 2
     if x < -20:  # delta is 1 to double precision or nearly so, and R(x) would overflow
-        return float(log_ndtr(-x)) + math.log1p(-min(1.0, math.exp(epsilon + float(log_ndtr(-x - mu)))))
+        second = min(-1e-9, epsilon + float(log_ndtr(-x - mu)))  # far below 0; two huge numbers may cancel badly
+        return float(log_ndtr(-x)) + math.log1p(-math.exp(second))
     difference = _ROOT_HALF_PI * float(erfcx(x / math.sqrt(2)) - erfcx((x + mu) / math.sqrt(2)))
     if difference <= 0:
         return -math.inf

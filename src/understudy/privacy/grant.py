@@ -21,6 +21,7 @@ from understudy.privacy.events import (
     DiscreteGaussian,
     Gaussian,
     MixtureOfGaussians,
+    NonPrivate,
     PureDP,
     RepeatAndSelect,
     SubsampledGaussian,
@@ -159,6 +160,11 @@ class Grant:
         if iterations < 1:
             raise InputError(f"A block needs at least one iteration, got {iterations}.")
         return self._execute(label, iterations)
+
+    def without_privacy(self, label: str) -> None:
+        """Counts the one execution of what no accountant covers; the certificate says *not private* and why."""
+        self._event(label, NonPrivate)
+        self._execute(label)
 
     def begin_selection(self, label: str, base: SpendingPlan) -> Callable[[], "Grant"]:
         """Starts a repeat-and-select; returns a maker of grants, one for each repetition of `base`.

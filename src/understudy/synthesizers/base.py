@@ -36,8 +36,9 @@ class PrivateSeries:
         panel: The series; windows of them if the method cuts windows.
         weights: One number per series. For entities a unit's series share the weight one, so a bounded vector per
             series is a bounded vector per unit.
-        influence: Factor by which one unit's reach exceeds one series: 1 for entities, twice the number of windows
-            one event can touch for events, because each of those windows changes and does not go away.
+        influence: Factor by which one unit's reach exceeds one series: 1 for entities; for events twice the number of
+            windows that one event can touch, because each of those windows changes and does not go away, or just that
+            number where the method leaves windows with an empty step out.
         population: Public number of units (or of windows, for events) that counts are compared with.
     """
 
@@ -65,7 +66,7 @@ class Draw:
 
     def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
         """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
-        tidy = _inside_bounds(schema.channels, values)
+        tidy = inside_bounds(schema.channels, values)
         tidy = constraints.apply(tidy.astype(np.float32), schema, context=self.context)
         beyond = np.arange(schema.num_steps) >= lengths[:, None]
         return Panel(
@@ -73,10 +74,30 @@ class Draw:
             values=np.where(beyond[:, :, None], np.float32(np.nan), tidy).astype(np.float32),
             lengths=lengths.astype(np.int32),
             unit=np.arange(self.num_series, dtype=np.int64),
-            static=_inside_bounds(schema.static, static).astype(np.float32),
+            static=inside_bounds(schema.static, static).astype(np.float32),
             context=None if self.context is None else self.context.astype(np.float32),
             private=False,
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Gaps:
+    """Series with entries to fill, as long as those that were learned from; everything in it comes from the caller.
+
+    Attributes:
+        values: [series, step, channel], NaN where unknown.
+        hidden: True where to fill; what is neither hidden nor known is left alone.
+        static: [series, static], NaN where unknown.
+        label: Code of each series' label, -1 where unknown; None without a label.
+        context: [series, step, context], NaN where unknown; None if all of it is.
+    """
+
+    values: np.ndarray
+    hidden: np.ndarray
+    static: np.ndarray
+    label: np.ndarray | None
+    context: np.ndarray | None
+    rng: np.random.Generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +105,23 @@ class Synthesizer(ABC):
     """A method and its model options. Options that change the guarantee are arguments of `fit`, not fields.
 
     Attributes:
-        window_steps: Cut longer series into windows of so many steps, side by side; None takes series whole.
+        window_steps: Cut longer series into windows of so many steps; None takes series whole.
+        window_stride: Steps from one window to the next; None puts them side by side.
     """
 
     name: ClassVar[str]
+    whole_windows: ClassVar[bool] = False  # whether windows of events that have an empty step are left out
+    completes: ClassVar[bool] = False  # whether `complete` fills gaps
     window_steps: int | None = None
+    window_stride: int | None = None
 
     @abstractmethod
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Returns every event of a run, calibrated to `guarantee`, from public facts only."""
+
+    def planned(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
+        """Returns `plan` for the schema of a table, whose series are cut into windows before they are learned from."""
+        return self.plan(self.learned_schema(schema), guarantee)
 
     @abstractmethod
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
@@ -101,6 +130,18 @@ class Synthesizer(ABC):
     @abstractmethod
     def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
         """Returns synthetic series from what `learn` returned."""
+
+    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: Gaps) -> np.ndarray:
+        """Returns values [series, step, channel] with the hidden entries drawn from what `learn` returned."""
+        raise InputError(f"A release of '{self.name}' generates series and fills no gaps. Use one of `dit`.")
+
+    def check_context(self, schema: Schema, context: np.ndarray) -> None:
+        """Refuses, before anything is charged, public context [step, context] that the method can't use."""
+        return
+
+    def needs_context(self, schema: Schema) -> bool:
+        """Says whether series can be drawn only for a context that the caller brings."""
+        return False
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Returns what public facts foretell about a run, a sentence each, for whoever plans it."""
@@ -114,17 +155,27 @@ class Synthesizer(ABC):
         """Returns rules that this configuration lifts, with what is then not protected; the certificate prints them."""
         return {}
 
+    def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
+        """Returns who has to be trusted beyond whoever runs the tool, a sentence each; the certificate prints them."""
+        parties = {column.party for column in (*schema.channels, *schema.static) if column.party is not None}
+        if len(parties) < 2:
+            return ()
+        return (
+            f"Columns of {len(parties)} organisations were brought together in one place, which saw all of them and "
+            "added the noise: an aggregator that each of them trusts. Not protected against that aggregator.",
+        )
+
     def spending_plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Returns the whole run's plan: the method's own, after the population's count if that has to be bought."""
-        price, learned = schema.population.count_epsilon, self.learned_schema(schema)
+        price = schema.population.count_epsilon
         if price is None:
-            return self.plan(learned, guarantee)
+            return self.planned(schema, guarantee)
         if price >= guarantee.epsilon:
             raise InputError(
                 f"population.count_epsilon = {price:g} leaves nothing of epsilon = {guarantee.epsilon:g}. "
                 "Ask for a larger epsilon, or declare the population."
             )
-        own = self.plan(learned, Guarantee(guarantee.epsilon - price, guarantee.delta))
+        own = self.planned(schema, Guarantee(guarantee.epsilon - price, guarantee.delta))
         return SpendingPlan((PlanEntry(_COUNT, PureDP(price)), *own.entries), guarantee)
 
     def fit(
@@ -151,6 +202,8 @@ class Synthesizer(ABC):
         schema = panel.schema
         schema.require_declared()
         self._check(schema, ledger)
+        if panel.num_series:
+            self.check_context(schema, _shared_context(panel))
         if guarantee is None:
             guarantee = _all_that_is_left(ledger, self.name)
         check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
@@ -166,14 +219,28 @@ class Synthesizer(ABC):
             method=self.name,
             public_inputs={**self.own_inputs(), **(public_inputs or {})},
             overrides={**self.departures(), **(overrides or {})},
+            trust=self.trust(schema, grant.plan),
         )
         return Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
 
     def learned_schema(self, schema: Schema) -> Schema:
         """Returns the contract of what is learned from: the schema, or that of its windows."""
-        if self.window_steps is None or self.window_steps == schema.num_steps:
-            return schema
-        return windows.window_schema(schema, self.window_steps, self.window_steps)
+        steps, stride = self._window(schema)
+        return schema if steps == schema.num_steps else windows.window_schema(schema, steps, stride)
+
+    def influence(self, schema: Schema) -> int:
+        """Returns by how many series' worth one unit can move a sum of one bounded vector per series."""
+        if schema.unit.kind != "event":
+            return 1
+        touched = windows.stability(schema, *self._window(schema))
+        # An event takes its windows away where those with an empty step are left out. Otherwise it changes them: from
+        # one bounded vector to another, twice as far.
+        return touched if self.whole_windows else 2 * touched
+
+    def num_contributions(self, schema: Schema, population: int) -> int:
+        """Returns the public number of series that are learned from: units, or for events all their windows."""
+        steps, stride = self._window(schema)
+        return population * ((schema.num_steps - steps) // stride + 1 if schema.unit.kind == "event" else 1)
 
     def _check(self, schema: Schema, ledger: Ledger) -> None:
         """Refuses, before anything is charged, what no charge could make right."""
@@ -181,23 +248,31 @@ class Synthesizer(ABC):
             ledger.check_belongs_to(schema)
         if self.window_steps is not None and not 1 <= self.window_steps <= schema.num_steps:
             raise InputError(f"window_steps: 1 to time.steps = {schema.num_steps} expected, got {self.window_steps}.")
+        if self.window_stride is not None and not 1 <= self.window_stride <= (self.window_steps or 0):
+            raise InputError(
+                f"window_stride: 1 to window_steps = {self.window_steps} expected, got {self.window_stride}."
+            )
         if schema.unit.kind == "event" and schema.time.align == "relative":
             raise InputError(
                 "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
                 "one row less would move all the others. Use time.align = 'calendar', or protect entities."
             )
 
+    def _window(self, schema: Schema) -> tuple[int, int]:
+        """Returns the steps of a window and the steps from one to the next."""
+        steps = schema.num_steps if self.window_steps is None else self.window_steps
+        return steps, steps if self.window_stride is None else self.window_stride
+
     def _private_series(self, panel: Panel, population: int) -> PrivateSeries:
         schema = panel.schema
-        steps = panel.num_steps if self.window_steps is None else self.window_steps
-        # An event does not take its windows away, it changes them: from one bounded vector to another, twice as far.
-        influence = 2 * windows.stability(schema, steps, steps) if schema.unit.kind == "event" else 1
-        per_unit = 1 if schema.unit.kind != "event" else schema.num_steps // steps
-        cut = panel if steps == panel.num_steps else windows.cut(panel, steps, steps).panel
+        steps, stride = self._window(schema)
+        cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride).panel
+        if schema.unit.kind == "event" and self.whole_windows:
+            cut = windows.without_empty_steps(cut)
         weights = np.ones(cut.num_series)
         if schema.unit.kind == "entity" and cut.num_series:
             weights = 1.0 / np.bincount(cut.unit)[cut.unit]
-        return PrivateSeries(cut, weights, influence, population * per_unit)
+        return PrivateSeries(cut, weights, self.influence(schema), self.num_contributions(schema, population))
 
 
 def _population(panel: Panel, grant: Grant, ledger: Ledger) -> Population:
@@ -233,7 +308,7 @@ def _all_that_is_left(ledger: Ledger, label: str) -> Guarantee:
     return Guarantee(left.epsilon, left.delta)
 
 
-def _inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:
+def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:
     """Returns values [..., column] as their kinds allow them: inside the bounds, whole where the column is whole."""
     tidy = np.empty_like(values)
     for place, channel in enumerate(columns):

@@ -23,7 +23,8 @@ from understudy.privacy.claim import file_hashes
 from understudy.privacy.verification import is_as_signed
 
 if TYPE_CHECKING:
-    from understudy.synthesizers.base import Synthesizer
+    from understudy.synthesizers.base import Gaps, Synthesizer
+    from understudy.synthesizers.completing import Completed, Forecast
 
 FORMAT = 1
 PUBLIC_CONTEXT = "public_context"  # name of the array that holds the public context of the fit
@@ -80,6 +81,23 @@ class Release:
         )
         with _damage_told(self.source):
             return self.synthesizer.draw(self.arrays, schema, request)
+
+    def impute(self, panel: Panel, **options: Any) -> "Completed":
+        """Returns somebody's panel with its gaps filled and an interval for each; see `completing.impute`."""
+        from understudy.synthesizers.completing import impute
+
+        return impute(self, panel, **options)
+
+    def forecast(self, panel: Panel, horizon: int, **options: Any) -> "Forecast":
+        """Returns quantiles of the steps after the end of somebody's series; see `completing.forecast`."""
+        from understudy.synthesizers.completing import forecast
+
+        return forecast(self, panel, horizon, **options)
+
+    def complete(self, gaps: "Gaps") -> np.ndarray:
+        """Returns one filling of series that are as long as those that were learned from."""
+        with _damage_told(self.source):
+            return self.synthesizer.complete(self.arrays, self.schema, gaps)
 
     @property
     def public_context(self) -> np.ndarray | None:
@@ -185,7 +203,8 @@ def _damage_told(source: Path | None) -> Iterator[None]:
 def _context_for(context: np.ndarray | None, schema: Schema, num_series: int) -> np.ndarray | None:
     if context is None:
         return None
-    given = np.asarray(context, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what float32 can't hold becomes infinite, and is refused
+        given = np.asarray(context, dtype=np.float32)
     expected = (schema.num_steps, len(schema.context))
     if given.shape[-2:] != expected or given.ndim not in (2, 3) or not np.isfinite(given).all():
         raise InputError(

@@ -59,11 +59,13 @@ class Optimisation:
     Attributes:
         make: any torch optimiser. Element-wise ones see the parameters as a few flat vectors.
         warm_up: iterations over which the learning rate rises from near zero.
+        cool_down: iterations at the end over which it falls towards zero again.
         average_decay: weight of the past in the running average that becomes the result; None: last iterate.
     """
 
     make: MakeOptimiser = _DEFAULT
     warm_up: int = 0
+    cool_down: int = 0
     average_decay: float | None = None
 
 
@@ -131,7 +133,7 @@ class _Run:
         self._flat = self._gradient.flat
         self._optimiser = self._flat.optimiser(optimisation.make)
         self._rates = [group["lr"] for group in self._optimiser.param_groups]
-        self._warm_up = optimisation.warm_up
+        self._warm_up, self._cool_down = optimisation.warm_up, optimisation.cool_down
         decay = optimisation.average_decay
         self._average = None if decay is None else RunningAverage(self._flat.values, decay)
         self._generator = torch.Generator(device=performance.device).manual_seed(secrets.randbits(63))
@@ -166,8 +168,10 @@ class _Run:
         self._gradient.write(task.loss, task.windows, drawn, self._generator)
         if task.public_loss is not None:
             self._gradient.add_public(task.public_loss, self._generator)
+        left = self._plan.sampler.iterations - self._iteration
+        pace = min(1.0, (self._iteration + 1) / max(1, self._warm_up), left / max(1, self._cool_down))
         for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
-            group["lr"] = rate * min(1.0, (self._iteration + 1) / max(1, self._warm_up))
+            group["lr"] = rate * pace
         self._optimiser.step()
         if self._average is not None:
             self._average.update(self._flat.values)

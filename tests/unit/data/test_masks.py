@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from understudy.data import masks
 from understudy.data.masks import MASKS, block_mask, full_mask, random_mask, stride_mask
 
 
@@ -68,3 +69,24 @@ def test_evaluated_masks_are_those_of_the_plan() -> None:
 def test_impossible_masks_are_refused(make) -> None:
     with pytest.raises(ValueError, match="Expected"):
         make()
+
+
+def test_training_masks_hide_in_four_ways_within_the_papers_ranges() -> None:
+    hidden = masks.training_masks(8000, 168, np.random.default_rng(0))
+    number, last = hidden.sum(axis=1), hidden[:, -1]
+    full = number == 168
+    runs = np.diff(hidden.astype(int), axis=1, prepend=0).clip(0).sum(axis=1)  # blocks of hidden steps
+    forecast = ~full & last & (runs == 1)
+    stride = ~full & ~forecast & (runs >= 2) & (runs <= 4) & np.isin(number % 21, (0, 2, 4, 6, 12, 14, 16, 18, 20))
+    assert 0.22 < full.mean() < 0.28
+    assert 0.22 < forecast.mean() < 0.28
+    assert (number[forecast].min(), number[forecast].max()) == (24, 96)
+    assert 0.15 < stride.mean() < 0.35
+    others = number[~full & ~forecast & (runs > 4)] / 168
+    assert 0.09 < others.min() < 0.13
+    assert 0.47 < others.max() < 0.51
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_training_masks_fit_any_length(steps: int) -> None:
+    assert masks.training_masks(50, steps, np.random.default_rng(0)).shape == (50, steps)

@@ -177,6 +177,27 @@ def test_numbers_that_arrays_and_ledgers_can_not_hold_are_refused(old, new, key)
     assert caught.value.key == key
 
 
+NARROW = {
+    "visits.high": lambda wide: Integer("visits", 0, 127 + wide, dtype="int8"),
+    "visits.low": lambda wide: Integer("visits", -wide, 9, dtype="uint64"),
+    "amount.high": lambda wide: Integer("amount", 0, 2**63 - 1 - 1000 * (1 - wide), dtype="int64"),
+    "code.categories": lambda wide: Categorical("code", (1, 255 + wide), dtype="uint8"),
+    "time.dtype": lambda wide: replace(toy_schema().time, dtype="int8", steps=128 + wide),
+    "unit.dtype": lambda wide: toy_schema(
+        unit=replace(toy_schema().unit, dtype="uint8"), population=Population(256 + wide)
+    ),
+}
+
+
+@pytest.mark.parametrize("key", NARROW)
+def test_whole_numbers_that_their_own_column_can_not_hold_are_refused(key):
+    """Otherwise a run is paid for, and its samples can't be written."""
+    NARROW[key](0)
+    with pytest.raises(SchemaError, match="wider") as caught:
+        NARROW[key](1)
+    assert caught.value.key == key
+
+
 def test_a_wide_table_of_too_many_columns_is_refused():
     wide = replace(toy_schema().time, layout="wide", column=None, steps=100_000)
     with pytest.raises(SchemaError, match="long layout"):

@@ -66,6 +66,7 @@ def test_off_grid_times_are_noticed_before_the_epoch_too():
         {"wide_columns": "{channel}{step!r:>99999999}"},
         {"wide_columns": "{channel}{step}{{"},
         {"steps": 1_000_001},
+        {"dtype": "timestamp[us, tz=Mars/Base]"},
         {"frequency": "9" * 18 + "h"},
         {"frequency": "9" * 5000 + "h"},
         {"frequency": "300000y"},

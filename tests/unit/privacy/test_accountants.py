@@ -203,3 +203,8 @@ def test_a_delta_of_zero_is_refused():
 
 def test_the_privacy_loss_of_delta_is_an_upper_bound_for_a_gaussian():
     assert loss_delta((Gaussian(2.0),), 1.0) >= math.exp(gaussian_log_delta(0.5, 1.0))
+
+
+@pytest.mark.parametrize("price", [1.0, 1e3, 1e9, 1e100, 1e300])
+def test_a_single_gaussian_costs_what_it_was_bought_for_however_much_that_is(price):
+    assert gaussian_epsilon(gaussian_mu(price, 1e-6), 1e-6) == pytest.approx(price, rel=1e-6)

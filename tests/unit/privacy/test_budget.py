@@ -12,7 +12,7 @@ def test_an_epsilon_that_is_not_positive_is_refused(epsilon):
         Guarantee(epsilon, 1e-6)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan])
+@pytest.mark.parametrize("delta", [0.0, 5e-324, 1.0, -1e-6, math.nan])
 def test_a_delta_outside_zero_and_one_is_refused(delta):
     with pytest.raises(InputError, match="delta must lie"):
         Guarantee(1.0, delta)

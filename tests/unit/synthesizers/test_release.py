@@ -149,3 +149,9 @@ def test_the_control_draws_the_same_whatever_the_data() -> None:
         release = Independent().fit(panel, Ledger.in_memory(Guarantee(2.0, 1e-6)))
         drawn.append(release.sample(9, rng=np.random.default_rng(3)).values)
     assert np.array_equal(*drawn)
+
+
+@pytest.mark.filterwarnings("error")
+def test_context_that_no_panel_can_hold_is_refused(release: Release) -> None:
+    with pytest.raises(InputError, match="finite"):
+        release.sample(2, context=np.full((release.schema.num_steps, 1), 1e300))

@@ -1,6 +1,7 @@
 """The private loop: it learns, it counts, it stops, it resumes, it shows nothing private."""
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,22 @@ def test_the_learning_rate_warms_up() -> None:
         train(task, QUICK, grant_for(QUICK), optimisation=Optimisation(make=adam(0.1), warm_up=warm_up))
         moves.append(float((task.model.weight.detach() - before).norm()))
     assert moves[1] < 0.2 * moves[0]
+
+
+def test_the_learning_rate_cools_down() -> None:
+    """The rate of the last of twelve iterations is a twelfth of the first's; without cooling it stays."""
+    for cool_down, share in ((12, 1 / 12), (0, 1.0)):
+        rates: list[float] = []
+
+        def make(parameters: Iterable[torch.Tensor], rates: list[float] = rates) -> torch.optim.Optimizer:
+            optimiser = torch.optim.SGD(parameters, lr=0.1)
+            optimiser.register_step_pre_hook(lambda own, *_: rates.append(own.param_groups[0]["lr"]))
+            return optimiser
+
+        train(regression_task(), QUICK, grant_for(QUICK), optimisation=Optimisation(make=make, cool_down=cool_down))
+        assert len(rates) == 12
+        assert rates[0] == pytest.approx(0.1)
+        assert rates[-1] == pytest.approx(0.1 * share)
 
 
 def test_the_running_average_becomes_the_model() -> None:

@@ -44,6 +44,26 @@ def read_context(
     return lookup(rows, step_ticks(schema.time, wanted, first_step), schema)
 
 
+def read_context_windows(
+    source: Any, schema: Schema, num_windows: int, rng: np.random.Generator
+) -> Float32[np.ndarray, "window step context"]:
+    """Returns stretches of a public table of context, each as long as a series and beginning anywhere in it.
+
+    For series that start at times of their own: which stretches they met is private, so any are drawn.
+    """
+    rows, steps = context_rows(source, schema), schema.num_steps
+    starts = np.arange(max(len(rows.values) - steps + 1, 0))
+    if rows.ticks is not None and steps > 1:
+        gaps = np.concatenate([[0], np.cumsum(np.diff(rows.ticks) != _width(schema.time))])  # gaps before each row
+        starts = starts[gaps[starts + steps - 1] == gaps[starts]]
+    if not len(starts):
+        raise _not_covered(schema)
+    start = rng.choice(starts, num_windows)
+    found: np.ndarray = rows.values[start[:, None] + np.arange(steps)]
+    _settle(found, schema)
+    return found
+
+
 def context_rows(source: Any, schema: Schema) -> ContextRows:
     """Reads a public table of context; columns that the schema does not name are left out."""
     opened = open_source(source, schema)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.data.dtypes import schema_dtype
-from understudy.data.io.sources import csv_header, existing
+from understudy.data.io.sources import csv_header, existing, unreadable
 from understudy.data.toml import format_value
 from understudy.errors import DataError
 
@@ -64,13 +64,16 @@ def draft_schema(source: Any, *, name: str | None = None) -> str:
         Reads a file's header or schema and no rows. A CSV file has no types, so all its columns are drafted
         as continuous channels.
     """
-    arrow = _types_only(source)
-    if len(set(arrow.names)) != len(arrow.names):  # not quoted: without a header line they are somebody's values
+    path = existing(Path(source)) if isinstance(source, str | Path) else None
+    with unreadable("table" if path is None else path.name):
+        arrow = _types_only(source if path is None else path)
+        names = arrow.names  # decoded only now
+    if len(set(names)) != len(names):  # not quoted: without a header line they are somebody's values
         raise DataError("Two columns of the table have the same name. Rename or drop one.", column=None)
-    title = name or (Path(source).stem if isinstance(source, str | Path) else "population")
+    title = name or ("population" if path is None else path.stem)
     time = _pick_time(arrow)
     unit = _pick_unit(arrow, time)
-    head = _HEAD.format(name=format_value(title), columns=format_value(arrow.names))
+    head = _HEAD.format(name=format_value(title), columns=format_value(names))
     columns = [field for field in arrow if field.name not in (time, unit)]
     channels = [_column(field) for field in columns if _is_channel(field.type)]
     static = [_column(field) for field in columns if not _is_channel(field.type)]
@@ -78,14 +81,8 @@ def draft_schema(source: Any, *, name: str | None = None) -> str:
 
 
 def _types_only(source: Any) -> pa.Schema:
-    if isinstance(source, str | Path):
-        path = existing(Path(source))
-        try:
-            return _file_types(path)
-        except (pa.ArrowException, OSError):
-            raise DataError(
-                f"{path.name}: the file can't be read as a table. It may be damaged.", column=None
-            ) from None
+    if isinstance(source, Path):
+        return _file_types(source)
     if isinstance(source, pa.Table | pa.RecordBatch):
         return source.schema
     if hasattr(source, "__arrow_c_stream__"):

@@ -33,11 +33,19 @@ class Source:
         name: What errors call the table.
         columns: Its column names.
         batches: Its rows; columns as in `columns`.
+        from_text: Whether names are a line of text: without a header they are somebody's values.
     """
 
     name: str
     columns: tuple[str, ...]
     batches: Iterator[pa.RecordBatch]
+    from_text: bool = False
+
+    def spoken(self, place: int, known: set[str]) -> tuple[str, str | None]:
+        """Returns what an error calls a column, and its name if that may be told."""
+        name = self.columns[place]
+        told = name in known or not self.from_text
+        return (f"column '{name}'", name) if told else (f"column number {place + 1}", None)
 
 
 def open_source(source: Any, schema: Schema) -> Source:
@@ -71,14 +79,15 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
             "commas between them in a CSV file.",
             column=None,
         )
-    for name in source.columns:
+    for place, name in enumerate(source.columns):
+        spoken, told = source.spoken(place, known)
         if source.columns.count(name) > 1:
-            raise DataError(f"{source.name}: column '{name}' is there twice. Rename or drop one.", column=name)
+            raise DataError(f"{source.name}: {spoken} is there twice. Rename or drop one.", column=told)
         if name not in known and not _PANDAS_INDEX.fullmatch(name):
             raise DataError(
-                f"{source.name}: column '{name}' is not in the schema. Declare it, drop it from the table, "
+                f"{source.name}: {spoken} is not in the schema. Declare it, drop it from the table, "
                 "or list it under 'ignore' in the schema.",
-                column=name,
+                column=told,
             )
     for name in sorted(required - set(source.columns)):
         raise DataError(
@@ -92,7 +101,7 @@ def _open_file(path: Path, schema: Schema) -> Source:
     suffix = path.suffix.lower()
     if suffix == ".csv":
         return _open_csv(path, schema)
-    with _unreadable(path.name):
+    with unreadable(path.name):
         if suffix == ".parquet":
             # Without pre-buffering and with a small buffer, the file is not held in memory beside the panel.
             file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16)
@@ -123,9 +132,11 @@ def _open_csv(path: Path, schema: Schema) -> Source:
         null_values=[text for text in pacsv.ConvertOptions().null_values if text not in texts],
         include_columns=[name for name in columns if name not in schema.ignore],
     )
-    with _unreadable(path.name, columns):
+    declared = {*types, schema.unit.column, schema.time.column, schema.time.series_column}
+    told = tuple(name if name in declared else None for name in columns)  # others may be values
+    with unreadable(path.name, told):
         reader = pacsv.open_csv(path, convert_options=options, read_options=pacsv.ReadOptions(block_size=1 << 23))
-        return Source(path.name, columns, _guarded(iter(reader), path.name, columns))
+        return Source(path.name, columns, _guarded(iter(reader), path.name, told), from_text=True)
 
 
 def csv_header(path: Path) -> tuple[str, ...]:
@@ -134,7 +145,7 @@ def csv_header(path: Path) -> tuple[str, ...]:
         head = file.readline()
     if not head.strip():
         raise DataError(f"{path.name}: the table is empty. Expected a line of column names.", column=None)
-    with _unreadable(path.name):
+    with unreadable(path.name):
         return tuple(pacsv.read_csv(pa.BufferReader(head)).column_names)
 
 
@@ -163,8 +174,8 @@ def _sliced(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
     return [batch.slice(begin, BATCH_ROWS) for begin in range(0, batch.num_rows, BATCH_ROWS)]
 
 
-def _guarded(batches: Any, name: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    with _unreadable(name, columns):
+def _guarded(batches: Any, name: str, columns: tuple[str | None, ...]) -> Iterator[pa.RecordBatch]:
+    with unreadable(name, columns):
         for item in batches:
             for batch in item if isinstance(item, list) else [item]:
                 batch.validate(full=True)  # Arrow believes a file's offsets: in a damaged one they lead anywhere
@@ -172,7 +183,8 @@ def _guarded(batches: Any, name: str, columns: tuple[str, ...]) -> Iterator[pa.R
 
 
 @contextmanager
-def _unreadable(name: str, columns: tuple[str, ...] = ()) -> Iterator[None]:
+def unreadable(name: str, columns: tuple[str | None, ...] = ()) -> Iterator[None]:
+    """Turns what Arrow says about a file that it can't read into a message that quotes nothing."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -181,5 +193,8 @@ def _unreadable(name: str, columns: tuple[str, ...] = ()) -> Iterator[None]:
         if column is not None:
             message = f"{name}: column '{column}' holds text that can't be read as its declared kind. Put it right."
         else:
-            message = f"{name}: the file can't be read as a table. It may be damaged or of another format."
+            message = (
+                f"{name}: the file can't be read as a table. It may be damaged or of another format. Write it anew; "
+                "names and text have to be UTF-8."
+            )
         raise DataError(message, column=column) from None

@@ -10,7 +10,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Float64
 
-from understudy.data.channels import Binary, Categorical, Channel, Continuous
+from understudy.data.channels import Categorical, Channel, Continuous
 from understudy.data.dtypes import TEXT_DTYPES, arrow_type
 from understudy.data.panel import Panel
 from understudy.data.schema import Schema, table_columns
@@ -216,18 +216,13 @@ def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array
     low, high = channel.bounds
     if not isinstance(channel, Continuous):
         whole = np.where(missing, 0, values).astype(np.float64).clip(low, high)
-        return pa.array(np.rint(whole).astype(np.int64), mask=missing).cast(_binary_safe(target, channel)).cast(target)
+        return pa.array(np.rint(whole).astype(channel.dtype), mask=missing)
     numbers = values if channel.dtype == "float32" else shortest_decimal(values)
     return pa.array(np.clip(numbers, low, high), mask=missing).cast(target)
 
 
 def _whole(channel: Categorical) -> bool:
     return isinstance(channel.categories[0], int)
-
-
-def _binary_safe(target: pa.DataType, channel: Channel) -> pa.DataType:
-    """Arrow has no direct path from int64 to every type; booleans go through themselves."""
-    return pa.bool_() if isinstance(channel, Binary) and pa.types.is_boolean(target) else target
 
 
 def shortest_decimal(values: Float32[np.ndarray, " row"]) -> Float64[np.ndarray, " row"]:

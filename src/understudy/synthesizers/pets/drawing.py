@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from understudy.data import Panel, Schema
 from understudy.synthesizers.base import Draw
@@ -52,7 +53,7 @@ def draw(method: "Pets", arrays: dict[str, np.ndarray], schema: Schema, request:
     members = _members(population_of(arrays), facts, request)
     drawn = _with_relatives(method, arrays, members, encoding, rng)
     lengths = facts.draw_lengths(schema, request.num_series, rng)
-    series = _calibrated(drawn.series, arrays["nodes"], encoding)
+    series = _calibrated(drawn.series, arrays["nodes"], facts)
     values = encoding.values(series)
     missing = facts.draw_missing(schema, encoding.ranked(series), lengths, rng)
     values[missing] = np.nan
@@ -60,34 +61,46 @@ def draw(method: "Pets", arrays: dict[str, np.ndarray], schema: Schema, request:
 
 
 def _nodes(population: Population, facts: Facts) -> np.ndarray:
-    """Returns quantiles [working channel, node] of the population's scores, each class with its released share.
+    """Returns quantiles [number, node] of the population's scores between atoms, each class with its released share.
 
     Empty if no distributions were bought: then working scale is what it is.
     """
-    if not facts.marginals:
-        return np.zeros((0, _NODES))
     weight = (facts.label_share / np.bincount(population.group, minlength=len(facts.label_share)))[population.group]
     repeated = np.repeat(weight, population.series.shape[1])
-    ranks, nodes = np.linspace(0, 1, _NODES), []
-    for channel in range(population.series.shape[2]):
+    ranks, nodes = np.linspace(0, 1, _NODES), [np.zeros((0, _NODES))]
+    for channel, low, high in _between_atoms(facts, population.series.shape[2]):
         scores = population.series[:, :, channel].ravel()
-        order = np.argsort(scores, kind="stable")
+        kept = np.flatnonzero((scores > low) & (scores < high) & (repeated > 0))
+        order = kept[np.argsort(scores[kept], kind="stable")]
         reached = np.cumsum(repeated[order])
-        nodes.append(np.interp(ranks * reached[-1], reached, scores[order]))
-    return np.stack(nodes)
+        known = np.interp(ranks * reached[-1], reached, scores[order]) if len(order) else np.zeros(_NODES)
+        nodes.append(known[None])
+    return np.concatenate(nodes)
 
 
-def _calibrated(series: np.ndarray, nodes: np.ndarray, encoding: Encoding) -> np.ndarray:
-    """Returns scores whose distribution over the population is normal, so that the bought distributions come out.
+def _calibrated(series: np.ndarray, nodes: np.ndarray, facts: Facts) -> np.ndarray:
+    """Returns scores whose distribution over the population is the bought one between the atoms.
 
-    What selection left slightly too high or too wide is put right for all series alike; codes stay as they are.
+    What selection left slightly too high or too wide is put right for all series alike. Scores inside an atom (a bound
+    that is often taken, such as no sun) stay there: whoever stands still is not to be moved by others. Codes stay.
     """
     calibrated = series.astype(np.float64)
-    codes = {place for begin, end in encoding.channel_codes for place in range(begin, end)}
-    for channel in set(range(len(nodes))) - codes:
-        ranks = np.interp(series[:, :, channel], nodes[channel], np.linspace(0, 1, nodes.shape[1]))
-        calibrated[:, :, channel] = bounded_scores(ranks)
+    for own, (channel, low, high) in zip(nodes, _between_atoms(facts, series.shape[2]), strict=True):
+        scores = series[:, :, channel]
+        ranks = np.interp(scores, own, np.linspace(ndtr(low), ndtr(high), _NODES))
+        calibrated[:, :, channel] = np.where((scores > low) & (scores < high), bounded_scores(ranks), scores)
     return calibrated
+
+
+def _between_atoms(facts: Facts, num_channels: int) -> list[tuple[int, float, float]]:
+    """Returns (working channel, scores between which its values have no mass of their own) of channels of numbers."""
+    found, place = [], 0
+    for marginal in facts.marginals:
+        if place < num_channels and not marginal.grid.is_codes:
+            low, high = ndtri(marginal.cumulative[[1, -2]])  # the first and the last cell are the bounds themselves
+            found.append((place, float(low), float(high)))
+        place += marginal.grid.num_cells if marginal.grid.is_codes else 1
+    return found
 
 
 def _members(population: Population, facts: Facts, request: Draw) -> np.ndarray:

@@ -44,6 +44,7 @@ class RuleBased:
         rescale: "standard" leaves every channel at mean 0 and deviation 1; "spread" gives each series a mean and a
             deviation drawn from wide public ranges; "public" those of a row of `public_levels`.
         public_levels: Mean and deviation of public series, [row, channel, 2].
+        season: Steps of the calendar's own season, such as 24 for hours; None as published.
         one_hot: First and last-plus-one channel of each group that holds the codes of a categorical channel.
     """
 
@@ -52,6 +53,7 @@ class RuleBased:
     preset: str = "rich"
     rescale: Rescale = "standard"
     public_levels: np.ndarray | None = None
+    season: int | None = None
     one_hot: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ class RuleBased:
         return series.astype(np.float32)
 
     def _standard_series(self, num_series: int, rules: Rules, rng: np.random.Generator) -> np.ndarray:
-        waves = draw_waves(num_series, self.num_steps, rules, rng)
+        waves = draw_waves(num_series, self.num_steps, rules, rng, self.season)
         series = draw_trends(num_series, self.num_steps, rules, rng) + waves  # Eq. 2
         add_changes(series, rules.changes, rng)
         series += draw_noise((waves == 0).all(axis=1), self.num_steps, rules, rng)

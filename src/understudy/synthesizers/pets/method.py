@@ -16,13 +16,13 @@ arXiv:2004.00010 (discrete Gaussian).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from understudy.data import Panel, Schema, windows
+from understudy.data import Panel, Schema
 from understudy.data.datasets import file_sha256
 from understudy.errors import InputError, MissingData
 from understudy.privacy.budget import Guarantee
@@ -36,11 +36,12 @@ from understudy.synthesizers.pets import drawing, world
 from understudy.synthesizers.pets.ballot import LABEL, noise_alone, private_vote, voters_of
 from understudy.synthesizers.pets.evolution import evolve
 from understudy.synthesizers.pets.population import Population
-from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.pets.recipe import RECIPES, Recipe
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.spectral.sampling import num_labels
 
 _SPECTRAL_SHARE = 0.5  # of mu², for the release that the hybrid starts from
+_ROUNDED = 1e-3  # by how much declared shares may miss 1
 _CHOICES = {
     "start": ("rules", "public", "spectral"),
     "scale": ("bought", "bounds", "public"),
@@ -62,8 +63,9 @@ class Pets(Synthesizer):
         scale: What working scale is made from: "bought" distributions, declared "bounds", or the "public" table. A
             `spectral` start brings the distributions with it.
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
+        class_shares: Declared shares of the classes, in the order of the label's categories; None buys them.
         votes: "private", or "none" for the control in which histograms are noise alone.
-        recipe: Options of the loop.
+        recipe: Options of the loop; None takes those that suit the start.
         seed: Of everything but privacy noise.
     """
 
@@ -72,8 +74,9 @@ class Pets(Synthesizer):
     start: Literal["rules", "public", "spectral"] = "rules"
     scale: Literal["bought", "bounds", "public"] = "bought"
     public: str | None = None
+    class_shares: tuple[float, ...] | None = None
     votes: Literal["private", "none"] = "private"
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe = None  # type: ignore[assignment]  # settled below
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -84,6 +87,12 @@ class Pets(Synthesizer):
                 raise InputError(f"{name}: one of {', '.join(choices)} is expected, got '{getattr(self, name)}'.")
         if "public" in (self.start, self.scale) and self.public is None:
             raise InputError("public: a file is expected, because the start or the scale is to come from it.")
+        if self.recipe is None:
+            object.__setattr__(self, "recipe", RECIPES[self.start])
+        if self.class_shares is not None:
+            object.__setattr__(self, "class_shares", tuple(map(float, self.class_shares)))
+            if min(self.class_shares) < 0 or abs(sum(self.class_shares) - 1) > _ROUNDED:
+                raise InputError("class_shares: shares of at least 0 that add up to 1 are expected.")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """One histogram per iteration, after what is bought beside the votes; refuses what the modules can't fit."""
@@ -122,11 +131,8 @@ class Pets(Synthesizer):
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how votes compare with noise, and how the modules were made to fit."""
-        learned, steps = self.learned_schema(schema), self.window_steps or schema.num_steps
-        events = schema.unit.kind == "event"
-        influence = 2 * windows.stability(schema, steps, steps) if events else 1
-        voters = (schema.population.size or 1) * (schema.num_steps // steps if events else 1)
-        noise = self._votes_event(learned, guarantee).noise_multiplier * influence
+        learned, voters = self.learned_schema(schema), self.num_contributions(schema, schema.population.size or 1)
+        noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
         fitted = world.modules_of(world.load_pack(self.pack), learned)
         return (*self.recipe.outlook(voters, noise, num_labels(schema)), fitted.adaptation)
 
@@ -148,6 +154,8 @@ class Pets(Synthesizer):
             )
         if self.public is not None and not Path(self.public).is_file():
             raise MissingData(f"public: '{self.public}' is not there.")
+        if self.class_shares is not None and len(self.class_shares) != num_labels(schema):
+            raise InputError(f"class_shares: one share for each of {num_labels(schema)} classes is expected.")
         world.modules_of(world.load_pack(self.pack), schema)
         world.public_panel(self, schema)
 
@@ -162,6 +170,8 @@ class Pets(Synthesizer):
                 if isinstance(event, Gaussian)
             )
         shares = shares_of(schema, marginals=self.scale == "bought")
+        if self.class_shares is not None:
+            shares.pop("labels", None)
         if not shares:
             return ()
         multipliers = noise_multipliers(guarantee, shares)

@@ -1,6 +1,12 @@
-"""How an evolution is run: public numbers that decide what the votes can do, none that changes a guarantee."""
+"""How an evolution is run: public numbers that decide what the votes can do, none that changes a guarantee.
+
+Each iteration costs noise and thins the population out. So a start that resembles the private series is voted on
+once, by many neighbours and with small variations; rules need several rounds to get near (`understudy bench run
+pets-recipes` compares).
+"""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from understudy.errors import InputError
@@ -75,3 +81,7 @@ class Recipe:
         if threshold > num_units:
             lines.append(f"The threshold of {threshold:.3g} votes exceeds all votes there are: nothing would survive.")
         return tuple(lines)
+
+
+_NEAR = Recipe(iterations=1, schedule="near", neighbours=15, threshold_noise=0.5)
+RECIPES: Mapping[str, Recipe] = {"rules": Recipe(), "public": _NEAR, "spectral": _NEAR}  # by start

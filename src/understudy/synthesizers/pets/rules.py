@@ -12,6 +12,7 @@ WAVES = ("none", "sine", "square", "triangle")
 TRENDS = ("fall", "rise", "steady", "turns")
 BENDS = ("square", "quarter-sine", "linear", "late", "exponential")
 MAX_HARMONICS = 10
+_DECLARED_SEASON = 0.5  # share of series with the season of the declared calendar, where there is one
 MIN_SEASON_STEPS, MIN_NOISE_STEPS = 24, 33  # shorter series have no season, no noise
 
 
@@ -36,12 +37,19 @@ class Rules:
     changes: tuple[tuple[str, float], ...]
 
 
-def draw_waves(num_series: int, num_steps: int, rules: Rules, rng: np.random.Generator) -> np.ndarray:
-    """Returns seasonal parts, zero where there is none."""
+def draw_waves(
+    num_series: int, num_steps: int, rules: Rules, rng: np.random.Generator, season: int | None = None
+) -> np.ndarray:
+    """Returns seasonal parts, zero where there is none; with a `season` half of the series have that period."""
     if num_steps < MIN_SEASON_STEPS:
         return np.zeros((num_series, num_steps))
     period = draw_periods(num_series, num_steps, rng)
     kind = rng.choice(len(WAVES), num_series, p=rules.waves)
+    if season is not None:
+        shapes = np.array(rules.waves) * (np.arange(len(WAVES)) > 0)
+        declared = rng.random(num_series) < _DECLARED_SEASON
+        period = np.where(declared, float(season), period)
+        kind = np.where(declared, rng.choice(len(WAVES), num_series, p=shapes / shapes.sum()), kind)
     parts = np.zeros((num_series, num_steps))
     for code, shape in enumerate((None, sine_wave, square_wave, triangle_wave)):
         chosen = np.flatnonzero(kind == code)

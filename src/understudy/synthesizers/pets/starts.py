@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy.data import Panel, Schema, read_panel
+from understudy.data.timegrid import season_steps
 from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.pets.population import Population
@@ -13,15 +14,20 @@ from understudy.synthesizers.spectral import Spectral
 
 
 def by_rules(encoding: Encoding, group: np.ndarray, public: Panel | None, rng: np.random.Generator) -> Population:
-    """Returns rule-based series (Eq. 2); their levels are those of public series if there are any."""
+    """Returns rule-based series (Eq. 2).
+
+    Their levels are those of public series if there are any; their season is the calendar's if they share one.
+    """
     from understudy.synthesizers.pets.generation import RuleBased, levels_of
 
     levels = None if public is None else levels_of(encoding.series(public, slice(None)))
+    time, num_steps = encoding.schema.time, encoding.schema.num_steps
     generate = RuleBased(
-        num_steps=encoding.schema.num_steps,
+        num_steps=num_steps,
         num_channels=encoding.num_channels,
         rescale="spread" if levels is None else "public",
         public_levels=levels,
+        season=season_steps(time, num_steps) if time.align == "calendar" else None,
         one_hot=encoding.channel_codes,
     )
     return Population.first(generate(len(group), rng), _any_static(encoding, len(group), rng), group)

@@ -56,11 +56,12 @@ def purchases(method: "Pets", private: PrivateSeries, grant: Grant, progress: Pr
     schema = private.panel.schema
     linear = linear_scales(schema, public_panel(method, schema) if method.scale == "public" else None)
     learning = Learning(private, grant, _SPLITS, progress)
+    declared = {} if method.class_shares is None else {"label_share": np.array(method.class_shares)}
     if method.start != "spectral":
-        return {**facts.buy(learning, linear).to_arrays(), "linear": linear}
+        return {**facts.buy(learning, linear).to_arrays(), **declared, "linear": linear}
     model = learning.run()
     release = {f"{SPECTRAL}{name}": array for name, array in model.to_arrays().items()}
-    return {**facts.from_spectral(model, schema).to_arrays(), "linear": linear, **release}
+    return {**facts.from_spectral(model, schema).to_arrays(), **declared, "linear": linear, **release}
 
 
 def prepare(

@@ -20,6 +20,7 @@ def nearest_distribution(weights: np.ndarray) -> np.ndarray:
 
     Duchi, Shalev-Shwartz, Singer and Chandra (2008), Fig. 1.
     """
+    weights = weights - weights.max()  # the projection is the same, and 1 does not drown in noise of any size
     falling = np.sort(weights)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(weights) + 1)
     last = np.flatnonzero(falling > excess)[-1]
@@ -108,7 +109,8 @@ def shrink(own: np.ndarray, pooled: np.ndarray, noise: float) -> tuple[np.ndarra
     Positive-part James–Stein: what differs no more than noise would make it differ is taken from the pool.
     """
     distance = float(((own - pooled) ** 2).sum())
-    weight = max(0.0, 1.0 - own.size * noise**2 / max(distance, 1e-300))
+    expected = own.size * noise**2
+    weight = 1.0 - expected / distance if distance > expected else 0.0
     return pooled + weight * (own - pooled), weight
 
 

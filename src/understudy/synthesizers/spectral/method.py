@@ -89,25 +89,10 @@ class Spectral(Synthesizer):
         lengths, missing = sampling.draw_absence(model, schema, scores, rng)
         ranks, marginals = sampling.ranks_of(model, scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
-        static = _static_values(model, schema, kinds, singles, rng)
+        labels = kinds // (len(model.kind_share) // sampling.num_labels(schema))
+        single = marginals[schema.num_channels :]
+        static = sampling.static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
-
-
-def _static_values(
-    model: Model, schema: Schema, kinds: np.ndarray, singles: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Returns [series, static]: the label from the kind, the others from their scores."""
-    static = np.empty((len(kinds), len(schema.static)))
-    labels = kinds // (len(model.kind_share) // sampling.num_labels(schema))
-    place = 0
-    for column, channel in enumerate(schema.static):
-        if channel.name == schema.label and schema.label_column is not None:
-            static[:, column] = np.where(labels < len(schema.label_column.categories), labels, np.nan)
-            continue
-        values = model.marginals[schema.num_channels + place].values_of(ndtr(singles[:, place]))
-        static[:, column] = np.where(rng.random(len(kinds)) < model.single_missing[place], np.nan, values)
-        place += 1
-    return static
 
 
 def _absence_possible(schema: Schema) -> bool:

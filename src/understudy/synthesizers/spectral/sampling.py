@@ -1,11 +1,14 @@
 """From a released model to synthetic series. Nothing here has ever seen private data."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from understudy.data import Schema
 from understudy.data.timegrid import hours_of_day, parse_frequency
 from understudy.synthesizers.spectral import gaps
 from understudy.synthesizers.spectral.columns import context_summary, single_columns
+from understudy.synthesizers.spectral.marginals import Marginal
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.series import to_steps
 
@@ -95,6 +98,27 @@ def ranks_of(model: Model, scores: np.ndarray) -> np.ndarray:
     for channel in range(scores.shape[2]):
         ranks[:, :, channel] = np.interp(scores[:, :, channel], model.score_nodes[channel], nodes)
     return ranks
+
+
+def static_values(
+    schema: Schema,
+    labels: np.ndarray,
+    ranks: np.ndarray,
+    marginals: Sequence[Marginal],
+    missing: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Returns [series, static]: the label as drawn, the other columns from their ranks [series, column]."""
+    static = np.empty((len(labels), len(schema.static)))
+    place = 0
+    for column, channel in enumerate(schema.static):
+        if channel.name == schema.label and schema.label_column is not None:
+            static[:, column] = np.where(labels < len(schema.label_column.categories), labels, np.nan)
+            continue
+        values = marginals[place].values_of(ranks[:, place])
+        static[:, column] = np.where(rng.random(len(labels)) < missing[place], np.nan, values)
+        place += 1
+    return static
 
 
 def draw_absence(

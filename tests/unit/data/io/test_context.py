@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import START, at, simple_schema
-from understudy.data.io import read_context, read_panel
+from understudy.data.io import read_context, read_context_windows, read_panel
 from understudy.data.schema import Continuous, Schema
 from understudy.errors import DataError
 
@@ -102,3 +102,22 @@ def test_context_that_does_not_fit_is_refused(context, message):
 def test_context_without_a_declaration_is_refused():
     with pytest.raises(DataError, match="declares none"):
         read_panel(private(), simple_schema(), context=weather())
+
+
+def test_stretches_of_a_table_are_whole_and_begin_anywhere() -> None:
+    """A table with a hole: no stretch goes over it; every other start turns up."""
+    rows = weather()
+    found = read_context_windows(rows, schema(), 400, np.random.default_rng(0))
+    assert found.shape == (400, schema().num_steps, 1)
+    values = read_context(rows, schema(), steps=len(rows), first_step=0)[:, 0]
+    starts = {tuple(window) for window in found[:, :, 0]}
+    whole = np.lib.stride_tricks.sliding_window_view(values, schema().num_steps)
+    assert starts == {tuple(window) for window in whole}
+    hole = rows.filter(np.arange(len(rows)) != 1)
+    after = {tuple(window) for window in read_context_windows(hole, schema(), 400, np.random.default_rng(0))[:, :, 0]}
+    assert after == {tuple(window) for window in whole[2:]}
+
+
+def test_a_table_too_short_for_any_stretch_is_refused() -> None:
+    with pytest.raises(DataError, match="does not cover"):
+        read_context_windows(weather().slice(0, 3), schema(), 5, np.random.default_rng(0))

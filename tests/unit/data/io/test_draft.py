@@ -85,3 +85,18 @@ def test_a_table_with_two_columns_of_one_name_is_refused_without_quoting_it(tmp_
     with pytest.raises(DataError, match="same name") as caught:
         draft_schema(tmp_path / "headless.csv")
     assert "31337" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_column_names_that_are_no_utf_8_are_refused_without_quoting_them(suffix, tmp_path):
+    rows, file = pa.table({"patient": ["a"], "pulse": [1.0]}), tmp_path / f"latin.{suffix}"
+    if suffix == "csv":
+        pacsv.write_csv(rows, file)
+    elif suffix == "parquet":
+        pq.write_table(rows, file, store_schema=False)
+    else:
+        feather.write_feather(rows, file, compression="uncompressed")
+    file.write_bytes(file.read_bytes().replace(b"pulse", b"pu\xffse"))
+    with pytest.raises(DataError, match="UTF-8") as caught:
+        draft_schema(file)
+    assert "pu" not in str(caught.value).replace(file.name, "")

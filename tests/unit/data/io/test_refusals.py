@@ -181,3 +181,19 @@ def test_a_truncated_parquet_file_is_refused(tmp_path):
 def test_what_is_not_a_table_is_refused():
     with pytest.raises(DataError, match="dict"):
         read_panel({"power": [1.0]}, toy_schema())
+
+
+HEADLESS = {
+    "no header, and text that is no UTF-8": b"secret-7719,31.337,x\nsecret-7719\xff,31.337,x\n",
+    "a header that runs into the first row": b"person,when,power,visits,state,alarm,plan,area,secret-7719,31.337\n",
+    "a header and a name twice": b"person,secret-7719,secret-7719\np1,a,b\n",
+}
+
+
+@pytest.mark.parametrize("kind", HEADLESS)
+def test_names_in_a_csv_file_that_nobody_declared_are_not_quoted(tmp_path, kind):
+    (tmp_path / "t.csv").write_bytes(HEADLESS[kind])
+    with pytest.raises(DataError) as caught:
+        read_panel(tmp_path / "t.csv", toy_schema())
+    assert not {"secret", "31.337"} & set(str(caught.value).replace("'", " ").replace("-", " ").split())
+    assert caught.value.column is None

@@ -158,3 +158,15 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="No space left"):
         write_panel(read_panel(toy_table(), toy_schema()), tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "high"), [("float32", 10**9), ("float64", 2**60), ("int64", 2**62), ("uint64", 2**63)]
+)
+def test_large_whole_numbers_are_written_whatever_the_column_stores(dtype, high):
+    schema = simple_schema((Integer("x", 0, high, dtype=dtype),))
+    ids, times = np.repeat(np.arange(100), 4), pa.concat_arrays([at(0, 1, 2, 3)] * 100)
+    rows = pa.table({"id": ids, "t": times, "x": np.tile(np.array([0, 7, high // 2, high], dtype=dtype), 100)})
+    written = panel_to_arrow(read_panel(rows, schema))
+    assert written["x"].type == pa.type_for_alias(dtype)
+    assert written["x"].to_pylist() == rows["x"].to_pylist()

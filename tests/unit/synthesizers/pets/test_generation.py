@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
+from understudy.data import Time
 from understudy.errors import InputError
+from understudy.synthesizers.contract.panels import plain_schema
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pets import rules
 from understudy.synthesizers.pets.generation import BOUND, PRESETS, PublicPanel, RuleBased, levels_of
 from understudy.synthesizers.pets.local_changes import CHANGES, MAX_CHANGES, add_changes
+from understudy.synthesizers.pets.starts import by_rules
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -50,6 +54,31 @@ def test_periods_are_short_and_long_in_equal_parts() -> None:
     assert period.max() <= 160 / 3
     assert abs((period < 20).mean() - 0.5) < 0.05  # 6.3 deviations of a fair coin: false alarm 3e-10
     assert (rules.draw_periods(500, 64, rng()) >= 8).all()
+
+
+def test_with_a_declared_season_half_of_the_series_have_it() -> None:
+    shares = []
+    for season in (24, None):
+        waves = rules.draw_waves(2000, 168, PRESETS["rich"], rng(), season)
+        strength = np.abs(np.fft.rfft(waves, axis=1))[:, 1:]
+        shares.append(float(((strength.argmax(axis=1) == 168 / 24 - 1) & (strength.max(axis=1) > 1e-9)).mean()))
+    assert 0.43 < shares[0] < 0.6  # a half, and a few of the others: six deviations of a fair coin below
+    assert shares[1] < 0.05
+
+
+def test_only_series_on_one_calendar_are_given_its_season(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int | None] = []
+
+    def watched(num_series: int, num_steps: int, own: rules.Rules, random: object, season: int | None) -> np.ndarray:
+        seen.append(season)
+        return np.zeros((num_series, num_steps))
+
+    monkeypatch.setattr("understudy.synthesizers.pets.generation.draw_waves", watched)
+    for align in ("calendar", "relative"):
+        schema = plain_schema(time=Time(column="t", steps=60, align=align, start="2024-01-01T00:00:00"))
+        by_rules(Encoding.of(schema, (), linear_scales(schema, None)), np.zeros(3, dtype=np.int64), None, rng())
+    assert set(seen[: len(seen) // 2]) == {24}
+    assert set(seen[len(seen) // 2 :]) == {None}
 
 
 def test_the_rich_pool_has_the_published_shares() -> None:

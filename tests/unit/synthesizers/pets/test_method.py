@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -300,6 +301,20 @@ def test_labels_come_in_their_released_proportions() -> None:
     np.testing.assert_allclose(drawn, [0.7, 0.3, 0.0], atol=0.06)
 
 
+@pytest.mark.parametrize("start", ["rules", "spectral"])
+def test_declared_proportions_are_kept_and_cost_nothing(start: str) -> None:
+    schema = rich_schema(population=DeclaredPopulation(4000))
+    method = replace(VARIANTS[start], class_shares=(0.0, 0.25, 0.75))
+    labels = [entry.label for entry in method.plan(schema, BUDGET).entries]
+    assert start == "spectral" or "labels" not in labels
+    assert "labels" in [entry.label for entry in VARIANTS["rules"].plan(schema, BUDGET).entries]
+    release = fit(method, make_panel(schema, 40))
+    drawn = np.bincount(release.sample(2000, rng=np.random.default_rng(5)).label, minlength=3) / 2000
+    np.testing.assert_allclose(drawn, [0.0, 0.25, 0.75], atol=0.06)  # six deviations of two thousand draws
+    with pytest.raises(InputError, match="each of 3 classes"):
+        replace(method, class_shares=(0.5, 0.5)).plan(schema, BUDGET)
+
+
 def test_more_series_than_candidates_are_relatives_and_not_copies() -> None:
     release = fit(VARIANTS["rules"], make_panel(plain_schema()))
     sampled = release.sample(200).values
@@ -343,9 +358,11 @@ def test_a_public_table_can_be_the_start_and_the_scale(tmp_path: Path) -> None:
         ({"scale": "guess"}, InputError, "bounds"),
         ({"start": "public"}, InputError, "file"),
         ({"votes": "some"}, InputError, "private"),
+        ({"class_shares": (0.5, 0.6)}, InputError, "add up to 1"),
+        ({"class_shares": (1.5, -0.5)}, InputError, "at least 0"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, str], kind: type[Exception], word: str) -> None:
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], kind: type[Exception], word: str) -> None:
     with pytest.raises(kind, match=word):
         Pets(**options)
 

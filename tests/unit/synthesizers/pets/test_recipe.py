@@ -3,7 +3,8 @@
 import pytest
 
 from understudy.errors import InputError
-from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets.recipe import RECIPES, Recipe
 
 
 def test_thresholds_are_votes_as_published_or_multiples_of_the_noise() -> None:
@@ -18,6 +19,13 @@ def test_the_default_size_keeps_votes_above_the_noise_within_limits() -> None:
     assert recipe.num_candidates(10_000, 20.0, 1) == 500
     assert recipe.num_candidates(10**7, 1.0, 1) == 2000
     assert recipe.num_candidates(10, 100.0, 3) == 180
+
+
+def test_the_recipe_follows_the_start_unless_it_is_given() -> None:
+    assert Pets().recipe == RECIPES["rules"]
+    assert Pets(start="spectral").recipe == RECIPES["spectral"]
+    assert RECIPES["spectral"].stages(4.0) == ((10, 2.0),)
+    assert Pets(start="spectral", recipe=Recipe(iterations=5)).recipe.iterations == 5
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 7])

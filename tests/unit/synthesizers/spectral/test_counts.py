@@ -78,6 +78,12 @@ def test_figures_within_the_noise_of_the_pool_are_taken_from_the_pool() -> None:
     np.testing.assert_allclose(far, pooled + 5.0, rtol=1e-2)
 
 
+@pytest.mark.filterwarnings("error")
+def test_figures_that_equal_the_pool_stay_as_they_are_however_large_the_noise() -> None:
+    own = np.full(4, 0.25)
+    assert shrink(own, own, np.float64(1e9))[0].tolist() == own.tolist()
+
+
 def test_only_columns_declared_alike_share() -> None:
     rows = [np.full(9, 1.0), np.full(9, 1.1), np.full(9, 4.0)]
     first, second, other = share_among(rows, noise=1.0, groups=["price", "price", "load"])
@@ -128,3 +134,13 @@ def test_a_tail_holds_what_its_end_holds_on_average_and_falls_off() -> None:
 def test_a_grid_without_a_quiet_end_is_only_smoothed() -> None:
     cells = np.full(20, 0.05)
     np.testing.assert_allclose(with_tails(cells, 0.001, np.ones(20)), cells)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9, 1e17, 1e300])
+def test_a_projection_is_a_distribution_however_loud_the_noise(size: float) -> None:
+    noisy = np.random.default_rng(0).normal(scale=size, size=50)
+    mass = nearest_distribution(noisy)
+    assert mass.sum() == pytest.approx(1.0)
+    assert mass.min() >= 0
+    assert mass.argmax() == noisy.argmax()
+    assert np.isfinite(cumulative_of(noisy)).all()

@@ -1,0 +1,98 @@
+"""`pub2priv-design` and `pub2priv-knowledge`: what each part of `pub2priv` is worth, and what θ_T knows.
+
+The first leaves parts out, or adds parts that were tried and not kept, one at a time, on simulated portfolios. The
+other asks the pack that ships to fill in hidden entries of public series which it never saw.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from understudy.bench.cells import Cells
+from understudy.bench.pub2priv_experiment import SCALES, Experiment
+from understudy.bench.result import Progress, Row, Stopwatch, result, row
+from understudy.data.datasets import file_sha256, find_file
+from understudy.data.portfolios import simulate_market, simulate_portfolios
+from understudy.nn.knowledge import KnowledgeTransformer
+from understudy.synthesizers import Synthesizer
+from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
+from understudy.synthesizers.pub2priv.pretraining import filling_error, windows_from
+from understudy.synthesizers.spectral import Spectral
+
+RATES = (
+    "exchange/exchange_rate.txt.gz",
+    "daily rates of eight currencies, github.com/laiguokun/multivariate-time-series",
+)
+_PORTFOLIOS, _STEPS, _EPSILON = 1_260, 120, 1.0
+VARIANTS: dict[str, Synthesizer] = {
+    "as it is": Pub2Priv(),
+    "context as it is (w/o theta_T)": Pub2Priv(knowledge="direct"),
+    "without context (w/o c)": Pub2Priv(knowledge="none"),
+    "one noise per window": Pub2Priv(draws=1),
+    "five signals": Pub2Priv(signals=5),
+    "a network beside the Gaussian": Pub2Priv(layers=1, width=16),
+    "a tenth of the clip": Pub2Priv(clip=0.1),
+}
+
+
+def design(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Simulated portfolios at epsilon 1, a variant a row; `spectral` and real ones beside them."""
+    work = SCALES[scale]
+    experiment = _experiment(work.sampled)
+    rows = []
+    for place, (name, method) in enumerate(VARIANTS.items(), start=1):
+        measure = partial(experiment.row, name, method, _EPSILON, work.seeds, ())
+        rows.append(cells(f"{scale} {name}", measure))
+        progress(name, place / (len(VARIANTS) + 1))
+    controls = [cells(f"{scale} other real portfolios", partial(_control, experiment))]
+    for name, control in (("spectral", Spectral()), ("independent", Independent())):
+        measure = partial(experiment.row, name, control, _EPSILON, work.seeds, ())
+        controls.append(cells(f"{scale} {name}", measure))
+    progress("controls", 1.0)
+    facts = {"name": "simulated portfolios over a simulated market", "stand_in": True, "series": _PORTFOLIOS}
+    return result("pub2priv-design", scale, {**facts, "steps": _STEPS}, rows, controls)
+
+
+def knowledge(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """The general pack fills in real exchange rates; beside it, networks of its shape that learned nothing."""
+    path = find_file("exchange", *RATES, data_root)
+    rates, market = np.loadtxt(path, delimiter=","), simulate_market().shown
+    number = {"quick": 64, "target": 512, "full": 2048}[scale]
+    rows: list[Row] = []
+    for place, channels in enumerate((1, 4, 8), start=1):
+        rows.append(cells(f"{scale} {channels}", partial(filled, "exchange rates", rates, channels, number)))
+        progress(f"{channels} channels", place / 4)
+    controls = [cells(f"{scale} market", partial(filled, "simulated market", market, 5, number))]
+    facts = {"name": "exchange", "file": path.name, "sha256": file_sha256(path), "stand_in": False}
+    return result("pub2priv-knowledge", scale, facts, rows, controls)
+
+
+def _experiment(number: int) -> Experiment:
+    market, work = simulate_market(), SCALES["quick"]
+    first = np.random.default_rng(11).integers(0, len(market.held) - _STEPS + 1, number)
+    real, second = (simulate_portfolios(market, number, steps=_STEPS, first_days=first, seed=seed) for seed in (12, 13))
+    private = simulate_portfolios(market, _PORTFOLIOS, steps=_STEPS)
+    return Experiment(private=private, real=real, second=second, judge=work.judge)
+
+
+def _control(experiment: Experiment) -> Row:
+    figures = experiment.metrics(experiment.second, trained=())
+    spread = {name: {"mean": value, "low": value, "high": value} for name, value in figures.items()}
+    return row("other real portfolios of the same days", spread, unit=experiment.unit)
+
+
+def filled(name: str, signals: np.ndarray, num_channels: int, number: int) -> Row:
+    """Returns the errors of the general pack and of untrained networks on windows of public signals [step, channel]."""
+    watch, pack = Stopwatch(), load_pack("general")
+    windows = windows_from(signals[None, :, :num_channels], 96)(number, np.random.default_rng(0))
+    errors = {"error": filling_error(Knowledge.of(pack).transformer, windows, seed=1)}
+    for seed in (1, 2, 3):
+        torch.manual_seed(seed)
+        untrained = KnowledgeTransformer(**pack.shape, dropout=0.0)
+        errors[f"error_untrained_{seed}"] = filling_error(untrained, windows, seed=1)
+    return row(f"theta_T on {name}", errors, seconds=watch.seconds, channels=num_channels)

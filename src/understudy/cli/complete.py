@@ -1,0 +1,166 @@
+"""`understudy impute` and `understudy forecast`: a release fills gaps of a table, or says what comes after its end."""
+
+import json as json_format
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.places import existing, outside, require_room, unused, whole_file
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from understudy.data import Panel, Schema
+    from understudy.synthesizers import Release
+
+_OTHERS = (
+    "It holds what was observed, so it is as private as the table. Filling other people's series costs the release's "
+    "units nothing. If the release was learned from these very series, the file is internal: say --training-series."
+)
+_OWN = (
+    "Internal: the release was learned from these series, and what was observed of them is in the file. The release's "
+    "guarantee does not cover it. Do not hand it out."
+)
+_Release = Annotated[Path, typer.Argument(help="A release directory of a method that fills gaps, such as dit.")]
+_Data = Annotated[Path, typer.Option("--data", help="The table with series: .parquet, .csv, .arrow, .npz or .npy.")]
+_Out = Annotated[Path, typer.Option(help="File to write, in the table's columns and more; it must not exist yet.")]
+_SchemaFile = Annotated[
+    Path | None, typer.Option(help="Schema of the table, if its time axis is another. Default: the release's.")
+]
+_Context = Annotated[Path | None, typer.Option(help="Table of public context by time.")]
+_Draws = Annotated[int, typer.Option(min=1, help="Fillings of each series, from which intervals are taken.")]
+_TrainingSeries = Annotated[
+    bool, typer.Option("--training-series", help="The release was learned from these series: mark the file internal.")
+]
+_Seed = Annotated[int | None, typer.Option(min=0, help="Fill in the same way again. Costs no privacy.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A table to complete, and what its result is to be called."""
+
+    release: Path
+    data: Path
+    out: Path
+    schema: Path | None
+    context: Path | None
+    training_series: bool
+    seed: int | None
+
+    def opened(self) -> "tuple[Release, Panel, np.random.Generator]":
+        """Returns the release, the series and a generator; refuses what could be known to be wrong."""
+        import numpy as np
+
+        from understudy.data import Schema, read_panel
+        from understudy.synthesizers import Release
+
+        unused(outside(self.out, existing(self.release, "RELEASE"), "--out"), "--out")
+        unused(self.note, "--out")
+        release = Release.load(self.release)
+        wanted = release.schema if self.schema is None else Schema.load(existing(self.schema, "--schema"))
+        context = None if self.context is None else existing(self.context, "--context")
+        given = release.public_context if context is None and self.schema is None else context
+        schema = _with_gaps(wanted, given is not None)
+        panel = read_panel(existing(self.data, "--data"), schema, context=given, allow_few_units=True)
+        if wanted.context and not schema.context:
+            panel = replace(panel, schema=replace(schema, context=wanted.context))
+        require_room(self.out, 32 * max(1, panel.values.size))
+        return release, panel, np.random.default_rng(self.seed)
+
+    @property
+    def note(self) -> Path:
+        """What the file is and whom it may be shown to, beside it."""
+        return self.out.with_name(f"{self.out.name}.about.json")
+
+    def write(self, panel: "Panel", release: "Release", facts: dict[str, Any], output: Output, did: str) -> None:
+        """Writes the table and the note beside it, and says so."""
+        from understudy.data import write_panel
+
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        write_panel(panel, self.out)
+        told = {
+            "internal": self.training_series,
+            "says": _OWN if self.training_series else _OTHERS,
+            "method": release.synthesizer.name,
+            "release": release.certificate.sentence(),
+            **facts,
+        }
+        with whole_file(self.note) as draft:
+            draft.write_text(json_format.dumps(told, indent=2) + "\n", encoding="utf-8")
+        output.result({"file": str(self.out), "about": str(self.note), **told}, did, str(told["says"]))
+
+
+def impute(
+    release: _Release,
+    data: _Data,
+    out: _Out,
+    schema: _SchemaFile = None,
+    context: _Context = None,
+    level: Annotated[float, typer.Option(help="Share of fillings within an interval.")] = 0.9,
+    draws: _Draws = 39,
+    training_series: _TrainingSeries = False,
+    seed: _Seed = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fill the gaps of a table; what was observed stays as it is. Beside every number: the ends of an interval."""
+    output = Output(json=json, quiet=quiet)
+    request = Request(
+        release=release, data=data, out=out, schema=schema, context=context, training_series=training_series, seed=seed
+    )
+    with output.progress() as progress:
+        opened, panel, rng = request.opened()
+        made = opened.impute(panel, level=level, num_draws=draws, rng=rng, progress=progress)
+    facts = {"level": level, "draws": draws, "columns": "…_low and …_high: ends of the interval"}
+    request.write(made.with_intervals(), opened, facts, output, f"Wrote {out}, without gaps.")
+
+
+def forecast(
+    release: _Release,
+    data: _Data,
+    out: _Out,
+    horizon: Annotated[int, typer.Option(help="Steps ahead.")],
+    schema: _SchemaFile = None,
+    context: _Context = None,
+    quantile: Annotated[
+        list[float] | None, typer.Option(help="A quantile; repeat for several. Default: 0.05, 0.5, 0.95.")
+    ] = None,
+    draws: _Draws = 39,
+    training_series: _TrainingSeries = False,
+    seed: _Seed = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what comes after the end of each series, as quantiles. Public context of the steps ahead stays unsaid."""
+    from understudy.synthesizers.completing.forecasting import QUANTILES
+
+    output = Output(json=json, quiet=quiet)
+    request = Request(
+        release=release, data=data, out=out, schema=schema, context=context, training_series=training_series, seed=seed
+    )
+    with output.progress() as progress:
+        opened, panel, rng = request.opened()
+        wanted = tuple(quantile or QUANTILES)
+        made = opened.forecast(panel, horizon, quantiles=wanted, num_draws=draws, rng=rng, progress=progress)
+    facts = {"horizon": horizon, "quantiles": list(wanted), "draws": draws}
+    request.write(made.as_panel(), opened, facts, output, f"Wrote {out}, {horizon} steps ahead.")
+
+
+def _with_gaps(schema: "Schema", with_context: bool) -> "Schema":
+    """Returns the schema that lets every channel have gaps and series be short; context only if it is given."""
+    return replace(
+        schema,
+        channels=tuple(replace(channel, missing=True) for channel in schema.channels),
+        static=tuple(replace(column, missing=True) for column in schema.static),
+        time=replace(schema.time, min_steps=1),
+        context=schema.context if with_context else (),
+        constraints=schema.constraints if with_context else tuple(c for c in schema.constraints if not _reads(c)),
+        columns=() if schema.context and not with_context else schema.columns,
+    )
+
+
+def _reads(constraint: Any) -> bool:
+    return getattr(constraint, "context", None) is not None

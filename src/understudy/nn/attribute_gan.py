@@ -1,0 +1,122 @@
+"""Blocks of VFLGAN-TS (paper 004, section 4.2): one generator and one discriminator per attribute, computed stacked.
+
+Axis order is `row, attribute, step`. Randomness comes from a generator that is handed in, so that a run repeats
+itself wherever its parts are computed.
+"""
+
+import math
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from understudy.nn.stacked import StackedLinear
+
+_SLOPE = 0.2
+_INITIAL_DEVIATION = 0.02
+
+
+class AttributeGenerators(nn.Module):
+    """One LSTM cell and one linear per attribute, all fed by the same latent.
+
+    The cell runs once, from rest: without a past there is nothing to forget and nothing to feed back, so of the four
+    gates three remain. One product computes a gate of all attributes.
+    """
+
+    def __init__(self, num_attributes: int, num_latent: int, num_steps: int, num_hidden: int) -> None:
+        super().__init__()
+        self._shape = (num_attributes, num_hidden)
+        self.enter, self.cell, self.leave = (nn.Linear(num_latent, num_attributes * num_hidden) for _ in range(3))
+        self.output = StackedLinear(num_attributes, num_hidden, num_steps)
+        for gate in (self.enter, self.cell, self.leave):
+            for parameter in gate.parameters():
+                nn.init.uniform_(parameter, -(num_hidden**-0.5), num_hidden**-0.5)
+
+    def forward(self, latent: Float[Tensor, "row latent"]) -> Float[Tensor, "row attribute step"]:
+        state = torch.sigmoid(self.enter(latent)) * torch.tanh(self.cell(latent))
+        hidden = torch.sigmoid(self.leave(latent)) * torch.tanh(state)
+        return self.output(hidden.unflatten(1, self._shape))
+
+
+class AttributeDiscriminators(nn.Module):
+    """One perceptron per attribute: how real it looks by itself, as a logit."""
+
+    def __init__(self, num_attributes: int, num_steps: int, widths: tuple[int, ...], dropout: float) -> None:
+        super().__init__()
+        sizes = (num_steps, *widths)
+        layers = [StackedLinear(num_attributes, *pair) for pair in pairwise(sizes)]
+        self.layers = nn.ModuleList(layers)
+        self.head = StackedLinear(num_attributes, sizes[-1], 1)
+        self._dropout = dropout
+        small_weights(self)
+
+    def forward(
+        self, series: Float[Tensor, "row attribute step"], generator: torch.Generator
+    ) -> Float[Tensor, "row attribute"]:
+        for layer in self.layers:
+            series = functional.leaky_relu(layer(series), _SLOPE)
+            # One mask for all attributes of a row: they are networks of their own, which never meet.
+            kept = kept_by_dropout((len(series), 1, series.shape[2]), self._dropout, generator)
+            series = series if kept is None else series * kept
+        return self.head(series).squeeze(-1)
+
+
+class FeatureExtractor(nn.Module):
+    """All attributes of one party as the features that it sends: an affine map and LeakyReLU.
+
+    With as many features as inputs the map can be inverted: features are private, whatever they are called.
+    """
+
+    def __init__(self, num_inputs: int, num_features: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(num_inputs, num_features)
+        small_weights(self)
+
+    def forward(
+        self, inputs: Float[Tensor, "row input"], kept: Float[Tensor, "row feature"] | None
+    ) -> Float[Tensor, "row feature"]:
+        features = functional.leaky_relu(self.layer(inputs), _SLOPE)
+        return features if kept is None else features * kept
+
+
+class SharedDiscriminator(nn.Module):
+    """Whether the features of all parties belong together, as a logit."""
+
+    def __init__(self, num_features: int, widths: tuple[int, ...], dropout: float) -> None:
+        super().__init__()
+        sizes = (num_features, *widths)
+        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
+        self.head = nn.Linear(sizes[-1], 1)
+        self._dropout = dropout
+        small_weights(self)
+
+    def forward(self, features: Float[Tensor, "row feature"], generator: torch.Generator) -> Float[Tensor, " row"]:
+        for layer in self.layers:
+            features = functional.leaky_relu(layer(features), _SLOPE)
+            kept = kept_by_dropout(tuple(features.shape), self._dropout, generator)
+            features = features if kept is None else features * kept
+        return self.head(features).squeeze(-1)
+
+
+def small_weights(module: nn.Module) -> None:
+    """Sets weights to N(0, 0.02²) and biases to zero, as the code released with paper 004 does."""
+    for name, parameter in module.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        else:
+            nn.init.normal_(parameter, std=_INITIAL_DEVIATION)
+
+
+def kept_by_dropout(shape: tuple[int, ...], share: float, generator: torch.Generator) -> Tensor | None:
+    """Returns factors that let each number pass with probability 1 − share, in steps of 1/256; None if all pass.
+
+    One random byte decides about each number: a tenth of the time that a Bernoulli draw per number takes.
+    """
+    limit = round(256 * share)
+    if limit == 0:
+        return None
+    count = math.prod(shape)
+    bits = torch.empty(-(-count // 8), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+    return (bits.view(torch.uint8)[:count] >= limit).mul(256 / (256 - limit)).view(shape)

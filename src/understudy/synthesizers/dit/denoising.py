@@ -1,0 +1,154 @@
+"""What is hidden is noised, and a network says what the noise is: the loss, and how hidden entries are filled.
+
+Notation (paper 003, sections 3 and 5): x are scores, of which some are shown and some hidden, the hidden ones measured
+from what the shown ones say (`memory`); x_t = √ᾱ_t x + √(1−ᾱ_t) ε is what the network sees of them. It
+predicts ε, or the velocity √ᾱ_t ε − √(1−ᾱ_t) x. So measured they are roughly N(0, 1), where the best guess of the
+velocity without further knowledge is 0: a network that has learned nothing draws from the released distributions, and
+every bit that it learns makes its guesses better.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from understudy.data.masks import training_masks
+from understudy.nn.diffusion import Diffusion
+from understudy.synthesizers.dit.memory import bridge
+from understudy.training.windows import Batch
+
+DDPM = Diffusion(steps=1000, first_beta=1e-4, last_beta=0.02, schedule="linear")  # paper 003, section 5.1
+Prediction = Literal["velocity", "noise"]
+_CHUNK_ENTRIES = 1 << 18
+
+
+def draw_hidden(
+    num_series: int, num_steps: int, num_channels: int, num_static: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Returns True [series, step, column] where an entry is hidden in training.
+
+    Steps as paper 003 hides them. Real gaps are in one channel and not in all, so every second series has them hidden
+    in some channels only. Static columns are hidden as a whole by a coin each. Where all steps are hidden, so is all.
+    """
+    steps = training_masks(num_series, num_steps, rng)
+    everything = np.asarray(steps.all(axis=1, keepdims=True))
+    some = rng.random((num_series, num_channels)) < 0.5
+    some |= ~some.any(axis=1, keepdims=True) | (rng.random((num_series, 1)) < 0.5) | everything
+    static = (rng.random((num_series, num_static)) < 0.5) | everything
+    hidden = np.concatenate([some, static], axis=1)[:, None, :]
+    along = np.concatenate([np.ones(num_channels, bool), np.zeros(num_static, bool)])
+    return np.asarray(hidden & np.where(along, steps[:, :, None], True))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Denoising:
+    """How a network is trained and asked.
+
+    Attributes:
+        memory: [3, column] as `memory.shares_of` returns it; zeros for the published diffusion.
+        num_channels: The first columns, which change along a series; the others stand still.
+        num_classes: Class that stands for "not said".
+        draws: Triples of diffusion time, noise and mask that each window is shown with; their losses are averaged
+            before the clip, so they cost no privacy.
+        drop: Share of rows whose class, and whose context from some step on, is not said (classifier-free).
+    """
+
+    memory: np.ndarray
+    num_channels: int
+    num_classes: int
+    draws: int = 1
+    drop: float = 0.1
+    predicts: Prediction = "velocity"
+
+    def loss(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Tensor:
+        """Returns the mean squared error over hidden, known entries, one for each draw of each window."""
+        shown_batch = {name: tensor.repeat_interleave(self.draws, 0) for name, tensor in batch.items()}
+        x, known = shown_batch["x"], shown_batch["known"]
+        rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
+        num_static = x.shape[2] - self.num_channels
+        hidden = torch.from_numpy(draw_hidden(len(x), x.shape[1], self.num_channels, num_static, rng)).to(x.device)
+        scored, shown = (hidden & known).to(x.dtype), (known & ~hidden).to(x.dtype)
+        mean, deviation = bridge(x, shown, self._memory(x))
+        measured = (x - mean) / deviation * scored
+        time, noise = DDPM.draw_times(len(x), generator), torch.randn(x.shape, generator=generator).to(x)
+        target = noise if self.predicts == "noise" else DDPM.velocity(measured, noise, time)
+        found = model(DDPM.noised(measured, noise, time) * scored, time, x, shown, *self._said(shown_batch, rng))
+        return ((found - target).square() * scored).sum((1, 2)) / scored.sum((1, 2)).clamp_min(1.0)
+
+    def _said(self, batch: Batch, rng: np.random.Generator) -> tuple[Tensor, Tensor | None]:
+        """Returns classes and contexts, some of them left unsaid."""
+        label, context = batch["label"], batch.get("context")
+        silent = torch.from_numpy(rng.random(len(label)) < self.drop).to(label.device)
+        label = torch.where(silent, self.num_classes, label)
+        if context is None:
+            return label, None
+        steps = context.shape[1]
+        until = np.where(rng.random(len(label)) < self.drop, rng.integers(0, steps, len(label)), steps)
+        said = torch.from_numpy(np.arange(steps) < until[:, None]).to(context)
+        return label, context * said.unsqueeze(2)
+
+    @torch.no_grad()
+    def fill(self, model: nn.Module, asked: "Asked", *, num_steps: int, guidance: float = 0.0) -> np.ndarray:
+        """Returns scores [row, step, column] drawn for hidden entries by DDIM; others mean nothing.
+
+        Few steps of DDIM draw a little too narrowly, by a factor that is known for numbers nobody can predict; draws
+        are widened by it, so that intervals are not too narrow.
+
+        Args:
+            guidance: How far to go beyond what class and context say, away from what is said without them.
+        """
+        parts = [np.zeros((0, *asked.scores.shape[1:]), dtype=np.float32)]
+        size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(asked.scores.shape[1:]))))
+        for first in range(0, len(asked.scores), size):
+            parts.append(self._filled(model, asked.rows(slice(first, first + size)), num_steps, guidance))
+        return np.concatenate(parts)
+
+    def _filled(self, model: nn.Module, asked: "Asked", num_steps: int, guidance: float) -> np.ndarray:
+        values = torch.from_numpy(np.nan_to_num(asked.scores))
+        hidden = torch.from_numpy(np.array(asked.hidden))
+        shown = torch.from_numpy(~np.isnan(asked.scores) & ~asked.hidden).float()
+        label = torch.from_numpy(np.array(asked.label))
+        context = None if asked.context is None else torch.from_numpy(np.array(asked.context))
+        silent = torch.full_like(label, self.num_classes), None if context is None else torch.zeros_like(context)
+
+        def predict(noisy: Tensor, time: Tensor) -> Tensor:
+            given = (noisy * hidden, time, values, shown)
+            found = model(*given, label, context)
+            if guidance:
+                found = found + guidance * (found - model(*given, *silent))
+            return found if self.predicts == "noise" else DDPM.noise_of(found, noisy, time)
+
+        start = torch.from_numpy(asked.rng.standard_normal(values.shape, dtype=np.float32))
+        mean, deviation = bridge(values, shown, self._memory(values))
+        drawn = DDPM.implicit(predict, start, num_steps) / DDPM.left_by_implicit(num_steps)
+        return (mean + deviation * drawn).numpy()
+
+    def _memory(self, like: Tensor) -> Tensor:
+        return torch.from_numpy(self.memory).to(like)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asked:
+    """Rows with hidden entries to fill; all of it public or the caller's own.
+
+    Attributes:
+        scores: [row, step, column], NaN where unknown; read where not hidden.
+        hidden: True where to fill.
+        label: Class of each row; `num_classes` where it is not said.
+        context: [row, step, context] as the network takes it; None without one.
+    """
+
+    scores: np.ndarray
+    hidden: np.ndarray
+    label: np.ndarray
+    context: np.ndarray | None
+    rng: np.random.Generator
+
+    def rows(self, rows: slice) -> "Asked":
+        """Returns some of the rows."""
+        context = None if self.context is None else self.context[rows]
+        return Asked(
+            scores=self.scores[rows], hidden=self.hidden[rows], label=self.label[rows], context=context, rng=self.rng
+        )

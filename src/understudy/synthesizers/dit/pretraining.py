@@ -1,0 +1,142 @@
+"""Trains a pack on public series: how large conditions get in a network without bounds, and weights to start from.
+
+Magnitudes are never read off private activations: a bound that follows the data it is to protect would tell about it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from understudy.data import Panel, Schema
+from understudy.errors import InputError
+from understudy.nn.masked_dit import MaskedDiT
+from understudy.nn.modulation import Modulation
+from understudy.synthesizers.base import Progress
+from understudy.synthesizers.dit.columns import Columns
+from understudy.synthesizers.dit.denoising import Denoising
+from understudy.synthesizers.dit.memory import products, shares_of
+from understudy.synthesizers.dit.method import Dit
+from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, default_reference, empty_network
+from understudy.synthesizers.dit.packs import METHOD, shape_of
+from understudy.synthesizers.frame.gradients import to_arrays, train_publicly
+from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.spectral.columns import single_columns, single_values
+from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
+from understudy.synthesizers.spectral.sampling import num_labels
+
+MIN_SERIES = 20
+_BATCH, _MEASURED, _HELD_OUT = 128, 512, 0.1
+_BOUNDED = 0.5  # iterations with bounds, per iteration without them
+
+
+def pretrain(
+    public: Panel,
+    method: Dit,
+    *,
+    iterations: int,
+    with_weights: bool,
+    provenance: Mapping[str, Any],
+    progress: Progress,
+) -> Pack:
+    """Returns a pack for series with the columns of a public panel.
+
+    Args:
+        with_weights: Keep weights to start from, trained within the bounds; otherwise magnitudes only.
+    """
+    if public.num_series < MIN_SERIES:
+        raise InputError(f"Public series: at least {MIN_SERIES} are expected. Cut long ones into windows.")
+    schema, network, seed = public.schema, method.shape(public.schema), method.seed
+    columns = Columns(schema, public_marginals(public), network.patch_for(schema.num_steps))
+    examples = columns.examples(public, _classes(public, schema))
+    learned, held_out = _split(examples, seed)
+    neighbours = shares_of(products(examples["x"], examples["known"]).sum(axis=0))
+    denoising, rate = method.denoising(schema, neighbours), method.recipe.learning_rate
+    without = replace(network, tightness="none")
+    model = empty_network(without, schema, default_reference(network.width), seed)
+    before, share = _error(model, denoising, held_out), 1 / (1 + _BOUNDED * with_weights)
+    train_publicly(
+        model, denoising.loss, learned, iterations=iterations, batch=_BATCH, learning_rate=rate, seed=seed,
+        progress=lambda done, planned: progress("without bounds", share * done / planned),
+    )  # fmt: skip
+    reference = measured_reference(model, denoising, learned, seed)
+    quality = {"error_untrained": before, "error_without_bounds": _error(model, denoising, held_out)}
+    arrays = {REFERENCE: np.array(reference)}
+    if with_weights:
+        bounded = empty_network(network, schema, reference, seed)
+        bounded.load_state_dict(model.state_dict())
+        train_publicly(
+            bounded, denoising.loss, learned, iterations=max(1, int(_BOUNDED * iterations)), batch=_BATCH,
+            learning_rate=rate / 2, seed=seed + 1,
+            progress=lambda done, planned: progress("within bounds", share + (1 - share) * done / planned),
+        )  # fmt: skip
+        quality["error"] = _error(bounded, denoising, held_out)
+        arrays |= to_arrays(bounded, NETWORK)
+    told = {name: round(figure, 4) for name, figure in quality.items()}
+    return Pack(
+        method=METHOD, arrays=arrays, shape=shape_of(network, schema), provenance={**provenance, "quality": told}
+    )
+
+
+def public_marginals(public: Panel) -> tuple[Marginal, ...]:
+    """Returns the distribution of each channel and static column of *public* series, without noise."""
+    schema = public.schema
+    singles = single_values(schema, public.static, None)
+    numbers = [public.values[:, :, place] for place in range(schema.num_channels)]
+    numbers += [singles[:, [place]] for place in range(singles.shape[1])]
+    found = []
+    columns = (*schema.channels, *single_columns(schema, with_context=False))
+    for column, values in zip(columns, numbers, strict=True):
+        grid = grid_of(column, 0.0)
+        found.append(marginal_from(vote_counts(values, np.ones(len(values)), grid), grid, 0.0))
+    return tuple(found)
+
+
+def measured_reference(
+    model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray], seed: int
+) -> Reference:
+    """Returns (C₀, Γ₀, B₀, A₀): what 95 % of conditions and 99 % of scales, shifts and gates stay below."""
+    seen: dict[str, list[Tensor]] = {"condition": [], "scale": [], "shift": [], "gate": []}
+
+    def record(module: nn.Module, inputs: tuple[Tensor, ...], outputs: list[Tensor]) -> None:
+        assert isinstance(module, Modulation)
+        seen["condition"].append(inputs[0].norm(dim=1))
+        for role, output in zip(module.roles, outputs, strict=True):
+            seen[role].append((output - float(role == "scale" and not module.literal)).abs().flatten())
+
+    hooks = [part.register_forward_hook(record) for part in model.modules() if isinstance(part, Modulation)]
+    with torch.no_grad():
+        denoising.loss(model, _some(examples, seed), torch.Generator().manual_seed(seed))
+    for hook in hooks:
+        hook.remove()
+    shares = {"condition": 0.95, "scale": 0.99, "shift": 0.99, "gate": 0.99}
+    condition, scale, shift, gate = (
+        max(1e-3, float(np.quantile(torch.cat(seen[role]).numpy(), share))) for role, share in shares.items()
+    )
+    return condition, scale, shift, gate
+
+
+def _error(model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray]) -> float:
+    """Returns the loss on public series that were kept out; 1 is what a network knows that knows the marginals only."""
+    with torch.no_grad():
+        return float(denoising.loss(model, _some(examples, 1), torch.Generator().manual_seed(1)).mean())
+
+
+def _some(examples: Mapping[str, np.ndarray], seed: int) -> dict[str, Tensor]:
+    rows = np.random.default_rng(seed).integers(0, len(examples["x"]), _MEASURED)
+    return {name: torch.from_numpy(np.array(array[rows])) for name, array in examples.items()}
+
+
+def _split(examples: dict[str, np.ndarray], seed: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    order = np.random.default_rng(seed).permutation(len(examples["x"]))
+    held = max(1, int(_HELD_OUT * len(order)))
+    return tuple({name: array[rows] for name, array in examples.items()} for rows in (order[held:], order[:held]))  # type: ignore[return-value]
+
+
+def _classes(public: Panel, schema: Schema) -> np.ndarray:
+    if public.label is None:
+        return np.zeros(public.num_series, dtype=np.int64)
+    return np.where(public.label < 0, num_labels(schema) - 1, public.label)

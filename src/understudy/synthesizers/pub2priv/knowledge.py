@@ -1,0 +1,84 @@
+"""θ_T as a pack: what public signals know about every step, frozen before any private series is seen."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from understudy.nn.knowledge import KnowledgeTransformer
+from understudy.synthesizers.frame.packs import Pack
+
+METHOD, GENERAL = "pub2priv", "general"
+GENERAL_PACK = Path(__file__).parent / "packs" / "general.safetensors"
+DIRECTIONS = "directions"  # array of the pack beside the network's own: what moves most in z, strongest first
+MOST_STEPS = 160  # that θ_T sees at once, as in training
+_ENTRIES = 60_000  # entries of context that go through the network at once
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """A frozen θ_T.
+
+    Attributes:
+        directions: Orthonormal columns [width, direction] of z, in the order of how much public signals move them.
+    """
+
+    transformer: KnowledgeTransformer
+    directions: np.ndarray
+
+    @classmethod
+    def of(cls, pack: Pack) -> "Knowledge":
+        """Returns the network that a pack holds, without dropout and without gradients."""
+        transformer = KnowledgeTransformer(**pack.shape, dropout=0.0)
+        weights = {name: torch.from_numpy(array) for name, array in pack.arrays.items() if name != DIRECTIONS}
+        transformer.load_state_dict(weights)
+        transformer.requires_grad_(False).train(False)
+        return cls(transformer, pack.arrays[DIRECTIONS])
+
+    def embed(self, context: np.ndarray) -> np.ndarray:
+        """Returns z [series, step, width] of standardised context [series, step, feature], NaN where missing.
+
+        What the position alone would say is taken out, so that z is 0 where the context is at rest. Long windows are
+        seen at the length that packs are trained on: neighbouring steps as one, and z drawn through between them.
+        """
+        steps = context.shape[1]
+        together = -(-steps // MOST_STEPS)
+        if together == 1:
+            return self._embedded(context)
+        starts = np.arange(0, steps, together)
+        known = ~np.isnan(context)
+        count = np.add.reduceat(known, starts, axis=1, dtype=np.int64)
+        total = np.add.reduceat(np.where(known, context, 0), starts, axis=1)
+        coarse = np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
+        middle = np.minimum(starts + (together - 1) / 2, steps - 1)
+        between = np.stack([np.interp(np.arange(steps), middle, one) for one in np.eye(len(middle))], axis=1)
+        return np.asarray(between.astype(np.float32) @ self._embedded(coarse))
+
+    @torch.no_grad()
+    def _embedded(self, context: np.ndarray) -> np.ndarray:
+        size = max(1, _ENTRIES // max(1, context.shape[1] * context.shape[2]))
+        at_rest = self.transformer(torch.zeros(1, *context.shape[1:]))
+        parts = [
+            self.transformer(torch.from_numpy(context[first : first + size]).float()) - at_rest
+            for first in range(0, len(context), size)
+        ]
+        return torch.cat(parts).numpy() if parts else np.zeros((0, context.shape[1], at_rest.shape[2]), np.float32)
+
+
+def load_pack(pack: str) -> Pack:
+    """Returns the pack of that name or file."""
+    if pack == GENERAL:
+        return _general()
+    return Pack.load(pack, METHOD)
+
+
+@lru_cache(maxsize=1)
+def _general() -> Pack:
+    return Pack.load(GENERAL_PACK, METHOD)
+
+
+def pack_from_bytes(content: bytes) -> Pack:
+    """Returns the pack that a release carries."""
+    return Pack.from_bytes(content, METHOD, "The release's pack")

@@ -1,0 +1,276 @@
+"""`pub2priv`: private series from public context, by a diffusion model trained with private gradients.
+
+Idea. A transformer θ_T, trained on public signals and frozen, says what public context knows about every step; a
+conditional diffusion model θ_DM learns, with DP-SGD, how private series follow it (paper 000). Samples are drawn for
+public contexts that the caller brings, never for those of the training series.
+
+Private data is touched by the releases of `spectral` (or of `facts`, for the published network), and by clipped sums of
+gradients over units: one window of each drawn unit, several times and noises of it averaged before the clip.
+
+Cost: seconds to minutes with the default network; the published one takes a second or more per iteration.
+Choose it when series follow a public signal (weather, prices, an index) and every series, or window, meets another
+stretch of it. Where all series share one stretch, `spectral` already knows what there is to know.
+Not to be confused with conditions taken from training rows, as in the paper's own experiments: they would tell who is
+in the data.
+
+References: paper 000 (Pub2Priv); Tashiro et al., arXiv:2107.03502 (CSDI); Dockhorn et al., arXiv:2210.09929 (several
+noises per series); Abadi et al., arXiv:1607.00133 (DP-SGD).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from understudy.data import Panel, Schema
+from understudy.data.datasets import file_sha256
+from understudy.errors import InputError, MissingData
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.frame.facts import classes_of
+from understudy.synthesizers.pub2priv import drawing, purchases
+from understudy.synthesizers.pub2priv.conditions import Conditions
+from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule, train_publicly, weights_of
+from understudy.synthesizers.pub2priv.knowledge import GENERAL, Knowledge, load_pack, pack_from_bytes
+from understudy.synthesizers.pub2priv.projected import Projected, denoiser_of
+from understudy.synthesizers.pub2priv.published import Published
+from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
+from understudy.training.step import Loss
+
+TRAINING = "training"  # label under which the gradients are charged
+_PUBLIC_RATE = 1e-3  # learning rate where no noise is in the way
+_CHOICES = {"network": ("projected", "paper"), "knowledge": ("pack", "direct", "none")}
+_POSITIVE = (
+    "iterations", "batch", "draws", "diffusion_steps", "sampling_steps", "width", "learning_rate", "clip", "signals",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pub2Priv(Synthesizer):
+    """Private series from public context.
+
+    Attributes:
+        network: "projected" diffuses how series follow public signals and buys the rest as a `spectral` release;
+            "paper" diffuses whole series by the published network, which wants far more units and hours.
+        knowledge: "pack" for θ_T, "direct" for context as it is, "none" for the ablation without context.
+        iterations: Private updates.
+        batch: Units expected in an iteration; at most the population, and all units where the population is bought.
+        draws: Pairs of diffusion time and noise that each drawn window is shown with, averaged before the clip.
+        diffusion_steps: Steps of the noise schedule; the paper's 400 in Table 3.
+        sampling_steps: Steps of sampling (DDIM); as many as `diffusion_steps` or more means DDPM.
+        width, layers: Of the network; "projected" takes 0 layers for a Gaussian alone.
+        learning_rate: Of Adam; None takes one that suits the noise, which is public.
+        ema: Weight of the past in the running average of parameters that is released.
+        clip: Most a unit may weigh.
+        signals: What each factor is measured along ("projected").
+        pack: "general" for the θ_T that comes with the package, or the file of a pack of your own.
+        public: File of a public table with the same columns and the context beside them, on which the denoiser is
+            trained first.
+        public_iterations: Updates on the public table.
+        seed: Of everything but privacy noise.
+    """
+
+    name: ClassVar[str] = "pub2priv"
+    network: Literal["projected", "paper"] = "projected"
+    knowledge: Literal["pack", "direct", "none"] = "pack"
+    iterations: int = 150
+    batch: int = 1024
+    draws: int = 4
+    diffusion_steps: int = 100
+    sampling_steps: int = 25
+    width: int = 64
+    layers: int = 0
+    learning_rate: float | None = None
+    clip: float = 1.0
+    ema: float = 0.9
+    signals: int = 3
+    pack: str = GENERAL
+    public: str | None = None
+    public_iterations: int = 300
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name}: one of {', '.join(choices)} is expected, got '{getattr(self, name)}'.")
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{name}: a number above 0 is expected, got {value}.")
+        if self.layers < (self.network == "paper") or not 0 <= self.ema < 1:
+            raise InputError("layers: at least 1 for the paper's network, else 0; ema: from 0 to below 1.")
+
+    def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
+        """What is bought beforehand, then DP-SGD with all that is left; refuses what public facts rule out."""
+        self._check_public_facts(schema)
+        bought = purchases.entries(self.network, schema, guarantee)
+        config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in bought])
+        return SpendingPlan((*bought, PlanEntry(TRAINING, config.plan().event)), guarantee)
+
+    def check_context(self, schema: Schema, context: np.ndarray) -> None:
+        """Refuses a public context that is at rest."""
+        self.conditions(schema).check_at_rest(context)
+
+    def needs_context(self, schema: Schema) -> bool:
+        """Where series of the fit had contexts of their own, which are private, none of them can be a default."""
+        return schema.own_contexts and self.knowledge != "none"
+
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        """Buys what stands beside the gradients, trains, and returns both.
+
+        Privacy: unit and neighbours as the schema says. `purchases` looks at private series through the grant, and so
+        does `train`, whose clipped sums a unit moves by at most `clip`; for events see `_draw`.
+        """
+        bought = purchases.buy(self.network, private, grant, lambda stage, share: progress(stage, 0.5 * share))
+        schema = private.panel.schema
+        core = self.core(schema, bought)
+        config = _charged(grant.plan.event(TRAINING), private.population, self.clip, self._draw(schema))
+        model = self._publicly_trained(core, schema)
+        windows = UnitWindows(
+            core.examples(private.panel, classes_of(private)),
+            None if schema.unit.kind == "event" else private.panel.unit,
+            config.draw,
+            np.random.default_rng([self.seed, 5]),
+        )
+        train(
+            Task(model=model, loss=self._loss(core), windows=windows),
+            config.plan(),
+            grant,
+            label=TRAINING,
+            optimisation=Optimisation(
+                make=adam(self._learning_rate(config)), cool_down=self.iterations, average_decay=self.ema or None
+            ),
+            progress=lambda done, planned: progress("private training", 0.5 + 0.5 * done / planned),
+        )
+        return {**bought, **weights_of(model, drawing.NETWORK), **drawing.carried(self)}
+
+    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+        """Returns a series for each context that the caller brings."""
+        return drawing.draw(self, arrays, schema, request)
+
+    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
+        """Says how the gradients' noise compares with what a batch can say, and what is learned from context."""
+        learned = self.learned_schema(schema)
+        config = self._config(learned)
+        others = [entry.event for entry in purchases.entries(self.network, learned, guarantee)]
+        noise = config.calibrated(guarantee, others=others).noise_multiplier or 0.0
+        numbers = self._num_parameters(learned)
+        relative = noise * np.sqrt(numbers) / config.expected_batch
+        told = [
+            f"{numbers} parameters learn in {self.iterations} iterations of {config.expected_batch:.0f} units; noise "
+            f"on a gradient is {relative:.2g} times what all units together can weigh"
+            + (", so most of what is learned is noise." if relative > 3 else "."),
+        ]
+        if self.knowledge != "none" and not learned.own_contexts:
+            told.append(
+                "All series share one context, so nothing tells its effect from that of the calendar. Cut windows "
+                "(window_steps) to learn how series follow it."
+            )
+        return tuple(told)
+
+    def own_inputs(self) -> Mapping[str, str]:
+        """The pack of θ_T and the public table."""
+        inputs = {"pub2priv pack": load_pack(self.pack).sha256} if self.knowledge == "pack" else {}
+        return inputs if self.public is None else {**inputs, "pub2priv public table": file_sha256(self.public)}
+
+    def conditions(self, schema: Schema, pack: bytes | None = None) -> Conditions:
+        """Returns how context is read; `pack` is the one that a release carries."""
+        theta = None
+        if self.knowledge == "pack":
+            held = load_pack(self.pack) if pack is None else pack_from_bytes(pack)
+            theta = Knowledge.of(held)
+        return Conditions(schema, theta, self.knowledge == "none")
+
+    def core(
+        self, schema: Schema, bought: Mapping[str, np.ndarray], pack: bytes | None = None
+    ) -> Projected | Published:
+        """Returns what is diffused, given what was bought."""
+        conditions = self.conditions(schema, pack)
+        if self.network == "paper":
+            return Published(conditions, purchases.encoding_of(schema, bought))
+        return Projected(conditions, purchases.coordinates_of(schema, bought), self.signals)
+
+    def empty_network(self, core: Projected | Published) -> nn.Module:
+        """Returns the network before it learned anything, the same for the same seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return core.network(schedule(self.diffusion_steps), self.width, self.layers)
+
+    def _publicly_trained(self, core: Projected | Published, schema: Schema) -> nn.Module:
+        model = self.empty_network(core)
+        if self.public is not None:
+            panel = purchases.public_panel(self.public, schema)
+            train_publicly(
+                model,
+                self._loss(core),
+                core.examples(panel, purchases.classes(panel)),
+                iterations=self.public_iterations,
+                learning_rate=self.learning_rate or _PUBLIC_RATE,
+                seed=self.seed,
+            )
+        return model
+
+    def _num_parameters(self, schema: Schema) -> int:
+        """Returns how many numbers the gradients teach, from public facts."""
+        conditions, diffusion = self.conditions(schema), schedule(self.diffusion_steps)
+        model: nn.Module = denoiser_of(conditions, self.signals, diffusion, self.width, self.layers)
+        if self.network == "paper":
+            encoding = Encoding.of(schema, (), linear_scales(schema, None))
+            model = self.empty_network(Published(conditions, encoding))
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    def _loss(self, core: Projected | Published) -> Loss:
+        return denoising_loss(schedule(self.diffusion_steps), self.draws, core.loss_weight)
+
+    def _check_public_facts(self, schema: Schema) -> None:
+        if not schema.context and self.knowledge != "none":
+            raise InputError(
+                "knowledge: this schema declares no context, and pub2priv learns how series follow one. Declare "
+                "[[context]], use another method, or say knowledge='none' for the ablation without."
+            )
+        if self.public is not None:
+            if not Path(self.public).is_file():
+                raise MissingData(f"public: '{self.public}' is not there.")
+            purchases.public_panel(self.public, schema)  # what can't be read is told before anything is charged
+        if self.knowledge == "pack":
+            load_pack(self.pack)
+
+    def _config(self, schema: Schema) -> DPSGDConfig:
+        """DP-SGD before its noise is known. Every unit takes part in every iteration where nothing can be amplified."""
+        size = schema.population.size
+        if size is None or schema.unit.kind == "event":
+            rate, expected = 1.0, float(size or 1)
+        else:
+            rate, expected = min(1.0, self.batch / size), float(min(self.batch, size))
+        return DPSGDConfig(
+            sampling_rate=rate, iterations=self.iterations, expected_batch=expected, clip_norm=self.clip,
+            draw=self._draw(schema),
+        )  # fmt: skip
+
+    def _learning_rate(self, config: DPSGDConfig) -> float:
+        """Slower where noise is louder: a step that noise decides should be short. Measured on simulated portfolios."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        noise = (config.noise_multiplier or 0.0) / config.expected_batch
+        return _PUBLIC_RATE if self.network == "paper" else float(np.clip(0.0022 / noise, 0.02, 0.1))
+
+    def _draw(self, schema: Schema) -> DrawUnits | DrawWindows:
+        """One window of each drawn unit. An event changes windows instead of taking them away, twice as far each."""
+        return DrawWindows(2 * schema.unit.max_series) if schema.unit.kind == "event" else DrawUnits()
+
+
+def _charged(event: Event, population: int, clip: float, draw: DrawUnits | DrawWindows) -> DPSGDConfig:
+    """Returns DP-SGD as it was charged, for a population that is known by now."""
+    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
+    return DPSGDConfig(
+        sampling_rate=event.sampling_rate, iterations=event.iterations, clip_norm=clip,
+        expected_batch=event.sampling_rate * population, noise_multiplier=event.noise_multiplier, draw=draw,
+    )  # fmt: skip

@@ -1,0 +1,118 @@
+"""The aggregator's side of Algorithm 1: the draws, the latents all parties share, and the shared discriminator."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from understudy.nn.attribute_gan import SharedDiscriminator
+from understudy.synthesizers.vflgan_ts.agreement import Agreement, Stage, seeded
+from understudy.synthesizers.vflgan_ts.objectives import Objective, gradient_penalty
+from understudy.synthesizers.vflgan_ts.recipe import LATENT
+from understudy.synthesizers.vflgan_ts.updates import MakeUpdate
+from understudy.training.conversation import END, AggregatorSide, Frame, Frames
+
+Draws = Callable[[int], Iterator[Tensor]]  # of the number of aligned rows: places of the rows drawn, round after round
+Answers = dict[str, dict[str, Tensor]]  # by party
+
+
+class Aggregator:
+    """What the server computes.
+
+    Privacy: it sees the features of every drawn row, which can be inverted, and sends each party gradients that
+    depend on the others' rows. It is trusted. In `sound` mode its own parameters are clipped and noised like those of
+    a party.
+    """
+
+    def __init__(
+        self,
+        parties: tuple[str, ...],
+        agreement: Agreement,
+        make_update: MakeUpdate,
+        draws: Draws,
+        class_share: np.ndarray,
+    ) -> None:
+        self._parties, self._agreement, self._draws = parties, agreement, draws
+        self._class_share = torch.as_tensor(class_share, dtype=torch.float64)
+        recipe = agreement.recipe
+        self._objective = Objective.of(recipe)
+        with seeded(agreement.seed, "aggregator"):
+            self.discriminator = SharedDiscriminator(
+                len(parties) * self._agreement.recipe.features, recipe.shared_widths, recipe.dropout
+            )
+            self._generator = torch.Generator().manual_seed(torch.initial_seed())
+        self.update = make_update(((self.discriminator, recipe.learning_rate / 2),), recipe.betas)
+        self.losses: list[float] = []  # of the shared discriminator on synthetic rows: public in every mode
+
+    def side(self, before_iteration: Callable[[int], None], done: int = 0) -> AggregatorSide:
+        """Leads Algorithm 1; arguments as for a party."""
+        frames = yield {}
+        draws = self._draws(self._agreement.check(frames))
+        answers: Answers = {name: {} for name in self._parties}
+        for stage in self._agreement.stages(done):
+            if stage.opens_iteration:
+                before_iteration(stage.iteration)
+            task = {} if stage.name == END else {"latent": self._latent()}  # lines 4 and 23
+            if stage.name == "discriminate":
+                task["rows"] = next(draws)  # line 3
+            frames = yield {party: Frame(stage.iteration, stage.name, answers[party] | task) for party in self._parties}
+            if stage.name == "discriminate":
+                answers = self._discriminate(stage, frames, len(task["rows"]))
+            elif stage.name == "generate":
+                answers = self._generate(stage, frames)
+
+    def _discriminate(self, stage: Stage, frames: Frames, num_rows: int) -> Answers:
+        """Lines 12 and 17: updates the shared discriminator, returns the slope of its loss along every feature."""
+        batch = self._agreement.recipe.batch
+        shapes = {"real": (num_rows, self._agreement.recipe.features), "fake": (batch, self._agreement.recipe.features)}
+        heard = {name: frames[name].expect(stage.iteration, stage.name, shapes, sender=name) for name in self._parties}
+        real, fake = (torch.cat([heard[party][name] for party in self._parties], 1) for name in shapes)
+        both = torch.cat([real, fake]).requires_grad_()
+        judged = self._judged(both) if self.update.together else None
+
+        def private(some: slice) -> Tensor:
+            logits = self._judged(both[some]) if judged is None else judged[some]
+            return self._objective.real(logits)  # Eq. 10 on real rows
+
+        def public() -> Tensor:
+            logits = self._judged(both[num_rows:]) if judged is None else judged[num_rows:]
+            loss = self._objective.fake(logits).mean()  # Eq. 10 on synthetic rows
+            self.losses.append(loss.item())
+            if self._agreement.recipe.wasserstein:
+                loss = loss + gradient_penalty(self._judged, real, fake, self._generator)
+            return loss
+
+        weight = self.update(private, num_rows, public)
+        assert both.grad is not None
+        return self._by_party({"real": both.grad[:num_rows] / weight, "fake": both.grad[num_rows:]})
+
+    def _generate(self, stage: Stage, frames: Frames) -> Answers:
+        """Line 30: returns how features have to change for the shared discriminator to take them for real."""
+        shapes = {"fake": (self._agreement.recipe.batch, self._agreement.recipe.features)}
+        heard = [
+            frames[name].expect(stage.iteration, stage.name, shapes, sender=name)["fake"] for name in self._parties
+        ]
+        fake = torch.cat(heard, 1).requires_grad_()
+        loss = self._objective.generated(self._judged(fake)).mean()  # Eq. 11
+        (slopes,) = torch.autograd.grad(loss, fake)
+        return self._by_party({"fake": slopes})
+
+    def _judged(self, features: Tensor) -> Tensor:
+        return self.discriminator(features, self._generator)
+
+    def _by_party(self, slopes: Mapping[str, Tensor]) -> Answers:
+        parts = {name: whole.split(self._agreement.recipe.features, dim=1) for name, whole in slopes.items()}
+        return {
+            party: {name: parts[name][place].contiguous() for name in parts}
+            for place, party in enumerate(self._parties)
+        }
+
+    def _latent(self) -> Tensor:
+        """Returns the same noise, and the same classes, for all parties."""
+        batch = self._agreement.recipe.batch
+        noise = torch.randn(batch, LATENT, generator=self._generator)
+        if not self._agreement.num_classes:
+            return noise
+        classes = torch.multinomial(self._class_share, batch, replacement=True, generator=self._generator)
+        return torch.cat([noise, torch.eye(self._agreement.num_classes)[classes]], 1)

@@ -1,0 +1,219 @@
+"""What is protected, from whom, by which noise: four modes, and one that is refused."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy.stats import binom
+from torch import Tensor
+
+from understudy.data import Schema
+from understudy.errors import InputError
+from understudy.privacy import accountants
+from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.plan import SpendingPlan
+from understudy.synthesizers.base import PrivateSeries
+from understudy.synthesizers.frame.gradients import TRAINING, as_charged
+from understudy.synthesizers.vflgan_ts.aggregator import Draws
+from understudy.synthesizers.vflgan_ts.holdings import Holding, holdings_of
+from understudy.synthesizers.vflgan_ts.party import Rows
+from understudy.synthesizers.vflgan_ts.recipe import Recipe
+from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, FirstLayerUpdate, MakeUpdate, PlainUpdate
+from understudy.training.blocks import block_of
+from understudy.training.plan import DrawUnits
+from understudy.training.windows import UnitWindows
+
+Mode = Literal["sound", "plain", "paper", "local"]
+MODES = ("sound", "plain", "paper", "local")
+RECORDS = "records"  # label under which the noisy rows of mode `local` are charged
+
+NOT_PRIVATE = {
+    "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
+    "paper": "noise on first layers only, as in paper 004: Theorem 4.3 does not hold",
+}
+_MASKED = (
+    "mode: 'masked', the larger batches of section 4.5 of paper 004 of which each party masks some rows, has no proof: "
+    "nobody has shown what a party learns from rows it was shown and told to ignore. Use 'sound' with a trusted "
+    "aggregator, or 'local'."
+)
+_ALIGNED = "Which units take part is known to every party and to the aggregator: rows were aligned before training."
+_TRUST = {
+    "sound": (
+        "Mode sound: whoever receives the release and is not a party is protected. Every parameter that has seen real "
+        "rows is clipped and noised, at each party and at the aggregator, as one mechanism.",
+        "Not protected against the aggregator, which is trusted: it is sent features of single rows, and they can be "
+        "inverted. Nor against a party that keeps what it is sent during training: gradients of single rows that "
+        "depend on the other parties' columns.",
+        _ALIGNED,
+    ),
+    "local": (
+        "Mode local: every party noises its rows once, before anything else, and all it computes or sends is made from "
+        "the noisy rows. Aggregator, other parties and recipients are covered alike; sampling amplifies nothing.",
+        "Neighbours differ in the values of one unit, which may be replaced by nothing; its row stays.",
+        _ALIGNED,
+    ),
+    "plain": ("Mode plain: nobody is protected.",),
+    "paper": ("Mode paper: nobody is protected. Published for comparison with paper 004 only.",),
+}
+_VALUES_WITHIN = 0.5  # root mean square, in attribute scale, up to which a row is kept as it is in mode `local`
+
+
+def check_mode(mode: str) -> None:
+    """Refuses a mode that does not exist, or that nobody has proved anything about."""
+    if mode == "masked":
+        raise InputError(_MASKED)
+    if mode not in MODES:
+        raise InputError(f"mode: one of {', '.join(MODES)} is expected, got '{mode}'.")
+
+
+def trust(mode: str, plan: SpendingPlan) -> tuple[str, ...]:
+    """Returns what a certificate says about who is trusted."""
+    if mode != "sound":
+        return _TRUST[mode]
+    cost = against_a_party(plan)
+    told = (
+        f"Against a party that keeps nothing, but knows which rows were drawn: epsilon = {cost:.4g} at the same delta."
+    )
+    return (*_TRUST[mode], told)
+
+
+def against_a_party(plan: SpendingPlan) -> float:
+    """Returns epsilon for somebody who knows the draws: sampling hides nothing from them.
+
+    A unit is drawn more than `most` times with probability δ/2 at the most; if not, `most` plain Gaussian releases of
+    it cost (ε, δ/2). Draws do not depend on data, so (ε, δ) holds in all.
+    """
+    event, delta = plan.event(TRAINING), plan.guarantee.delta / 2
+    assert isinstance(event, SubsampledGaussian)
+    most = event.iterations
+    if event.sampling_rate < 1:
+        most = int(binom.isf(delta, event.iterations, event.sampling_rate))
+    others: list[Event] = [entry.event for entry in plan.entries if entry.label != TRAINING]
+    return accountants.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
+
+
+def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tuple[str, ...]:
+    """Returns what public facts foretell about a run."""
+    holdings = holdings_of(schema)
+    if mode == "local":
+        event = plan.event(RECORDS)
+        assert isinstance(event, Gaussian)
+        values = schema.num_steps * sum(holding.num_attributes for holding in holdings)
+        noise = event.noise_multiplier * math.sqrt(values * schema.unit.max_series)
+        return (f"Every value of every row gets noise {noise:.3g} times as large as a typical value, before training.",)
+    event = plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian)
+    number = num_parameters(holdings, schema.num_steps, recipe)
+    noise = event.noise_multiplier * math.sqrt(number)
+    drawn = event.sampling_rate * (schema.population.size or 1)
+    return (
+        f"{len(holdings)} parties and an aggregator noise {number} parameters {event.iterations} times: the sum of "
+        f"{drawn:.3g} gradients of length {recipe.clip_norm:g} at the most against noise of length {noise:.3g}.",
+        trust(mode, plan)[-1],
+    )
+
+
+def num_parameters(holdings: tuple[Holding, ...], num_steps: int, recipe: Recipe) -> int:
+    """Returns how many parameters see real rows: discriminators, extractors and the shared discriminator."""
+    sizes = (num_steps, *recipe.widths, 1)
+    alone = sum((first + 1) * second for first, second in pairwise(sizes))
+    together = (recipe.features * len(holdings), *recipe.shared_widths, 1)
+    shared = sum((first + 1) * second for first, second in pairwise(together))
+    inputs = [holding.num_attributes * num_steps for holding in holdings]
+    return (
+        sum(holding.num_attributes * alone for holding in holdings)
+        + shared
+        + sum(recipe.features * (n + 1) for n in inputs)
+    )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How parties and the aggregator update in one mode, and which rows are drawn."""
+
+    party: MakeUpdate
+    aggregator: MakeUpdate
+    draws: Draws
+
+
+def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int) -> Rule:
+    """Joint clipping and noise in M + 1 hands.
+
+    Privacy: all iterations are counted as executed before the first one runs.
+    """
+    event = grant.plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian)
+    plan = as_charged(event, private.population, recipe.clip_norm, DrawUnits()).plan()
+    block = block_of(plan, num_parties + 1, private.influence)
+    update = partial(ClippedUpdate, block=block, noise=grant.noise)
+    grant.begin_block(TRAINING, event.iterations)
+    panel = private.panel
+    by_itself = panel.schema.unit.kind == "event"  # then every window is drawn
+    unit = np.arange(panel.num_series) if by_itself else panel.unit
+    windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, DrawUnits(), np.random.default_rng())
+
+    def draws(num_rows: int) -> Iterator[Tensor]:
+        for drawn in plan.sampler.draw(windows.num_drawable, grant.noise):
+            yield windows.batch(drawn, "cpu")["row"]
+
+    return Rule(update, update, draws)
+
+
+def paper_rule(recipe: Recipe, noise_multiplier: float, grant: Grant, seed: int) -> Rule:
+    """First layers of the parties' networks; the aggregator's discriminator takes raw gradients."""
+    update = partial(FirstLayerUpdate, clip_norm=1 / recipe.batch, noise_multiplier=noise_multiplier, noise=grant.noise)
+    return Rule(update, PlainUpdate, fixed_batches(recipe.batch, seed))
+
+
+def plain_rule(recipe: Recipe, seed: int) -> Rule:
+    """No noise at all."""
+    return Rule(PlainUpdate, PlainUpdate, fixed_batches(recipe.batch, seed))
+
+
+def noisy_rows(rows: Sequence[Rows], grant: Grant, private: PrivateSeries) -> tuple[Rows, ...]:
+    """Returns every party's rows with the noise of mode `local`; whatever is made from them is covered.
+
+    Privacy: each party clips a row to its share of the length; together a row is no longer than the bound, and neither
+    are a unit's several rows. One Gaussian release; each party can add its own part of the noise.
+    """
+    whole = [torch.cat([part.series.flatten(1), part.label], 1).numpy() for part in rows]
+    clipped = [_clip_rows(part) for part in whole]
+    bound = row_bound(sum(part.shape[1] for part in whole))
+    series_of_a_unit = math.sqrt(private.panel.schema.unit.max_series)
+    noisy = grant.gaussian(RECORDS, Bounded(np.concatenate(clipped, 1), bound * series_of_a_unit * private.influence))
+    parts = np.split(noisy.astype(np.float32), np.cumsum([part.shape[1] for part in whole])[:-1], axis=1)
+    return tuple(_rows_like(part, noisy_part) for part, noisy_part in zip(rows, parts, strict=True))
+
+
+def row_bound(num_values: int) -> float:
+    """Returns the length to which rows of so many values are clipped in mode `local`; a public number."""
+    return _VALUES_WITHIN * math.sqrt(num_values)
+
+
+def fixed_batches(batch: int, seed: int) -> Draws:
+    """Returns draws of a fixed number of rows without repetition, as in paper 004; no amplification is claimed."""
+
+    def draws(num_rows: int) -> Iterator[Tensor]:
+        rng = np.random.default_rng(seed)
+        while True:
+            yield torch.from_numpy(rng.permutation(num_rows)[:batch])
+
+    return draws
+
+
+def _clip_rows(rows: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    return rows * np.minimum(1.0, row_bound(rows.shape[1]) / np.maximum(length, 1e-12))
+
+
+def _rows_like(part: Rows, noisy: np.ndarray) -> Rows:
+    num_values = part.series[0].numel() if len(part.series) else noisy.shape[1] - part.label.shape[1]
+    tensor = torch.from_numpy(noisy)
+    return Rows(tensor[:, :num_values].reshape(part.series.shape), tensor[:, num_values:].contiguous())

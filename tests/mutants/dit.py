@@ -1,0 +1,91 @@
+"""Defects of the diffusion transformer: events priced too low, gaps that leak, sums that weigh too much."""
+
+from tests.mutants.mutant import Mutant
+
+FOLDER = "tests/unit/synthesizers/dit"
+DENOISING, EVENTS, METHOD, MEMORY = (f"{FOLDER}/test_{name}.py" for name in ("denoising", "events", "method", "memory"))
+COMPLETING = "tests/unit/synthesizers/completing/test_completing.py"
+STATISTICS = f"{METHOD}::test_one_unit_moves_each_statistic_by_at_most_its_bound"
+
+MUTANTS = (
+    Mutant(
+        name="windows with an empty step kept",
+        why="an event changes windows instead of taking them away, twice as far as is paid for",
+        file="data/windows.py",
+        before="    kept = np.flatnonzero(~np.asarray(empty).any(axis=1))\n",
+        after="    kept = np.flatnonzero(~np.asarray(empty).all(axis=1))\n",
+        tests=(EVENTS,),
+    ),
+    Mutant(
+        name="overlap of windows left out of the price",
+        why="an event touches five windows and is priced for those side by side",
+        file="synthesizers/base.py",
+        before="return steps, steps if self.window_stride is None else self.window_stride",
+        after="return steps, steps",
+        tests=(EVENTS,),
+    ),
+    Mutant(
+        name="an event priced as one window",
+        why="the mixture of Gaussians is computed for a single window",
+        file="synthesizers/dit/method.py",
+        before="return DrawWindows(influence) if",
+        after="return DrawWindows(1) if",
+        tests=(f"{EVENTS}::test_the_plan_prices_the_windows_that_one_event_can_touch",),
+    ),
+    Mutant(
+        name="the private number decides the batch",
+        why="sums are divided by a share of the series that are there",
+        file="synthesizers/dit/method.py",
+        before="as_charged(grant.plan.event(TRAINING), private.population,",
+        after="as_charged(grant.plan.event(TRAINING), private.panel.num_units,",
+        tests=(f"{METHOD}::test_the_noisy_sum_is_divided_by_the_declared_batch",),
+    ),
+    Mutant(
+        name="missing entries scored",
+        why="what stands for a missing value is learned as if it had been observed",
+        file="synthesizers/dit/denoising.py",
+        before="scored, shown = (hidden & known).to(x.dtype),",
+        after="scored, shown = hidden.to(x.dtype),",
+        tests=(DENOISING,),
+    ),
+    Mutant(
+        name="hidden entries shown",
+        why="the network copies what it is to fill and has learned nothing",
+        file="synthesizers/dit/denoising.py",
+        before="(known & ~hidden).to(x.dtype)\n",
+        after="known.to(x.dtype)\n",
+        tests=(DENOISING,),
+    ),
+    Mutant(
+        name="memory bounded by one entry",
+        why="a unit moves the sums by more than the noise was made for",
+        file="synthesizers/dit/memory.py",
+        before="bound = _MOST * np.sqrt(own.shape[1]) * private.influence",
+        after="bound = 0.1 * private.influence",
+        tests=(STATISTICS,),
+    ),
+    Mutant(
+        name="memory of series counted one by one",
+        why="a unit with three series counts three times",
+        file="synthesizers/dit/memory.py",
+        before="Bounded(private.weights @ own, float(bound))",
+        after="Bounded(own.sum(axis=0), float(bound))",
+        tests=(f"{FOLDER}/test_memory.py::test_the_series_of_a_unit_share_its_weight",),
+    ),
+    Mutant(
+        name="products of scores not cut",
+        why="a series at its bounds weighs twelve times as much as any",
+        file="synthesizers/dit/memory.py",
+        before="    return np.clip(np.concatenate(parts, axis=1), -_MOST, _MOST)\n",
+        after="    return np.concatenate(parts, axis=1)\n",
+        tests=(MEMORY,),
+    ),
+    Mutant(
+        name="observed values replaced when imputing",
+        why="a user's own figures come back changed, as if they had been observed so",
+        file="synthesizers/completing/imputing.py",
+        before="    filled = np.where(gaps, obeying(middle, panel.schema, panel.context), panel.values)\n",
+        after="    filled = obeying(drawn[0], panel.schema, panel.context) * np.float32(1.0000001)\n",
+        tests=(COMPLETING,),
+    ),
+)

@@ -1,0 +1,80 @@
+"""An event takes its windows away and changes no other: what makes the mixture of Gaussians the right price."""
+
+import numpy as np
+import pytest
+
+from tests.unit.synthesizers.dit.small import SMALL, waves
+from understudy.data import Panel, PrivacyUnit
+from understudy.data.windows import without_empty_steps
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import MixtureOfGaussians
+from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit.recipe import Recipe
+from understudy.synthesizers.spectral import Spectral
+
+EVENT_STEPS, STEPS, WINDOW, STRIDE = 3, 40, 8, 2
+EVENT = PrivacyUnit(column="home", kind="event", event_steps=EVENT_STEPS)
+
+
+def _windows(panel: Panel, method: Dit | Spectral) -> list[bytes]:
+    return sorted(series.tobytes() for series in method._private_series(panel, 1).panel.values)
+
+
+def _without(panel: Panel, first: int) -> Panel:
+    values = np.array(panel.values)
+    values[0, first : first + EVENT_STEPS] = np.nan
+    return panel.with_values(values)
+
+
+def test_taking_an_event_away_takes_windows_away_and_changes_none() -> None:
+    method = Dit(window_steps=WINDOW, window_stride=STRIDE)
+    panel = waves(2, steps=STEPS, unit=EVENT)
+    whole, most = _windows(panel, method), method.influence(panel.schema)
+    assert most == -(-(WINDOW + EVENT_STEPS - 1) // STRIDE)
+    lost = []
+    for first in range(STEPS - EVENT_STEPS + 1):
+        left = _windows(_without(panel, first), method)
+        assert set(left) <= set(whole)
+        lost.append(len(whole) - len(left))
+    assert max(lost) == most  # the bound is reached, and never passed
+
+
+def test_a_method_that_keeps_such_windows_pays_twice_for_each() -> None:
+    """The negative control: `spectral` keeps them, so windows change, and its influence says so."""
+    panel = waves(2, steps=STEPS, unit=EVENT)
+    method = Spectral(window_steps=WINDOW, window_stride=STRIDE)
+    changed = _windows(_without(panel, 17), method)
+    assert len(changed) == len(_windows(panel, method))
+    assert not set(changed) <= set(_windows(panel, method))
+    assert method.influence(panel.schema) == 2 * Dit(window_steps=WINDOW, window_stride=STRIDE).influence(panel.schema)
+
+
+def test_a_step_with_one_channel_left_is_not_empty() -> None:
+    panel = waves(3, steps=STEPS)
+    values = np.array(panel.values)
+    values[1, 5] = np.nan
+    assert without_empty_steps(panel.with_values(values)).num_series == 2
+    assert without_empty_steps(panel).num_series == 3
+
+
+def test_the_plan_prices_the_windows_that_one_event_can_touch() -> None:
+    schema = waves(50, steps=STEPS, unit=EVENT).schema
+    method = Dit(network=SMALL.network, recipe=Recipe(batch=64), window_steps=WINDOW, window_stride=STRIDE)
+    event = method.spending_plan(schema, Guarantee(4.0, 1e-6)).event("training")
+    assert isinstance(event, MixtureOfGaussians)
+    assert event.max_windows == method.influence(schema) == 5
+    assert event.sampling_rate == pytest.approx(64 / (50 * 17))  # 17 windows of each series
+    told = method.outlook(schema, Guarantee(4.0, 1e-6))
+    assert "any 3 consecutive steps of 1h" in told[0]
+    assert "up to 5 windows" in told[0]
+
+
+@pytest.mark.parametrize("stride", [0, WINDOW + 1])
+def test_windows_with_holes_between_them_are_refused(stride: int) -> None:
+    from understudy.errors import InputError
+    from understudy.privacy.ledger import Ledger
+
+    ledger = Ledger.in_memory(Guarantee(1.0, 1e-6))
+    with pytest.raises(InputError, match="window_stride"):
+        Dit(window_steps=WINDOW, window_stride=stride).fit(waves(200, steps=STEPS), ledger)
+    assert not ledger.entries()

@@ -1,0 +1,117 @@
+"""Hidden scores are measured from what is shown, as the normal distribution has it; what is bought is bounded."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.unit.synthesizers.dit.small import waves
+from understudy.privacy.mechanisms import Bounded
+from understudy.synthesizers.base import PrivateSeries
+from understudy.synthesizers.dit.memory import bridge, buy, products, shares_of
+
+
+def _series(num_series: int, num_steps: int, level: float, smooth: float, pace: float) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    movement = rng.standard_normal((num_series, num_steps))
+    for step in range(1, num_steps):
+        movement[:, step] = pace * movement[:, step - 1] + np.sqrt(1 - pace**2) * movement[:, step]
+    own = np.sqrt(level) * rng.standard_normal((num_series, 1)) + np.sqrt(smooth) * movement
+    noise = np.sqrt(max(0.0, 1 - level - smooth)) * rng.standard_normal((num_series, num_steps))
+    return (own + noise).astype(np.float32)[:, :, None]
+
+
+def _memory(level: float, smooth: float, pace: float) -> torch.Tensor:
+    return torch.tensor([[level], [smooth], [pace]])
+
+
+@pytest.mark.parametrize("smooth", [1.0, 0.6])
+def test_mean_and_variance_are_those_of_the_conditional_normal_distribution(smooth: float) -> None:
+    """Against the textbook formula for the two nearest neighbours; gaps inside, at the start and at the end."""
+    pace, steps = 0.8, 9
+    shown = np.array([0, 1, 0, 0, 1, 0, 0, 0, 0], dtype=bool)
+    values = torch.randn(1, steps, 1, generator=torch.Generator().manual_seed(0))
+    covariance = smooth * pace ** np.abs(np.subtract.outer(np.arange(steps), np.arange(steps)))
+    covariance += (1 - smooth) * np.eye(steps)
+    found = bridge(values, torch.from_numpy(shown)[None, :, None].float(), _memory(0.0, smooth, pace))
+    for step, near in ((0, [1]), (2, [1, 4]), (3, [1, 4]), (7, [4])):
+        weights = covariance[step, near] @ np.linalg.inv(covariance[np.ix_(near, near)])
+        assert float(found[0][0, step]) == pytest.approx(float(weights @ values[0, near, 0].numpy()), abs=1e-5)
+        assert float(found[1][0, step]) == pytest.approx(np.sqrt(1 - weights @ covariance[near, step]), abs=1e-5)
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.7), (0.0, 0.6, 0.9), (0.8, 0.0, 0.0)])
+def test_what_is_hidden_is_as_far_from_its_mean_as_the_deviation_says(shares: tuple[float, float, float]) -> None:
+    """Mean square of the measured scores is one, within a tenth: 2000 series, half of their steps hidden."""
+    values = torch.from_numpy(_series(2000, 24, *shares))
+    shown = (torch.rand(values.shape, generator=torch.Generator().manual_seed(1)) < 0.5).float()
+    mean, deviation = bridge(values, shown, _memory(*shares))
+    measured = ((values - mean) / deviation)[shown == 0]
+    assert float(measured.square().mean()) == pytest.approx(1.0, abs=0.1)
+    assert float((values - mean)[shown == 0].square().mean()) < float(values[shown == 0].square().mean())
+
+
+def test_without_memory_or_anything_shown_nothing_is_said() -> None:
+    values = torch.randn(2, 5, 1)
+    for shown, memory in (
+        (torch.zeros(2, 5, 1), _memory(0.3, 0.5, 0.9)),
+        ((torch.rand(2, 5, 1) < 0.5).float(), _memory(0.0, 0.0, 0.0)),
+    ):
+        mean, deviation = bridge(values, shown, memory)
+        hidden = shown == 0
+        assert not mean[hidden].any()
+        assert torch.allclose(deviation[hidden], torch.ones(()))
+
+
+def test_hidden_values_are_not_read() -> None:
+    values, shown = torch.randn(3, 8, 2), (torch.rand(3, 8, 2) < 0.5).float()
+    other = torch.where(shown > 0, values, values + 100)
+    memory = torch.tensor([[0.2, 0.0], [0.5, 0.9], [0.5, 0.9]])
+    for first, second in zip(*(bridge(x, shown, memory) for x in (values, other)), strict=True):
+        assert torch.equal(first[shown == 0], second[shown == 0])
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.7), (0.0, 0.9, 0.5), (0.7, 0.0, 0.0)])
+def test_the_shares_of_level_and_movement_are_found(shares: tuple[float, float, float]) -> None:
+    scores = _series(4000, 60, *shares)
+    found = shares_of(products(scores, np.ones(scores.shape, dtype=bool)).sum(axis=0))[:, 0]
+    assert found == pytest.approx(shares, abs=0.08)
+
+
+def test_one_series_moves_the_sums_by_no_more_than_the_bound() -> None:
+    rng = np.random.default_rng(1)
+    for scores in (np.full((4, 6, 3), 3.5), np.full((4, 6, 3), -3.5), rng.choice([-3.5, 3.5], (4, 6, 3))):
+        for known in (np.ones((4, 6, 3), dtype=bool), rng.random((4, 6, 3)) < 0.5, np.zeros((4, 6, 3), dtype=bool)):
+            assert (np.linalg.norm(products(scores, known), axis=1) <= 2 * np.sqrt(12) + 1e-12).all()
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_series_too_short_for_a_movement_have_none(steps: int) -> None:
+    scores = np.ones((5, steps, 2))
+    assert np.isfinite(shares_of(products(scores, np.ones(scores.shape, dtype=bool)).sum(axis=0))).all()
+
+
+def test_sums_that_are_noise_alone_give_shares_that_are_possible() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        level, smooth, pace = shares_of(rng.normal(scale=5, size=12))
+        assert (level >= 0).all()
+        assert (smooth >= 0).all()
+        assert (level + smooth <= 1 + 1e-12).all()
+        assert ((pace >= 0) & (pace < 1)).all()
+
+
+def test_the_series_of_a_unit_share_its_weight() -> None:
+    """Three equal series of one unit add as much as one of them."""
+    heard: list[Bounded] = []
+
+    class Listening:
+        def gaussian(self, label: str, bounded: Bounded) -> np.ndarray:
+            heard.append(bounded)
+            return bounded.value
+
+    panel = waves(3)
+    for number in (1, 3):
+        examples = {"x": np.ones((number, 6, 2), dtype=np.float32), "known": np.ones((number, 6, 2), dtype=bool)}
+        buy(PrivateSeries(panel, np.full(number, 1 / number), 1, 100), examples, Listening())  # type: ignore[arg-type]
+    assert np.allclose(heard[0].value, heard[1].value)
+    assert heard[0].l2_bound == heard[1].l2_bound == pytest.approx(2 * np.sqrt(8))

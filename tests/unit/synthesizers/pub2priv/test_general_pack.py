@@ -1,0 +1,123 @@
+"""θ_T as a pack: trained on public signals, frozen, and better than an untrained one on signals it never saw."""
+
+import numpy as np
+import pytest
+import torch
+
+from understudy.data.portfolios import simulate_market
+from understudy.errors import InputError, MissingData
+from understudy.nn.knowledge import KnowledgeTransformer, hide
+from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.pub2priv.knowledge import DIRECTIONS, GENERAL_PACK, METHOD, Knowledge, load_pack
+from understudy.synthesizers.pub2priv.pretraining import filling_error, windows_from
+
+MAX_BYTES = 5 * 2**20
+
+
+def unseen(num_windows: int, num_features: int) -> np.ndarray:
+    """Returns windows of a kind that no rule of the package draws: damped swings that begin at a random step."""
+    rng = np.random.default_rng(17)
+    step = np.arange(60)[None, :, None]
+    begin = rng.integers(0, 40, (num_windows, 1, 1))
+    since = np.maximum(step - begin, 0)
+    pace = rng.uniform(0.2, 0.6, (num_windows, 1, num_features))
+    swing = (step >= begin) * np.exp(-since / 15) * np.sin(pace * since)
+    series = swing + 0.05 * rng.standard_normal((num_windows, 60, num_features))
+    return ((series - series.mean(1, keepdims=True)) / series.std(1, keepdims=True)).astype(np.float32)
+
+
+def market(num_features: int) -> np.ndarray:
+    """Returns windows of the simulated market, which the pack's own rules do not draw from."""
+    prices = simulate_market().shown[None, :, :num_features]
+    return windows_from(prices, 96)(40, np.random.default_rng(3))
+
+
+UNSEEN = {
+    "market, 1 channel": market(1),
+    "market, 5 channels": market(5),
+    "swings, 3 channels": unseen(40, 3),
+    "swings, 9 channels": unseen(40, 9),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_the_general_pack_beats_untrained_networks_of_its_shape(name: str) -> None:
+    """Any number of context channels. Untrained networks guess no better than the mean, which has error one."""
+    pack = load_pack("general")
+    ours = filling_error(Knowledge.of(pack).transformer, UNSEEN[name], seed=1)
+    untrained = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        untrained.append(filling_error(KnowledgeTransformer(**pack.shape, dropout=0.0), UNSEEN[name], seed=1))
+    assert ours < 0.75
+    assert min(untrained) > 0.9
+
+
+def test_the_general_pack_is_small_and_says_where_it_comes_from() -> None:
+    pack = load_pack("general")
+    assert GENERAL_PACK.stat().st_size <= MAX_BYTES
+    assert pack.provenance["command"] == (
+        "understudy pretrain pub2priv --simulated --work standard --seed 0 --out general.safetensors"
+    )
+    assert pack.to_bytes() == GENERAL_PACK.read_bytes()
+    assert pack.provenance["quality"]["error"] < pack.provenance["quality"]["error_untrained"]
+
+
+def test_a_pack_comes_back_as_it_was_and_is_never_overwritten(tmp_path) -> None:
+    pack, file = load_pack("general"), tmp_path / "pack.safetensors"
+    pack.save(file)
+    again = Pack.load(file, METHOD)
+    assert again.sha256 == pack.sha256
+    for name, array in pack.arrays.items():
+        assert np.array_equal(again.arrays[name], array)
+    with pytest.raises(InputError, match="exists already"):
+        pack.save(file)
+
+
+def test_files_that_are_no_packs_are_refused(tmp_path) -> None:
+    broken, other = tmp_path / "broken", tmp_path / "other"
+    broken.write_bytes(b"nothing")
+    Pack(method="other", arrays={}, shape={}, provenance={}).save(other)
+    for file, words in ((broken, "no pack"), (other, "another method")):
+        with pytest.raises(InputError, match=words):
+            Pack.load(file, METHOD)
+    with pytest.raises(MissingData, match="understudy pretrain pub2priv"):
+        Pack.load(tmp_path / "none", METHOD)
+
+
+def test_context_at_rest_knows_nothing_and_directions_are_orthonormal() -> None:
+    knowledge = Knowledge.of(load_pack("general"))
+    assert np.allclose(knowledge.embed(np.zeros((2, 30, 3), dtype=np.float32)), 0, atol=1e-6)
+    directions = load_pack("general").arrays[DIRECTIONS]
+    assert np.allclose(directions.T @ directions, np.eye(directions.shape[1]), atol=1e-5)
+
+
+def test_long_windows_are_seen_coarsely_and_keep_their_length() -> None:
+    """A slow wave of 400 steps moves z as it does when every third step is shown. Control: another wave does not."""
+    knowledge = Knowledge.of(load_pack("general"))
+    long, other = (np.sin(np.arange(400) / pace)[None, :, None].astype(np.float32) for pace in (30, 17))
+    z = knowledge.embed(long)[0] @ knowledge.directions[:, 0]
+    short = knowledge.embed(long[:, 1::3])[0] @ knowledge.directions[:, 0]
+    unlike = knowledge.embed(other)[0] @ knowledge.directions[:, 0]
+    assert np.corrcoef(z[1::3], short)[0, 1] > 0.95
+    assert np.corrcoef(unlike[1::3], short)[0, 1] < 0.8
+    with_holes = long.copy()
+    with_holes[:, 10:40] = np.nan
+    assert np.isfinite(knowledge.embed(with_holes)).all()
+
+
+def test_missing_entries_change_nothing_elsewhere_in_what_is_known() -> None:
+    """Padding and holes: z of the other steps stays; control: a value that is there does change it."""
+    knowledge = Knowledge.of(load_pack("general"))
+    context = unseen(3, 2)
+    padded = np.concatenate([context, np.full((3, 60, 1), np.nan, dtype=np.float32)], axis=2)
+    z, more = knowledge.transformer(torch.from_numpy(context)), knowledge.transformer(torch.from_numpy(padded))
+    assert torch.allclose(z, more, atol=1e-5)
+    changed = context.copy()
+    changed[:, 59] += 1.0
+    assert not torch.allclose(knowledge.transformer(torch.from_numpy(changed))[:, :50], z[:, :50], atol=1e-4)
+
+
+def test_hiding_leaves_something_to_fill_in() -> None:
+    present = torch.ones(8, 30, 2, dtype=torch.bool)
+    assert hide(present, torch.Generator().manual_seed(0)).any(dim=1).all()

@@ -1,0 +1,250 @@
+"""What `vflgan-ts` promises in each mode, what it refuses, and what the certificate says."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.unit.synthesizers.vflgan_ts.toy import STEPS, panel, schema, world
+from tests.unit.synthesizers.vflgan_ts.toy import rows as toy_rows
+from understudy.data import Categorical, Panel, PrivacyUnit
+from understudy.errors import InputError
+from understudy.privacy import accountants
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import Gaussian, SubsampledGaussian
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.verification import verify
+from understudy.synthesizers.base import PrivateSeries
+from understudy.synthesizers.release import Release
+from understudy.synthesizers.spectral import Spectral
+from understudy.synthesizers.vflgan_ts.holdings import holdings_of
+from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.modes import RECORDS, against_a_party, noisy_rows, row_bound, sound_rule
+from understudy.synthesizers.vflgan_ts.party import Rows
+from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
+from understudy.training.conversation import converse
+
+SMALL = Recipe(iterations=3, batch=64, widths=(4,), features=4)
+EPSILON = 2.0
+DELTA = 1e-5
+
+
+def method(**options: Any) -> VflganTs:
+    return VflganTs(**{"recipe": SMALL, "scale": "bounds", **options})
+
+
+def fit(made: VflganTs, data: Panel | None = None, noise: NoiseSource | None = None) -> Release:
+    epsilon = math.inf if made.mode in ("plain", "paper") else EPSILON
+    return made.fit(data or panel(), Ledger.in_memory(Guarantee(epsilon, DELTA)), noise=noise)
+
+
+def test_the_certificate_of_each_mode_says_what_it_is() -> None:
+    found = {mode: fit(method(mode=mode)).certificate for mode in ("sound", "local", "plain", "paper")}
+    assert found["sound"].status == found["local"].status == "private"
+    assert "without differential privacy" in found["plain"].status
+    assert "Theorem 4.3 does not hold" in found["paper"].status
+    for mode in ("plain", "paper"):
+        assert found[mode].status.startswith("not private: ")
+        assert found[mode].epsilon == math.inf
+        assert found[mode].executed["training"] == 1
+    for mode, certificate in found.items():
+        assert any(f"Mode {mode}: " in sentence for sentence in certificate.threat_model)
+    assert any("trusted" in sentence for sentence in found["sound"].threat_model)
+    assert any("sampling amplifies nothing" in sentence for sentence in found["local"].threat_model)
+
+
+def test_the_certificate_prints_what_a_party_could_learn() -> None:
+    made = method()
+    release = fit(made)
+    plan = made.spending_plan(schema(), Guarantee(EPSILON, DELTA))
+    event = plan.event("training")
+    assert isinstance(event, SubsampledGaussian)
+    cost = against_a_party(plan)
+    assert any(f"epsilon = {cost:.4g}" in sentence for sentence in release.certificate.threat_model)
+    # Three draws at rate 64/500: all of them have a chance of 0.002, above δ/2, so three have to be paid for.
+    assert cost == pytest.approx(accountants.epsilon((Gaussian(event.noise_multiplier, 3),), DELTA / 2))
+    assert cost > release.certificate.epsilon
+
+
+def test_the_masking_of_the_paper_is_refused_as_unproved() -> None:
+    with pytest.raises(InputError, match=r"masked.*has no proof"):
+        method(mode="masked")
+
+
+@pytest.mark.parametrize("mode", ["sound", "local"])
+def test_the_nearest_checkpoint_is_refused_where_a_guarantee_is_claimed(mode: str) -> None:
+    with pytest.raises(InputError, match="AWD reads real rows"):
+        method(mode=mode, checkpoint="minimum-awd")
+
+
+@pytest.mark.parametrize("mode", ["plain", "paper"])
+def test_a_mode_that_protects_nobody_is_refused_on_a_finite_budget(mode: str) -> None:
+    ledger = Ledger.in_memory(Guarantee(EPSILON, DELTA))
+    with pytest.raises(InputError, match="protects nobody"):
+        method(mode=mode).fit(panel(), ledger)
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize("model", MODELS[1:])
+def test_what_it_is_compared_with_trains_without_noise_only(model: str) -> None:
+    with pytest.raises(InputError, match="needs the mode 'plain'"):
+        method(recipe=replace(SMALL, model=model))
+    release = fit(method(recipe=replace(SMALL, model=model), mode="plain"))
+    sampled = release.sample(11)
+    assert sampled.values.shape == (11, STEPS, 3)
+    assert np.isfinite(sampled.values).all()
+
+
+def test_the_nearest_checkpoint_is_nearer_than_the_last() -> None:
+    """A learning rate far too high: the last generators are far away, the best ones were earlier."""
+    recipe = replace(SMALL, iterations=40, learning_rate=1.0)
+    distance = {}
+    for checkpoint in ("last", "minimum-awd"):
+        sampled = fit(method(mode="plain", checkpoint=checkpoint, recipe=recipe)).sample(60)
+        pools = [np.sort(own.values, axis=0) for own in (sampled, panel())]
+        distance[checkpoint] = np.abs(pools[0] - pools[1]).mean()
+    assert distance["minimum-awd"] < distance["last"]
+
+
+def test_plain_training_learns_the_shape_of_every_attribute() -> None:
+    data = panel(300)
+    recipe = Recipe(iterations=200, batch=32, widths=(32, 16), features=16, learning_rate=2e-3, dropout=0.0)
+    sampled = fit(method(mode="plain", recipe=recipe), data).sample(300)
+    real, made = data.values.mean(0), sampled.values.mean(0)
+    untrained = fit(method(mode="plain", recipe=replace(recipe, iterations=1)), data).sample(300).values.mean(0)
+    assert np.abs(made - real).mean() < 0.5 * np.abs(untrained - real).mean()
+
+
+def test_the_plan_costs_the_guarantee_and_never_more() -> None:
+    for made in (method(), method(mode="local"), method(scale="bought")):
+        plan = made.spending_plan(schema(), Guarantee(EPSILON, DELTA))
+        assert 0.97 * EPSILON < plan.epsilon() <= EPSILON
+
+
+def test_the_plan_shows_what_local_noise_costs() -> None:
+    (told,) = method(mode="local").outlook(schema(), Guarantee(EPSILON, DELTA))
+    times = float(told.split("noise ")[1].split(" times")[0])
+    event = method(mode="local").plan(schema(), Guarantee(EPSILON, DELTA)).event(RECORDS)
+    assert isinstance(event, Gaussian)
+    assert times == pytest.approx(event.noise_multiplier * math.sqrt(3 * STEPS), rel=0.01)
+
+
+def test_the_outlook_of_sound_names_parameters_noise_and_the_cost_against_a_party() -> None:
+    made = method()
+    told = made.outlook(schema(), Guarantee(EPSILON, DELTA))
+    assert "2 parties and an aggregator" in told[0]
+    assert "Against a party" in told[1]
+    attribute = (STEPS + 1) * 4 + 5
+    shared = (8 + 1) * 4 + (4 + 1) * 64 + 65
+    assert f"noise {3 * attribute + 4 * (2 * STEPS + 1) + 4 * (STEPS + 1) + shared} parameters" in told[0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_one_row_moves_the_noisy_rows_of_local_by_at_most_the_bound(scale: float) -> None:
+    data = panel(5)
+    grant = _local_grant(data, NoiseSource.constant(0))
+    private = PrivateSeries(data, np.ones(5), 1, 500)
+    held = [Rows(scale * torch.randn(5, number, STEPS), torch.zeros(5, 0)) for number in (2, 1)]
+    noisy = noisy_rows(held, grant, private)
+    whole = torch.cat([own.series.flatten(1) for own in noisy], 1)
+    assert float(whole.norm(dim=1).max()) <= row_bound(3 * STEPS) * (1 + 1e-6)
+
+
+def test_local_noise_goes_on_every_value_of_every_party() -> None:
+    data = panel(5)
+    private = PrivateSeries(data, np.ones(5), 1, 500)
+    held = [Rows(torch.randn(5, number, STEPS), torch.zeros(5, 0)) for number in (2, 1)]
+    found = []
+    for value in (0, 1):
+        grant = _local_grant(data, NoiseSource.constant(value))
+        found.append(torch.cat([own.series.flatten(1) for own in noisy_rows(held, grant, private)], 1))
+    event = grant.plan.event(RECORDS)
+    assert isinstance(event, Gaussian)
+    noise = event.noise_multiplier * row_bound(3 * STEPS)
+    assert torch.allclose(found[1] - found[0], torch.full_like(found[0], noise), rtol=1e-4)
+
+
+def test_local_training_sees_noisy_rows_only() -> None:
+    """Everything but the noise repeats itself, so generators that saw the rows themselves would come out the same."""
+    first, again, other = (
+        fit(method(mode="local"), noise=NoiseSource.constant(value)).arrays["party0.cell.weight"] for value in (0, 0, 1)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_sound_noises_every_owner_of_a_whole_run() -> None:
+    """The rule that a fit hands to parties and aggregator, with noise of 0 and of 1."""
+    data, made = panel(30), method()
+    private = PrivateSeries(data, np.ones(30), 1, 500)
+    recipe = replace(SMALL, iterations=1, dropout=0.0)
+    gradients = []
+    for value in (0, 1):
+        ledger = Ledger.in_memory(Guarantee(EPSILON, DELTA))
+        plan = made.spending_plan(data.schema, Guarantee(EPSILON, DELTA))
+        grant = ledger.charge(plan, label="test", noise=NoiseSource.constant(value))
+        rule = sound_rule(private, grant, recipe, 2)
+        run = world(toy_rows(30), recipe, rule.party, rule.aggregator, rule.draws)
+        converse(*run.sides)
+        assert grant.remaining("training") == 0
+        gradients.append(run.gradient)
+    event = plan.event("training")
+    assert isinstance(event, SubsampledGaussian)
+    noise = event.noise_multiplier * recipe.clip_norm / (event.sampling_rate * 500)
+    assert torch.allclose(gradients[1] - gradients[0], torch.full_like(gradients[0], noise), rtol=1e-4)
+
+
+def test_parties_hold_what_the_schema_says() -> None:
+    bank, shop = holdings_of(schema())
+    assert (bank.party, bank.channels, shop.party, shop.channels) == ("bank", (0, 1), "shop", (2,))
+    alone = replace(schema(), channels=tuple(replace(channel, party=None) for channel in schema().channels))
+    assert len(holdings_of(alone)) == 1
+
+
+def test_a_column_that_nobody_holds_is_refused() -> None:
+    first, *rest = schema().channels
+    with pytest.raises(InputError, match="'balance': who holds it"):
+        holdings_of(replace(schema(), channels=(replace(first, party=None), *rest)))
+
+
+def test_a_party_with_nothing_but_the_label_is_refused() -> None:
+    label = Categorical("kind", ("a", "b"), party="court")
+    with pytest.raises(InputError, match="'court': a column beside the label"):
+        holdings_of(replace(schema(), static=(label,), label="kind"))
+
+
+def test_generators_listen_to_the_class_they_are_asked_for() -> None:
+    """Two classes with opposite levels, held as a label by the shop: asked for one, its level comes out."""
+    data = panel(400)
+    kind = np.repeat([0.0, 1.0], 200).astype(np.float32)[:, None]
+    values = np.where(kind[:, :, None] > 0, 0.6, -0.6) + 0.1 * data.values
+    labelled = replace(schema(), static=(Categorical("kind", ("low", "high"), party="shop"),), label="kind")
+    data = replace(data, schema=labelled, values=values.astype(np.float32), static=kind)
+    recipe = Recipe(iterations=250, batch=64, widths=(32, 16), features=32, learning_rate=2e-3, dropout=0.0)
+    release = fit(method(mode="plain", recipe=recipe), data)
+    low, high = (release.sample(200, label=label).values.mean() for label in ("low", "high"))
+    assert high - low > 0.6
+
+
+def test_a_unit_of_several_organisations_is_named_on_the_certificate_of_any_method() -> None:
+    certificate = Spectral().fit(panel(), Ledger.in_memory(Guarantee(EPSILON, DELTA))).certificate
+    assert any("Columns of 2 organisations" in sentence for sentence in certificate.threat_model)
+    checks = verify(certificate, None)
+    assert all(check.ok for check in checks if check.name in ("epsilon", "status", "format"))
+
+
+def test_an_event_gets_no_amplification() -> None:
+    events = replace(schema(), unit=PrivacyUnit(column="customer", kind="event", event_steps=2))
+    event = method().plan(events, Guarantee(EPSILON, DELTA)).event("training")
+    assert isinstance(event, SubsampledGaussian)
+    assert event.sampling_rate == 1.0
+
+
+def _local_grant(data: Panel, noise: NoiseSource) -> Any:
+    made = method(mode="local")
+    ledger = Ledger.in_memory(Guarantee(EPSILON, DELTA))
+    return ledger.charge(made.spending_plan(data.schema, Guarantee(EPSILON, DELTA)), label="test", noise=noise)
