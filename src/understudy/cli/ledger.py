@@ -59,8 +59,11 @@ def check(
 ) -> None:
     """Check that a ledger remembers a release; it does not if an old copy of the ledger was put back."""
     from understudy.privacy.certificate import Certificate
+    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.store import Store
 
-    ledger = opened(where)
+    file = existing(where, "WHERE").absolute()
+    ledger = opened(where) if where.suffix == ".toml" else Ledger.checked(Store(file))  # a look claims nothing
     head = str(Certificate.load(existing(release, "RELEASE")).ledger.get("head"))
     if not ledger.knows(head):
         raise LedgerError(

@@ -204,4 +204,5 @@ def _has_no_guarantee(parts: tuple[Event, ...]) -> bool:
 
 
 def _mu(parts: tuple[Event, ...]) -> float:
-    return math.sqrt(sum(event.count / event.noise_multiplier**2 for event in parts if isinstance(event, Gaussian)))
+    gaussians = (event for event in parts if isinstance(event, Gaussian))
+    return math.hypot(*(math.sqrt(event.count) / event.noise_multiplier for event in gaussians))

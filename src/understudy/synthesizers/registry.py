@@ -1,19 +1,44 @@
-"""All methods by name."""
+"""All methods by name, each loaded when it is asked for: most need torch, which takes seconds, `spectral` does not."""
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.dit.method import Dit
-from understudy.synthesizers.independent import Independent
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pub2priv.method import Pub2Priv
-from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.vflgan_ts.method import VflganTs
 
-METHODS: dict[str, type[Synthesizer]] = {
-    "spectral": Spectral,
-    "pets": Pets,
-    "pub2priv": Pub2Priv,
-    "vflgan-ts": VflganTs,
-    "dit": Dit,
-    "independent": Independent,
-}
+
+class Methods(MutableMapping[str, type[Synthesizer]]):
+    """Classes by name, or places to import them from; `METHODS["mine"] = Mine` adds one."""
+
+    def __init__(self, **places: str) -> None:
+        self._found: dict[str, type[Synthesizer] | str] = {name.replace("_", "-"): at for name, at in places.items()}
+
+    def __getitem__(self, name: str) -> type[Synthesizer]:
+        found = self._found[name]
+        if isinstance(found, str):
+            module, kind = found.rsplit(".", 1)
+            found = self._found[name] = getattr(import_module(f"understudy.synthesizers.{module}"), kind)
+        assert not isinstance(found, str)
+        return found
+
+    def __setitem__(self, name: str, kind: type[Synthesizer]) -> None:
+        self._found[name] = kind
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+METHODS = Methods(
+    spectral="spectral.Spectral",
+    pets="pets.method.Pets",
+    pub2priv="pub2priv.method.Pub2Priv",
+    vflgan_ts="vflgan_ts.method.VflganTs",
+    dit="dit.method.Dit",
+    independent="independent.Independent",
+)
 AUTO = "spectral"  # what `--method auto` stands for

@@ -114,7 +114,7 @@ def test_the_noisy_sum_is_divided_by_the_declared_batch(num_units: int, monkeypa
     assert heard[0].expected_batch == pytest.approx(64)
 
 
-def test_a_unit_weighs_at_most_the_clip_however_often_it_is_shown() -> None:
+def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
     """One unit with huge losses, shown with eight masks: its gradient is as long as the clip, not longer."""
     panel = waves(1)
     method = replace(SMALL, recipe=replace(SMALL.recipe, draws=8, clip=0.5))
