@@ -124,6 +124,17 @@ class Clinic:
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in found}
 
 
+def schema_for(clinic: Clinic, method: str) -> tuple[str, ...]:
+    """The options that name a schema, and for a method that follows a public context the context of that schema."""
+    if method != "pub2priv":
+        return "--schema", clinic.schema.name
+    context = '[[context]]\nkind = "continuous"\nname = "warmth"\nlow = 0\nhigh = 9\n\n[budget]'
+    (clinic.folder / "warmth.toml").write_text(clinic.schema.read_text().replace("[budget]", context))
+    rows = (f"2024-01-01T{step:02d}:00:00,{step}\n" for step in range(STEPS))
+    (clinic.folder / "warmth.csv").write_text("when,warmth\n" + "".join(rows))
+    return "--schema", "warmth.toml", "--context", "warmth.csv"
+
+
 def make_clinic(folder: Path, persons: int = NUM_PERSONS) -> Clinic:
     """Writes a table of persons by hours; one value and one identifier are easy to recognise."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -62,7 +62,7 @@ def with_column(rows: Rows) -> Rows:
 
 # Row 45 belongs to the person whose identifier is a mark.
 TABLES: dict[str, tuple[Callable[[Rows], Rows], str]] = {
-    "a column the schema does not name": (with_column, "'shoe'"),
+    "a column the schema does not name": (with_column, "column number 5"),
     "a column that is missing": (lambda rows: [row[:PULSE] + row[PULSE + 1 :] for row in rows], "'pulse'"),
     "a value outside the bounds": (cell(45, PULSE, "628.318"), "'pulse'"),
     "a duplicate timestamp": (cell(46, WHEN, "2024-01-01T02:00:00"), "'when'"),

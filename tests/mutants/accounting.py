@@ -44,8 +44,8 @@ MUTANTS = (
         name="one Gaussian priced for many",
         why="61 releases cost as much as one",
         file="privacy/accountants.py",
-        before="event.count / event.noise_multiplier**2 for event in parts",
-        after="1 / event.noise_multiplier**2 for event in parts",
+        before="math.sqrt(event.count) / event.noise_multiplier for event in gaussians",
+        after="1 / event.noise_multiplier for event in gaussians",
         tests=(ACCOUNTANTS,),
     ),
     Mutant(
