@@ -150,7 +150,7 @@ def _quoting(name: str, columns: tuple[str | None, ...] = ()) -> Iterator[None]:
     """What reading was before it was careful: Arrow's own words, which quote the cell."""
     try:
         yield
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{name}: {error}", column=None) from None
 
 
