@@ -202,7 +202,7 @@ class Synthesizer(ABC):
         schema = panel.schema
         schema.require_declared()
         self._check(schema, ledger)
-        if panel.num_series:
+        if schema.context and panel.context is not None and len(panel.context):  # public; nothing private is looked at
             self.check_context(schema, _shared_context(panel))
         if guarantee is None:
             guarantee = _all_that_is_left(ledger, self.name)

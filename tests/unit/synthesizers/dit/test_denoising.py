@@ -106,7 +106,7 @@ def test_an_untrained_network_draws_standard_normal_scores() -> None:
     drawn = DENOISING.fill(model, asked, num_steps=25)
     assert abs(drawn.mean()) < 0.03
     assert 0.98 < drawn.std() < 1.02
-    assert 0.94 < DDPM.left_by_implicit(25) < 0.96  # what DDIM would lose if it were not put right
+    assert 0.92 < DDPM.left_by_implicit(25) < 0.94  # what DDIM would lose if it were not put right
 
 
 def test_guidance_goes_beyond_what_class_and_context_say() -> None:
