@@ -7,6 +7,7 @@ data than was agreed. Frames check their own order (`Frame.expect`), so a replay
 
 import logging
 import queue
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class _Gone:
-    """A party's stream has ended, and why."""
+    """The other side's stream has ended, and why."""
 
     reason: str
 
@@ -97,20 +98,35 @@ class GrpcPartyLink:
 
     def __init__(self, call: Callable[..., Iterator[bytes]], timeout: float) -> None:
         self._frames: queue.Queue[bytes | None] = queue.Queue()
-        self._answers = call(iter(self._frames.get, None), wait_for_ready=True)
+        self._answers: queue.Queue[bytes | _Gone] = queue.Queue()
         self._timeout = timeout
+        stream = call(iter(self._frames.get, None), wait_for_ready=True)
+        threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
 
     def exchange(self, frame: Frame) -> Frame:
         """Sends a frame and returns its answer, or raises when the aggregator is gone."""
         self._frames.put(frame.to_bytes())
         try:
-            return Frame.from_bytes(next(self._answers))
-        except (grpc.RpcError, StopIteration) as problem:
-            raise InputError(f"The aggregator ended the run: {_told(problem)}") from None
+            answer = self._answers.get(timeout=self._timeout)
+        except queue.Empty:
+            answer = _Gone(f"nothing was heard of it for {self._timeout:g} s. Start all sides again.")
+        if isinstance(answer, _Gone):
+            raise InputError(f"The aggregator ended the run: {answer.reason}")
+        return Frame.from_bytes(answer)
 
     def close(self) -> None:
         """Ends the stream."""
         self._frames.put(None)
+
+    def _listen(self, stream: Iterator[bytes]) -> None:
+        """Takes answers as they come, so that waiting for one can have an end."""
+        reason = "its stream ended. Start all sides again."
+        try:
+            for answer in stream:
+                self._answers.put(answer)
+        except grpc.RpcError as problem:
+            reason = str(problem.details())
+        self._answers.put(_Gone(reason))
 
 
 @contextmanager
@@ -160,8 +176,3 @@ def _common_name(context: grpc.ServicerContext) -> str:
     facts: Mapping[str, Any] = context.auth_context()
     names = facts.get("x509_common_name", [])
     return names[0].decode() if len(names) == 1 else ""
-
-
-def _told(problem: Exception) -> str:
-    details = getattr(problem, "details", None)
-    return str(details()) if callable(details) else "its stream ended. Start all sides again."

@@ -9,11 +9,18 @@ from understudy.privacy.calibrate import smallest_noise_multiplier
 from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.sampling import PoissonSampler
 
+SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
+
 
 def _at_least_one(**numbers: int) -> None:
     for name, number in numbers.items():
         if number < 1 or int(number) != number:
             raise InputError(f"Expected {name} to be a whole number of at least 1, got {number}.")
+
+
+def _check_clip(clip_norm: float) -> None:
+    if not SMALLEST_CLIP <= clip_norm <= 1e6:
+        raise InputError(f"Expected clip_norm between {SMALLEST_CLIP} and 1e6, got {clip_norm}. Rescale the loss.")
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,7 @@ class DPSGDConfig:
             raise InputError(f"Expected sampling_rate in (0, 1], got {self.sampling_rate}.")
         if not 0 < self.expected_batch < float("inf"):
             raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
-        if not 0.1 <= self.clip_norm <= 1e6:  # below, products of tiny and huge float32 could slip under the norm
-            raise InputError(f"Expected clip_norm between 0.1 and 1e6, got {self.clip_norm}. Rescale the loss.")
+        _check_clip(self.clip_norm)
         _at_least_one(iterations=self.iterations)
 
     @classmethod
@@ -117,6 +123,7 @@ class MechanismPlan:
     event: SubsampledGaussian | MixtureOfGaussians
 
     def __post_init__(self) -> None:
+        _check_clip(self.clip_norm)
         if self.event != _event(self.sampler, self.draw, self.noise_multiplier):
             raise InputError("Expected the event of this sampler and noise, got another. Use DPSGDConfig.plan().")
 

@@ -132,6 +132,17 @@ def test_one_bad_party_stops_the_run_for_all_and_they_are_told(
     assert any(line.startswith("bank: The aggregator ended the run") for line in told), told
 
 
+def test_an_aggregator_that_says_nothing_is_not_waited_for_without_end(keys: Path) -> None:
+    link = GrpcAggregatorLink(PARTIES, 5.0)
+    with serve(link, Identity.load(keys / "aggregator"), "127.0.0.1:0", 2) as port:
+        with (
+            connect(Identity.load(keys / "bank"), f"127.0.0.1:{port}", 1.0) as own,
+            pytest.raises(InputError, match="nothing was heard of it for 1 s"),
+        ):
+            take_part(party(1.0, []), own)
+        link.close()
+
+
 def test_a_certificate_without_a_place_in_the_run_is_refused_and_logged(
     keys: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -107,7 +107,7 @@ def _stacked(paths: list[Path]) -> dict[str, Features]:
 
 def _claim(folder: Path, identity: str) -> None:
     """Refuses a folder that holds shadows of something else."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     note = folder / "shadows.json"
     if note.exists() and json.loads(note.read_text())["identity"] != identity:
         raise InputError("shadows: a folder of this audit is expected, got one of another. Name an empty folder.")
@@ -119,7 +119,9 @@ def _claim(folder: Path, identity: str) -> None:
 def _pool(workers: int | str) -> Iterator[joblib.Parallel]:
     """Yields processes of this machine, or those of a Dask cluster."""
     if isinstance(workers, int):
-        yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered")
+        yield joblib.Parallel(
+            n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None
+        )  # no copies on disk
         return
     try:
         from distributed import Client
