@@ -132,3 +132,12 @@ def _measured_run(homes: Path, home: Path) -> tuple[float, float]:
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     return time.monotonic() - begin, usage.ru_maxrss / 1024
+
+
+def test_options_of_a_method_change_its_plan_and_wrong_ones_are_refused(clinic: Clinic) -> None:
+    asked = ("plan", clinic.schema, "--epsilon", "1", "--method", "pets")
+    labels = {release["label"] for release in run(*asked, "--set", "scale=bounds", "--json").facts["releases"]}
+    assert "marginals" not in labels
+    refused = run(*asked, "--set", "scale=metres")
+    assert refused.code == 2
+    assert "--set scale" in refused.err

@@ -1,10 +1,11 @@
 """What a run may cost: the asked epsilon and delta against what the schema declares."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from understudy.cli.options import configured
 from understudy.errors import InputError, LedgerError, SchemaError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def method_for(
     *,
     window_stride: int | None = None,
     pack: Path | None = None,
+    options: Sequence[str] = (),
 ) -> "Synthesizer":
     """Returns the method of that name; "auto" is the one to try first."""
     from understudy.synthesizers.registry import AUTO, METHODS
@@ -66,11 +68,10 @@ def method_for(
     if window_stride is not None and not 1 <= window_stride <= (window_steps or 0):
         raise InputError(f"--window-stride: 1 to --window-steps is expected, got {window_stride}.")
     kind = METHODS[AUTO if name == "auto" else name]
-    if pack is None:
-        return kind(window_steps=window_steps, window_stride=window_stride)
-    if "pack" not in kind.__dataclass_fields__:
+    if pack is not None and "pack" not in kind.__dataclass_fields__:
         raise InputError(f"--pack: '{kind.name}' starts from none. Leave it out.")
-    return kind(window_steps=window_steps, window_stride=window_stride, pack=str(pack))  # type: ignore[call-arg]
+    packed = {} if pack is None else {"pack": str(pack)}
+    return configured(kind, options, window_steps=window_steps, window_stride=window_stride, **packed)
 
 
 def ledger_path(schema_file: Path, schema: "Schema") -> Path:

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from understudy.cli.budget import guarantee_for, ledger_path, method_for
 from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
+from understudy.cli.options import Options
 from understudy.cli.places import existing
 from understudy.errors import InputError
 
@@ -31,6 +32,7 @@ class Question:
     window_steps: int | None = None
     window_stride: int | None = None
     pack: Path | None = None
+    options: tuple[str, ...] = ()
     population: int | None = None
     simulate: bool = False
     public: Path | None = None
@@ -45,6 +47,7 @@ def plan(
     window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
     window_stride: Annotated[int | None, typer.Option(min=1, help="Steps from one window to the next.")] = None,
     pack: Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")] = None,
+    options: Options = None,
     population: Annotated[int | None, typer.Option(min=1, help="What if there were so many units?")] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Try several epsilons on invented series.")] = False,
     public: Annotated[
@@ -58,7 +61,7 @@ def plan(
     output = Output(json=json, quiet=quiet)
     question = Question(
         schema=schema, epsilon=epsilon, delta=delta, method=method, window_steps=window_steps,
-        window_stride=window_stride, pack=pack,
+        window_stride=window_stride, pack=pack, options=tuple(options or ()),
         population=population, simulate=simulate or public is not None, public=public, context=context,
     )  # fmt: skip
     with output.progress() as progress:
@@ -76,7 +79,12 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
     assumed = _assumed(schema, question.population)
     guarantee = guarantee_for(assumed, question.epsilon, question.delta)
     method = method_for(
-        question.method, question.window_steps, schema, window_stride=question.window_stride, pack=question.pack
+        question.method,
+        question.window_steps,
+        schema,
+        window_stride=question.window_stride,
+        pack=question.pack,
+        options=question.options,
     )
     spending = method.spending_plan(schema if question.population is None else assumed, guarantee)
     size, ledger = assumed.population.size or 1, _ledger(question.schema, schema)

@@ -16,6 +16,7 @@ import typer
 
 from understudy.cli.budget import charge_stays_known, guarantee_for, method_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.options import Options
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
 from understudy.errors import InputError
@@ -45,6 +46,7 @@ class Request:
     window_steps: int | None = None
     window_stride: int | None = None
     pack: Path | None = None
+    options: tuple[str, ...] = ()
     context: Path | None = None
     holdout: float | None = None
     holdout_list: Path | None = None
@@ -72,6 +74,7 @@ def synth(
         int | None, typer.Option(min=1, help="Steps from one window to the next. Default: side by side.")
     ] = None,
     pack: Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")] = None,
+    options: Options = None,
     allow_few_units: Annotated[
         str | None,
         typer.Option(metavar="REASON", help="Let fewer than 100 units pass; the certificate says why."),
@@ -88,8 +91,8 @@ def synth(
     output = Output(json=json, quiet=quiet)
     request = Request(
         file=file, schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, context=context,
-        window_steps=window_steps, window_stride=window_stride, pack=pack, holdout=holdout,
-        holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
+        window_steps=window_steps, window_stride=window_stride, pack=pack, options=tuple(options or ()),
+        holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
     )  # fmt: skip
     with output.progress() as progress:
         release, ledger, left = run(request, progress)
@@ -103,13 +106,18 @@ def synth(
         "delta": certificate.delta,
         "ledger": {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs},
         "holdout_list": held_out,
+        "series_shipped": _ships(release, request),
     }
     lines = [
         f"Wrote {out}.",
         certificate.sentence(),
         f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}.",
     ]
-    output.result(facts, *lines, *([f"Kept-out units, private: {held_out}"] if held_out else []))
+    if held_out:
+        lines.append(f"Kept-out units, private: {held_out}")
+    if not facts["series_shipped"]:
+        lines.append(f"No series yet: they follow a public context. `understudy sample {out} --context FILE` draws them.")
+    output.result(facts, *lines)
 
 
 def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Remaining"]:
@@ -129,7 +137,12 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     require_budget(schema)
     guarantee = guarantee_for(schema, request.epsilon, request.delta)
     method = method_for(
-        request.method, request.window_steps, schema, window_stride=request.window_stride, pack=request.pack
+        request.method,
+        request.window_steps,
+        schema,
+        window_stride=request.window_stride,
+        pack=request.pack,
+        options=request.options,
     )
     refuse_early(request.schema, schema, method.spending_plan(schema, guarantee), method.name)
     progress("reading", 0.0)
@@ -162,12 +175,16 @@ def _samples(release: "Release", request: Request, rng: "np.random.Generator", p
     """Returns the series that are shipped; none where they need a public context and no table of it was given."""
     from understudy.data.io import read_context_windows
 
+    if not _ships(release, request):
+        return None
     number, context = request.num_series or release.schema.population.size or 1, None
-    if release.synthesizer.needs_context(release.schema):
-        if request.context is None:
-            return None
+    if request.context is not None and release.synthesizer.needs_context(release.schema):
         context = read_context_windows(request.context, release.schema, number, rng)
     return draw(release, number, rng, context=context, progress=progress)
+
+
+def _ships(release: "Release", request: Request) -> bool:
+    return request.context is not None or not release.synthesizer.needs_context(release.schema)
 
 
 def _check_places(request: Request) -> None:
