@@ -34,7 +34,9 @@ def file_sha256(path: Path) -> str:
 
 
 def number(value: Any) -> float:
-    """The float that `dumps` wrote, infinite ones included; a `ValueError` if there is none so large."""
+    """The float that `dumps` wrote, infinite ones included; a `ValueError` for what it does not write."""
+    if isinstance(value, str) and value not in ("inf", "-inf"):
+        raise ValueError("A number is expected, got a text.")
     try:
         return float(value)
     except OverflowError:
