@@ -33,7 +33,8 @@ def to_arrays(
     arrays |= {**facts.to_arrays(), "linear": bought["linear"], "nodes": _nodes(population, facts)}
     if method.pack != world.GENERAL:
         arrays[_PACK] = np.frombuffer(world.load_pack(method.pack).to_bytes(), dtype=np.uint8).copy()
-    return {**arrays, "ancestors": np.array(ancestors, dtype=np.int64)}
+    spectral = {name: array for name, array in bought.items() if name.startswith(world.SPECTRAL)}
+    return {**arrays, **spectral, "ancestors": np.array(ancestors, dtype=np.int64)}
 
 
 def population_arrays(prefix: str, population: Population) -> dict[str, np.ndarray]:
@@ -131,7 +132,7 @@ def _with_relatives(
     pack = world.load_pack(method.pack) if carried is None else world.pack_from_bytes(carried.tobytes())
     modules = world.modules_of(pack, schema)
     degree = method.recipe.stages(0.0)[-1][0]
-    relatives = world.environment_of(method, encoding, modules).relatives(drawn.take(again), degree, rng)
+    relatives = world.environment_of(method, encoding, modules, arrays).relatives(drawn.take(again), degree, rng)
     drawn.series[again], drawn.static[again] = relatives.series, relatives.static
     return drawn
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from understudy.synthesizers.pets.modules import Similarity, Variation
 from understudy.synthesizers.pets.population import Population
+from understudy.synthesizers.pets.redrawing import Fresh, redrawn
 
 _COURSE_CELLS = 48
 _PASS_CHANNELS = 512  # channels that the variation module is shown at a time: its memory grows with them
@@ -29,6 +30,7 @@ class Environment:
         course_weight: How much it counts at which steps a series is high or low. An embedding that is blind to time
             can't tell morning from evening, which is what series on one calendar have in common; 0 leaves it out.
         by_chance: Children are drawn by chance as published; else each parent gets its share, rounded by one coin.
+        fresh: Draws new candidates; relatives are then fresh draws next to a member and not variations of it.
     """
 
     variation: Variation
@@ -38,6 +40,7 @@ class Environment:
     static_weight: float = 1.0
     course_weight: float = 0.0
     by_chance: bool = False
+    fresh: Fresh | None = None
 
     def embed(self, series: np.ndarray, static: np.ndarray) -> np.ndarray:
         """Returns [series, dimension]: the embedding of the series, its course, and its static columns."""
@@ -48,6 +51,8 @@ class Environment:
 
     def relatives(self, population: Population, degree: float, rng: np.random.Generator) -> Population:
         """Returns one relative of every member (Eq. 4)."""
+        if self.fresh is not None:
+            return redrawn(population, self.fresh, self.embed, rng)
         size = max(1, _PASS_CHANNELS // population.series.shape[2])
         pieces = [population.series[begin : begin + size] for begin in range(0, population.size, size)]
         series = np.concatenate([self.variation(piece, degree, rng) for piece in pieces])

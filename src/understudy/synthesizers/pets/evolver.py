@@ -49,8 +49,8 @@ def advance(state: Paper, ballot: Paper) -> "Paper | Release":
     if histogram.shape != (proposal.parents.size,):
         raise InputError("The ballot counts other candidates than were proposed. Give the answer to the last proposal.")
     schema = Schema.loads(state.facts["schema"])
-    encoding = world.encoding_of(schema, state.part(BOUGHT))
-    environment = world.environment_of(method, encoding, world.modules_of(world.load_pack(method.pack), schema))
+    bought, modules = state.part(BOUGHT), world.modules_of(world.load_pack(method.pack), schema)
+    environment = world.environment_of(method, world.encoding_of(schema, bought), modules, bought)
     population = select(proposal, environment, histogram, _stage(state)[1], rng)
     ancestors = [*state.facts["ancestors"], population.num_ancestors]
     facts = {**state.facts, "left": ballot.whole_number("left"), "ancestors": ancestors}
@@ -75,8 +75,8 @@ def _with_proposal(
     """Returns the state whose next vote is about `population`."""
     bare = Paper(kind="state", facts=facts, arrays=kept)
     method, schema = options_of(bare), Schema.loads(facts["schema"])
-    encoding = world.encoding_of(schema, bare.part(BOUGHT))
-    environment = world.environment_of(method, encoding, world.modules_of(world.load_pack(method.pack), schema))
+    bought, modules = bare.part(BOUGHT), world.modules_of(world.load_pack(method.pack), schema)
+    environment = world.environment_of(method, world.encoding_of(schema, bought), modules, bought)
     made = propose(population, environment, _stage(bare)[0], rng)
     arrays = {**kept, "embeddings": made.embeddings.astype(np.float32)}
     arrays |= drawing.population_arrays("parents.", population)

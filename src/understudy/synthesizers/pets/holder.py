@@ -86,7 +86,7 @@ def answer(
         raise InputError("The proposal was made with another module pack. Give both sides the same one.")
     learned = method.learned_schema(schema)
     encoding = world.encoding_of(learned, proposal.part(BOUGHT))
-    environment = world.environment_of(method, encoding, world.modules_of(modules, learned))
+    environment = world.environment_of(method, encoding, world.modules_of(modules, learned), {})
     lattice = Lattice(**proposal.part(LATTICE))
     private = _Parts(method, panels, schema.population.size or 1)
     voters = voters_of(private, encoding, environment, lattice)

@@ -64,7 +64,8 @@ class Pets(Synthesizer):
             `spectral` start brings the distributions with it.
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
         class_shares: Declared shares of the classes, in the order of the label's categories; None buys them.
-        votes: "private", or "none" for the control in which histograms are noise alone.
+        votes: "private", or "none" for the control in which histograms are noise alone; unless distributions or a
+            `spectral` release are bought, it buys nothing at all and costs nothing.
         recipe: Options of the loop; None takes those that suit the start.
         seed: Of everything but privacy noise.
     """
@@ -172,7 +173,7 @@ class Pets(Synthesizer):
         shares = shares_of(schema, marginals=self.scale == "bought")
         if self.class_shares is not None:
             shares.pop("labels", None)
-        if not shares:
+        if not shares or (self.votes == "none" and self.scale != "bought"):
             return ()
         multipliers = noise_multipliers(guarantee, shares)
         return tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())

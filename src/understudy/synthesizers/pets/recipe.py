@@ -7,7 +7,7 @@ pets-recipes` compares).
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from understudy.errors import InputError
 from understudy.synthesizers.pets.schedules import schedule
@@ -84,4 +84,6 @@ class Recipe:
 
 
 _NEAR = Recipe(iterations=1, schedule="near", neighbours=15, threshold_noise=0.5)
-RECIPES: Mapping[str, Recipe] = {"rules": Recipe(), "public": _NEAR, "spectral": _NEAR}  # by start
+# A fresh draw from the cell of a candidate says nothing about another draw from there: nothing to look ahead to.
+_REDRAWN = replace(_NEAR, lookahead=0)
+RECIPES: Mapping[str, Recipe] = {"rules": Recipe(), "public": _NEAR, "spectral": _REDRAWN}  # by start

@@ -47,9 +47,12 @@ def from_public(encoding: Encoding, group: np.ndarray, public: Panel, rng: np.ra
 
 
 def from_spectral(
-    encoding: Encoding, group: np.ndarray, arrays: dict[str, np.ndarray], rng: np.random.Generator
+    encoding: Encoding, arrays: dict[str, np.ndarray], group: np.ndarray, rng: np.random.Generator
 ) -> Population:
-    """Returns series drawn from what `spectral` released in the same run; constraints wait until the end."""
+    """Returns a series for each class of `group`, which is sorted, from what `spectral` released in the same run.
+
+    Constraints wait until the end.
+    """
     series, static = [], []
     bare, labelled = replace(encoding.schema, constraints=()), encoding.schema.label_column is not None
     for own in np.unique(group):

@@ -5,7 +5,7 @@ Both `Pets.learn` and `understudy pets evolve`, which never sees private data, b
 
 import tempfile
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,8 @@ def purchases(method: "Pets", private: PrivateSeries, grant: Grant, progress: Pr
     linear = linear_scales(schema, public_panel(method, schema) if method.scale == "public" else None)
     learning = Learning(private, grant, _SPLITS, progress)
     declared = {} if method.class_shares is None else {"label_share": np.array(method.class_shares)}
+    if method.class_shares is None and not grant.plan.entries:  # the control that buys nothing
+        declared = {"label_share": np.full(num_labels(schema), 1 / num_labels(schema))}
     if method.start != "spectral":
         return {**facts.buy(learning, linear).to_arrays(), **declared, "linear": linear}
     model = learning.run()
@@ -74,12 +76,11 @@ def prepare(
         size: Candidates in all, a multiple of the classes.
     """
     encoding = encoding_of(schema, bought)
-    environment = environment_of(method, encoding, modules_of(load_pack(method.pack), schema))
+    environment = environment_of(method, encoding, modules_of(load_pack(method.pack), schema), bought)
     public = public_panel(method, schema)
     group = np.repeat(np.arange(num_labels(schema)), size // num_labels(schema))
-    if method.start == "spectral":
-        release = {name.removeprefix(SPECTRAL): array for name, array in bought.items() if name.startswith(SPECTRAL)}
-        population = starts.from_spectral(encoding, group, release, rng)
+    if environment.fresh is not None:
+        population = environment.fresh(group, rng)
     elif method.start == "public" and public is not None:
         population = starts.from_public(encoding, group, public, rng)
     else:
@@ -94,8 +95,9 @@ def encoding_of(schema: Schema, bought: dict[str, np.ndarray]) -> Encoding:
     return Encoding.of(schema, Facts.from_arrays(bought).marginals, bought["linear"])
 
 
-def environment_of(method: "Pets", encoding: Encoding, modules: Modules) -> Environment:
+def environment_of(method: "Pets", encoding: Encoding, modules: Modules, bought: dict[str, np.ndarray]) -> Environment:
     """Returns what candidates live in."""
+    release = spectral_release(bought)
     return Environment(
         variation=modules.variation,
         similarity=modules.similarity,
@@ -103,7 +105,13 @@ def environment_of(method: "Pets", encoding: Encoding, modules: Modules) -> Envi
         static_codes=encoding.static_codes,
         course_weight=_COURSE_WEIGHT[method.start] if encoding.schema.time.align == "calendar" else 0.0,
         by_chance=method.recipe.by_chance,
+        fresh=partial(starts.from_spectral, encoding, release) if method.start == "spectral" else None,
     )
+
+
+def spectral_release(bought: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns the arrays of the `spectral` release that a run started from; empty if there is none."""
+    return {name.removeprefix(SPECTRAL): array for name, array in bought.items() if name.startswith(SPECTRAL)}
 
 
 def modules_of(pack: ModulePack, schema: Schema) -> Modules:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.synthesizers.pets.recording import Tape, tape_of
 from tests.unit.synthesizers.pets.stand_in import Counter, use_stand_in
-from understudy.data import Panel, PrivacyUnit
+from understudy.data import Panel, PrivacyUnit, Schema
 from understudy.data import Population as DeclaredPopulation
 from understudy.errors import InputError, MissingData
 from understudy.privacy import accountants
@@ -207,10 +207,11 @@ def test_private_series_are_encoded_once_per_run_and_in_batches_of_one_size(coun
     assert sum(counter.embedded) == 2 * 256 + 20 + 5 * 2 * 20  # voters, lattice, candidates
 
 
-def test_the_control_without_votes_does_not_depend_on_private_series(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit by bit the same for private sets of different sizes, at no cost."""
+@pytest.mark.parametrize("schema", [plain_schema(), rich_schema()], ids=["plain", "rich"])
+def test_the_control_without_votes_does_not_depend_on_private_series(schema: Schema) -> None:
+    """Bit by bit the same for private sets of different sizes, at no cost, with classes, gaps and lengths too."""
     method = Pets(scale="bounds", votes="none", recipe=SMALL)
-    releases = [fit(method, make_panel(plain_schema(), number)) for number in (3, 150)]
+    releases = [fit(method, make_panel(schema, number)) for number in (3, 150)]
     for name, array in releases[0].arrays.items():
         np.testing.assert_array_equal(array, releases[1].arrays[name])
     assert releases[0].certificate.epsilon == 0
