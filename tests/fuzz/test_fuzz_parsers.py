@@ -40,7 +40,7 @@ def test_the_seeds_are_good_input(name: str, tmp_path: Path) -> None:
 
 def test_a_sample_of_schemas_is_read_or_refused(tmp_path: Path) -> None:
     done = guided("schema", SAMPLE, tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert inputs_of(done) >= SAMPLE
 
 
@@ -49,7 +49,7 @@ def test_a_sample_of_schemas_is_read_or_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_every_text_is_read_or_refused(name: str, tmp_path: Path) -> None:
     done = guided(name, MANY, tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert inputs_of(done) >= MANY
 
 

@@ -54,7 +54,7 @@ def draw(method: "Pets", arrays: dict[str, np.ndarray], schema: Schema, request:
     members = _members(population_of(arrays), facts, request)
     drawn = _with_relatives(method, arrays, members, encoding, rng)
     lengths = facts.draw_lengths(schema, request.num_series, rng)
-    series = _calibrated(drawn.series, arrays["nodes"], facts)
+    series = drawn.series if method.start == "spectral" else _calibrated(drawn.series, arrays["nodes"], facts)
     values = encoding.values(series)
     missing = facts.draw_missing(schema, encoding.ranked(series), lengths, rng)
     values[missing] = np.nan
@@ -82,7 +82,8 @@ def _nodes(population: Population, facts: Facts) -> np.ndarray:
 def _calibrated(series: np.ndarray, nodes: np.ndarray, facts: Facts) -> np.ndarray:
     """Returns scores whose distribution over the population is the bought one between the atoms.
 
-    What selection left slightly too high or too wide is put right for all series alike. Scores inside an atom (a bound
+    What selection left slightly too high or too wide is put right for all series alike; not after a `spectral` start,
+    whose draws have the bought distributions already, so that what votes change is better known than they are. Scores inside an atom (a bound
     that is often taken, such as no sun) stay there: whoever stands still is not to be moved by others. Codes stay.
     """
     calibrated = series.astype(np.float64)
