@@ -40,7 +40,7 @@ from understudy.synthesizers.pets.recipe import RECIPES, Recipe
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.spectral.sampling import num_labels
 
-_SPECTRAL_SHARE = 0.5  # of mu², for the release that the hybrid starts from
+_SPECTRAL_SHARE = 0.7  # of mu², for the release that the hybrid starts from
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
 _CHOICES = {
     "start": ("rules", "public", "spectral"),
@@ -59,7 +59,7 @@ class Pets(Synthesizer):
 
     Attributes:
         pack: "general" for the modules that come with the package, or the file of a pack of your own.
-        start: Where the first population comes from: "rules", "public" or "spectral" (half of the budget).
+        start: Where the first population comes from: "rules", "public" or "spectral" (70 % of the budget).
         scale: What working scale is made from: "bought" distributions, declared "bounds", or the "public" table. A
             `spectral` start brings the distributions with it.
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
