@@ -83,8 +83,9 @@ def _calibrated(series: np.ndarray, nodes: np.ndarray, facts: Facts) -> np.ndarr
     """Returns scores whose distribution over the population is the bought one between the atoms.
 
     What selection left slightly too high or too wide is put right for all series alike; not after a `spectral` start,
-    whose draws have the bought distributions already, so that what votes change is better known than they are. Scores inside an atom (a bound
-    that is often taken, such as no sun) stay there: whoever stands still is not to be moved by others. Codes stay.
+    whose draws have the bought distributions already: what votes change is better known than they are. Scores inside an
+    atom (a bound that is often taken, such as no sun) stay there: whoever stands still is not to be moved by others.
+    Codes stay.
     """
     calibrated = series.astype(np.float64)
     for own, (channel, low, high) in zip(nodes, _between_atoms(facts, series.shape[2]), strict=True):
