@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 FOLDER = "tests/unit/synthesizers/vflgan_ts"
 SOUND, METHOD, EXCHANGE = (f"{FOLDER}/test_{name}.py" for name in ("sound", "method", "exchange"))
+HOLDERS = "tests/unit/synthesizers/spectral/test_holders.py"
 BLOCKS = "tests/unit/training/test_blocks.py"
 
 MUTANTS = (
@@ -120,6 +121,46 @@ MUTANTS = (
         tests=(f"{METHOD}::test_an_event_gets_no_amplification",),
     ),
     Mutant(
+        name="a unit in the models of several classes",
+        why="one charge pays for one model, and a unit with series of two classes takes part in two",
+        file="synthesizers/vflgan_ts/classes.py",
+        before="    if mode not in NOT_PRIVATE and schema.unit.max_series > 1:\n",
+        after="    if False:\n",
+        tests=(f"{FOLDER}/test_classes.py::test_units_that_may_have_several_classes_are_refused",),
+    ),
+    Mutant(
+        name="other classes among the rows of a class",
+        why="a unit takes part in the models of all classes, for the price of one",
+        file="synthesizers/vflgan_ts/classes.py",
+        before="        members = np.flatnonzero(labels == label)\n",
+        after="        members = np.flatnonzero(labels >= 0)\n",
+        tests=(f"{FOLDER}/test_classes.py::test_a_unit_changes_no_model_but_that_of_its_class",),
+    ),
+    Mutant(
+        name="a party's counts noised for one column",
+        why="a unit votes in every column that the party holds, and the noise is for one vote",
+        file="synthesizers/spectral/learning.py",
+        before="        bound = float(np.sqrt(len(columns)))\n",
+        after="        bound = 1.0\n",
+        tests=(f"{HOLDERS}::test_one_unit_moves_every_partys_statistics_by_at_most_their_bounds",),
+    ),
+    Mutant(
+        name="counts of further parties without noise",
+        why="the first party's counts are noised, those of the others are released as they are",
+        file="synthesizers/spectral/learning.py",
+        before="self.release(label, np.concatenate(counts), bound), np.cumsum",
+        after="(self.release(label, np.concatenate(counts), bound), np.concatenate(counts))[places[0] > 0], np.cumsum",
+        tests=(f"{HOLDERS}::test_the_released_marginals_are_a_function_of_the_answers_alone",),
+    ),
+    Mutant(
+        name="an aggregator that need not be trusted",
+        why="the certificate is silent about who saw every row",
+        file="synthesizers/spectral/holders.py",
+        before="    number = len(parties_of(schema))\n    if number < 2:\n",
+        after="    number = len(parties_of(schema))\n    if number < 3:\n",
+        tests=(f"{HOLDERS}::test_the_certificate_says_who_is_trusted_with_what",),
+    ),
+    Mutant(
         name="frames taken in any order",
         why="a replayed frame trains on rows that were not drawn",
         file="training/conversation.py",
@@ -131,7 +172,7 @@ MUTANTS = (
         name="a row drawn twice",
         why="whoever is named twice in a draw moves the sum by twice the clip norm",
         file="synthesizers/vflgan_ts/party.py",
-        before="if not inside or len(torch.unique(rows)) != len(rows):",
+        before="if not inside or len(set(named)) != len(named):",
         after="if not inside:",
         tests=(f"{EXCHANGE}::test_a_draw_that_counts_a_row_twice_or_names_none_is_refused",),
     ),

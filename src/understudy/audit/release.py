@@ -16,11 +16,14 @@ from understudy.audit.records import Vectors, vectors
 from understudy.audit.shadow.attacks import ShadowAudit, attack, require_enough
 from understudy.audit.shadow.models import Shadows, fit_shadows
 from understudy.audit.shadow.targets import SCHEMES, TARGETS
+from understudy.audit.transcript import Inversion, invert, recorded, rows_by_party
 from understudy.data import Panel, windows
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.claim import Certificate
+from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Release
+from understudy.synthesizers.vflgan_ts.method import VflganTs
 
 Progress = Callable[[str, float], None]
 _MOST_ROWS = 2000
@@ -77,7 +80,7 @@ def shadow_audits(
 ) -> dict[str, ShadowAudit]:
     """Makes the release again and again, with and without each target of a scheme, and attacks what comes out."""
     if scheme not in SCHEMES:
-        raise InputError(f"--attack: one of {', '.join(SCHEMES)} is expected, got '{scheme}'.")
+        raise InputError(f"--attack: one of {', '.join(SCHEMES)}, asif+ is expected, got '{scheme}'.")
     require_enough(per_arm, delta=audited.release.certificate.delta)
     return {
         name: _shadow_audit(audited, name, folder / name, per_arm=per_arm, workers=workers, progress=progress)
@@ -85,11 +88,10 @@ def shadow_audits(
     }
 
 
-def _shadow_audit(
-    audited: Audited, target: str, folder: Path, *, per_arm: int, workers: int | str, progress: Progress
-) -> ShadowAudit:
+def shadows_for(audited: Audited, target: str, *, per_arm: int) -> Shadows:
+    """Returns what has to be made again for one target."""
     certificate = audited.release.certificate
-    shadows = Shadows(
+    return Shadows(
         method=audited.release.synthesizer,
         panel=audited.members,
         target=_target_unit(audited, target),
@@ -100,11 +102,29 @@ def _shadow_audit(
         context=audited.release.public_context,
     )
 
+
+def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict[str, Inversion]:
+    """Makes a vertical release again, listens to what parties send, and reads rows off it; by party."""
+    method, certificate = audited.release.synthesizer, audited.release.certificate
+    if not isinstance(method, VflganTs):
+        raise InputError(f"--attack: 'asif+' is for runs of several parties; this release is one of '{method.name}'.")
+    guarantee = Guarantee(certificate.epsilon, certificate.delta)
+    ledger = Ledger.in_memory(guarantee, reproduction=certificate.overrides.get("reproduction"))
+    with recorded() as transcript:
+        again = method.fit(audited.members, ledger, guarantee=guarantee)
+    unknown = np.random.default_rng(seed).permutation(audited.members.num_series)[:attempts].tolist()
+    rows = rows_by_party(audited.members, again.arrays)
+    return {name: invert(transcript.sent[name], own.series.flatten(1).double().numpy(), unknown) for name, own in rows}
+
+
+def _shadow_audit(
+    audited: Audited, target: str, folder: Path, *, per_arm: int, workers: int | str, progress: Progress
+) -> ShadowAudit:
     def report(done: int, planned: int) -> None:
         progress(f"shadows for '{target}'", done / planned)
 
-    features = fit_shadows(shadows, folder, workers=workers, progress=report)
-    return attack(features, delta=certificate.delta)
+    made = fit_shadows(shadows_for(audited, target, per_arm=per_arm), folder, workers=workers, progress=report)
+    return attack(made, delta=audited.release.certificate.delta)
 
 
 def _target_unit(audited: Audited, target: str) -> int:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -36,6 +37,19 @@ class Identity:
             if not (folder / name).is_file():
                 raise MissingData(f"keys: '{folder / name}' is expected. Make keys with `understudy federate keys`.")
         return cls(*((folder / name).read_bytes() for name in _FILES))
+
+    def check(self) -> None:
+        """Refuses a certificate that others would refuse without a word: expired, or of another authority."""
+        try:
+            own = x509.load_pem_x509_certificate(self.certificate)
+            own.verify_directly_issued_by(x509.load_pem_x509_certificate(self.authority))
+        except (ValueError, TypeError, InvalidSignature) as problem:
+            raise InputError("keys: a certificate of the authority beside it is expected. Make keys anew.") from problem
+        if not own.not_valid_before_utc <= datetime.now(UTC) <= own.not_valid_after_utc:
+            raise InputError(
+                f"keys: the certificate of '{self.name}' holds from {own.not_valid_before_utc:%Y-%m-%d} to "
+                f"{own.not_valid_after_utc:%Y-%m-%d}, which is not now. Make keys for all sides anew."
+            )
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ events, at which cost, and what is not protected; then the hash of every release
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from understudy.privacy.budget import check_delta
 from understudy.privacy.claim import FILE_NAME, Certificate, file_hashes, recompute, signed_bytes, status
 from understudy.privacy.events import Event, to_json
 from understudy.privacy.export import to_html, to_markdown
-from understudy.privacy.grant import Grant
+from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.statements import ADJACENCY, THREAT_MODEL
 from understudy.privacy.verification import Check, verify
@@ -27,6 +27,7 @@ __all__ = [
     "Certificate",
     "Check",
     "issue",
+    "ledger_facts",
     "recompute",
     "seal",
     "sign",
@@ -46,6 +47,7 @@ def issue(
     public_inputs: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
     trust: Sequence[str] = (),
+    marginal_obfuscation: Sequence[str] = (),
     files: Mapping[str, str] | None = None,
 ) -> Certificate:
     """States what `grant` was charged for, about the unit that `schema` declares.
@@ -55,6 +57,7 @@ def issue(
         overrides: named departures from the rules that a caller asked for, with their reasons; they are
         printed.
         trust: sentences about who is trusted beyond whoever runs the tool, such as an aggregator.
+        marginal_obfuscation: sentences about a distribution that was to be hidden; no part of the guarantee.
         files: sha256 of released files; usually filled in later by `seal`.
     """
     plan, receipt = grant.plan, grant.receipt
@@ -88,11 +91,12 @@ def issue(
         executed=grant.executed,
         noise=grant.noise.description,
         noise_is_secure=receipt.secure_noise,
-        ledger=_ledger_facts(asdict(receipt)),
+        ledger=ledger_facts(receipt),
         versions=_versions(),
         public_inputs=dict(public_inputs or {}),
         overrides=named,
         threat_model=(*THREAT_MODEL, *trust),
+        marginal_obfuscation=tuple(marginal_obfuscation),
         files=dict(files or {}),
     )
 
@@ -124,13 +128,14 @@ def _three_deltas(events: tuple[Event, ...], delta: float, population: int | Non
     return tuple((at, accountants.epsilon(events, at)) for at in wanted)
 
 
-def _ledger_facts(receipt: dict[str, Any]) -> dict[str, Any]:
+def ledger_facts(receipt: Receipt) -> dict[str, Any]:
+    """What a certificate says about the ledger that was charged."""
     return {
-        "name": receipt["ledger"],
-        "kind": receipt["ledger_kind"],
-        "run": receipt["run"],
-        "composition": receipt["composition"],
-        "head": receipt["head"],
+        "name": receipt.ledger,
+        "kind": receipt.ledger_kind,
+        "run": receipt.run,
+        "composition": receipt.composition,
+        "head": receipt.head,
     }
 
 

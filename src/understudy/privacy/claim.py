@@ -18,11 +18,19 @@ from understudy.privacy.statements import ASSUMPTIONS, NOT_PROTECTED, THREAT_MOD
 
 FORMAT = 1
 FILE_NAME = "certificate.json"
+_NOT_ALWAYS = ("parties", "marginal_obfuscation")  # fields that are written only where they say something
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """All claims about one release. Every field is public."""
+    """All claims about one release. Every field is public.
+
+    Attributes:
+        parties: Organisations that made the release together, one entry each: `party`, its own `ledger` and what was
+            `executed` of it, its key (`signer`) and its `signature`. Empty, and then not written, where one made it.
+        marginal_obfuscation: What is said about a distribution that was to be hidden, a sentence each. No part of the
+            privacy guarantee and never added to epsilon; empty, and then not written, where nothing was hidden.
+    """
 
     status: str
     format: int = FORMAT
@@ -49,6 +57,8 @@ class Certificate:
     assumptions: tuple[str, ...] = ASSUMPTIONS
     not_protected: tuple[str, ...] = NOT_PROTECTED
     files: Mapping[str, str] = field(default_factory=dict)
+    parties: tuple[Mapping[str, Any], ...] = ()
+    marginal_obfuscation: tuple[str, ...] = ()
     signer: str | None = None
     signature: str | None = None
 
@@ -70,7 +80,8 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, `status` first."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        silent = [name for name in _NOT_ALWAYS if not getattr(self, name)]
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.name not in silent}
 
     def dumps(self) -> str:
         """JSON for people: indented, `status` first."""
@@ -81,7 +92,7 @@ class Certificate:
     def from_json(cls, body: Any) -> "Certificate":
         """The certificate that `to_json` wrote; missing or unknown fields are an error."""
         names = {item.name for item in fields(cls)}
-        if not isinstance(body, dict) or set(body) != names:
+        if not isinstance(body, dict) or set(body).union(_NOT_ALWAYS) != names:
             raise CertificateError(
                 "This is not a certificate of format 1: fields are missing or unknown. It was edited, "
                 "or written by "
@@ -131,6 +142,16 @@ def signed_bytes(certificate: Certificate) -> bytes:
     body = certificate.to_json()
     del body["signature"]
     return b"understudy certificate\n" + canonical.dumps(body).encode()
+
+
+def cosigned_bytes(certificate: Certificate) -> bytes:
+    """What the signature of a party covers: all fields, the other parties' included, but no signature."""
+    body = certificate.to_json()
+    del body["signature"]
+    body["parties"] = [
+        {name: value for name, value in entry.items() if name != "signature"} for entry in certificate.parties
+    ]
+    return b"understudy party\n" + canonical.dumps(body).encode()
 
 
 def file_hashes(directory: Path) -> dict[str, str]:

@@ -67,10 +67,12 @@ def _headline(certificate: Certificate) -> str:
 
 
 def _sections(certificate: Certificate) -> tuple[Section, ...]:
+    hidden = certificate.marginal_obfuscation
     return (
         ("What is protected (privacy unit)", _protected_rows(certificate), ()),
         ("From whom (trust model and threat model)", (), certificate.threat_model),
         ("How it is measured (privacy loss parameters)", _measure_rows(certificate), _events(certificate)),
+        *([("Marginal obfuscation (no part of the privacy loss)", (), hidden)] if hidden else []),
         ("What was done (description of the processing)", _processing_rows(certificate), ()),
         ("Necessity and proportionality", (), _proportionality(certificate)),
         ("Risks that remain (privacy hazards)", (), certificate.not_protected),
@@ -137,12 +139,18 @@ def _accountability_rows(certificate: Certificate) -> list[tuple[str, str]]:
         ),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
         ("Signed by", signer),
+        *((f"Signed by {entry.get('party')}", _party(entry)) for entry in certificate.parties),
         ("Software", versions),
         (
             "How to check",
             "understudy verify RELEASE recomputes epsilon, file hashes and signature without the data",
         ),
     ]
+
+
+def _party(entry: Mapping[str, Any]) -> str:
+    ledger, mark = entry.get("ledger") or {}, fingerprint(str(entry.get("signer")))
+    return f"Ed25519 key {mark}; ledger '{ledger.get('name')}', run {ledger.get('run')}"
 
 
 def _overrides(overrides: Mapping[str, Any]) -> list[str]:

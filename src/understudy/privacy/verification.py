@@ -1,14 +1,23 @@
 """Checks a release against its certificate, without the data."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from understudy.errors import CertificateError, InputError
 from understudy.privacy import accountants, keys
 from understudy.privacy.budget import check_delta
-from understudy.privacy.claim import FORMAT, Certificate, file_hashes, parsed_events, signed_bytes, status
+from understudy.privacy.claim import (
+    FORMAT,
+    Certificate,
+    cosigned_bytes,
+    file_hashes,
+    parsed_events,
+    signed_bytes,
+    status,
+)
 from understudy.privacy.events import Event
 
 _TOLERANCE = 0.01
@@ -43,8 +52,10 @@ def verify(
     if directory is not None:
         checks.append(_check_files(certificate, Path(directory)))
     checks.append(_check_signature(certificate))
-    checks.append(_check_signer(certificate, keys.trusted() if trusted_keys is None else tuple(trusted_keys)))
-    return checks
+    trusted = keys.trusted() if trusted_keys is None else tuple(trusted_keys)
+    checks.append(_check_signer(certificate.signer, trusted))
+    message = cosigned_bytes(certificate) if certificate.parties else b""
+    return checks + [_check_party(entry, message, trusted) for entry in certificate.parties]
 
 
 def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[Check]:
@@ -112,12 +123,21 @@ def is_as_signed(certificate: Certificate) -> bool:
     return keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
 
 
-def _check_signer(certificate: Certificate, trusted: tuple[keys.PublicKey, ...]) -> Check:
-    if certificate.signer is None:
+def _check_party(entry: Mapping[str, Any], message: bytes, trusted: tuple[keys.PublicKey, ...]) -> Check:
+    """One of several organisations: it signed just this certificate, with a key that is trusted here."""
+    name, signer = f"party {entry.get('party')}", str(entry.get("signer"))
+    if not keys.is_signed_by(signer, str(entry.get("signature")), message):
+        return Check(name, False, "did not sign this certificate, or it was edited since")
+    found = _check_signer(signer, trusted)
+    return Check(name, found.ok, found.detail)
+
+
+def _check_signer(signer: str | None, trusted: tuple[keys.PublicKey, ...]) -> Check:
+    if signer is None:
         return Check("signer", False, "nobody signed")
-    mark = keys.fingerprint(certificate.signer)
+    mark = keys.fingerprint(signer)
     for key in trusted:
-        if key.hexadecimal == certificate.signer:
+        if key.hexadecimal == signer:
             return Check("signer", True, f"{key.name}, {mark}")
     if trusted:
         return Check("signer", False, f"not among the trusted keys: {mark}. Add it with `understudy keys trust FILE`.")

@@ -119,7 +119,7 @@ class Release:
             raise ReleaseError(f"'{target}' exists already. Releases are never overwritten: choose another directory.")
         try:
             with whole_folder(target) as draft:
-                self._write(draft, samples)
+                self.write_files(draft, samples)
                 certificate = seal(self.certificate, draft, key or keys.load_or_create())
         except OSError as problem:
             raise ReleaseError(
@@ -127,7 +127,8 @@ class Release:
             ) from problem
         return replace(self, certificate=certificate)
 
-    def _write(self, folder: Path, samples: Panel | None) -> None:
+    def write_files(self, folder: Path, samples: Panel | None = None) -> None:
+        """Writes all files but the certificate."""
         contiguous = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
         (folder / MODEL_FILE).write_bytes(dump_tensors(contiguous))
         facts = {

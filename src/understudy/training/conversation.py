@@ -116,14 +116,14 @@ def take_part(side: PartySide, link: PartyLink) -> None:
         return
 
 
-def preside(side: AggregatorSide, link: AggregatorLink) -> None:
-    """Runs the aggregator's side over a link; everybody has its last answer on return."""
+def preside(side: AggregatorSide, link: AggregatorLink, last: str = END) -> None:
+    """Runs the aggregator's side over a link until it answers `last`; everybody has that answer on return."""
     next(side)
     ended = False
     while not ended:
         answers = side.send(link.gather())
         link.scatter(answers)
-        ended = all(answer.stage == END for answer in answers.values())
+        ended = all(answer.stage == last for answer in answers.values())
     side.close()
 
 

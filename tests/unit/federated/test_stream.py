@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,31 @@ def test_an_expired_certificate_does_not_connect(tmp_path: Path) -> None:
         connect(Identity.load(make / "bank"), f"127.0.0.1:{port}", 2.0),
     ):
         pass
+
+
+def test_a_foreign_certificate_is_refused_by_a_server_that_logs_it(
+    keys: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make_identities(tmp_path / "others", ["bank"], host="127.0.0.1")
+    foreign = replace(Identity.load(tmp_path / "others" / "bank"), authority=Identity.load(keys / "bank").authority)
+    link = GrpcAggregatorLink(PARTIES, 2.0)
+    with (
+        serve(link, Identity.load(keys / "aggregator"), "127.0.0.1:0", 2) as port,
+        pytest.raises(InputError, match="no aggregator of this run"),
+        connect(foreign, f"127.0.0.1:{port}", 2.0),
+    ):
+        pass
+    assert "Handshake failed" in capfd.readouterr().err
+    with pytest.raises(InputError, match="of the authority beside it"):
+        foreign.check()
+
+
+def test_one_is_told_about_ones_own_expired_certificate_at_once(tmp_path: Path, keys: Path) -> None:
+    make_identities(tmp_path / "old", ["bank"], host="127.0.0.1", days=-0.001)
+    with pytest.raises(InputError, match=r"'bank' holds from .* Make keys for all sides anew"):
+        Identity.load(tmp_path / "old" / "bank").check()
+    for name in ("aggregator", *PARTIES):
+        Identity.load(keys / name).check()
 
 
 def test_keys_are_readable_by_their_owner_only_and_name_their_side(keys: Path) -> None:

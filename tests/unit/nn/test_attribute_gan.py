@@ -11,17 +11,16 @@ ATTRIBUTES, LATENT, STEPS, HIDDEN = 3, 5, 7, 4
 
 def test_a_generator_is_an_lstm_over_one_step_and_a_linear() -> None:
     stacked, latent = AttributeGenerators(ATTRIBUTES, LATENT, STEPS, HIDDEN), torch.randn(6, LATENT)
-    gates = (stacked.enter, stacked.cell, stacked.leave)
-    weight = torch.stack([gate.weight.detach().view(ATTRIBUTES, HIDDEN, LATENT) for gate in gates], 1)
-    bias = torch.stack([gate.bias.detach().view(ATTRIBUTES, HIDDEN) for gate in gates], 1)
+    weight = stacked.gates.weight.detach().view(3, ATTRIBUTES, HIDDEN, LATENT)
+    bias = stacked.gates.bias.detach().view(3, ATTRIBUTES, HIDDEN)
     for attribute in range(ATTRIBUTES):
         lstm = nn.LSTM(LATENT, HIDDEN, batch_first=True)
         with torch.no_grad():  # torch keeps the gates as enter, forget, cell, leave
             for part in (lstm.weight_ih_l0, lstm.bias_ih_l0, lstm.bias_hh_l0):
                 part.zero_()
-            for place, gate in zip((0, 2, 3), range(3), strict=True):
-                lstm.weight_ih_l0[place * HIDDEN : (place + 1) * HIDDEN] = weight[attribute, gate]
-                lstm.bias_ih_l0[place * HIDDEN : (place + 1) * HIDDEN] = bias[attribute, gate]
+            for place, gate in zip((0, 3, 2), range(3), strict=True):
+                lstm.weight_ih_l0[place * HIDDEN : (place + 1) * HIDDEN] = weight[gate, attribute]
+                lstm.bias_ih_l0[place * HIDDEN : (place + 1) * HIDDEN] = bias[gate, attribute]
         hidden = lstm(latent.unsqueeze(1))[0].squeeze(1)
         expected = functional.linear(hidden, stacked.output.weight[attribute], stacked.output.bias[attribute])
         assert torch.allclose(stacked(latent)[:, attribute], expected, atol=1e-6)

@@ -86,7 +86,8 @@ def _forecaster(panel: Panel, real: Panel, cap: int | None, checkpoint: Checkpoi
         return Side(train_forecaster(train, watched, schedule, hidden=HIDDEN), test)
 
 
-def _classification(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+def classification_task(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    """TPD of a perceptron that tells the label."""
     panels, column = (comparison.real, comparison.candidate), comparison.real.schema.label_column
     if column is None:
         raise Undefined("the schema declares no label; name a static column as `label`.")
@@ -179,7 +180,7 @@ METRICS = (
         direction="lower",
         range=(0.0, 3.0),
         reference="paper 004, Eq. 24 with absolute values; perceptron of the released code",
-        measure=_classification,
+        measure=classification_task,
         trained=True,
     ),
 )

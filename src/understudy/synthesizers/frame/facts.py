@@ -5,7 +5,7 @@ scale taken from private data. Here each is a small release with `spectral`'s st
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -94,39 +94,43 @@ def shares_of(schema: Schema, *, marginals: bool) -> dict[str, float]:
     return {label: SHARES[label] for label in SHARES if wanted[label]}
 
 
-def buy(learning: Learning, linear: np.ndarray) -> Facts:
+def buy(learning: Learning, linear: np.ndarray, parts: Mapping[str, float] | None = None) -> Facts:
     """Releases every fact that the grant was charged for.
 
     Args:
         linear: Public scales [column, (centre, width)] to rank values by where marginals are not bought.
+        parts: For one of several parties: the facts of which it makes a part, with the factor by which the bound of
+            the whole exceeds that of its part.
 
     Privacy: `marginals` and `absence` are `spectral`'s releases with its bounds; `labels` is one vote per series,
-    which a unit's series share, so a unit moves it by at most one.
+    which a unit's series share, so a unit moves it by at most one. Parts of several parties have the noise of the
+    whole on every coordinate, so together they are the release that was charged.
     """
-    charged = {entry.label for entry in learning.grant.plan.entries}
+    charged = {entry.label: 1.0 for entry in learning.grant.plan.entries}
+    wanted = charged if parts is None else {label: parts[label] for label in charged if label in parts}
     schema = learning.panel.schema
     marginals: list[Marginal] = []
     totals = np.zeros(0)
-    if "marginals" in charged:
-        marginals, totals = learning.release_marginals()
-    label_share = _label_share(learning) if "labels" in charged else np.ones(1)
+    if "marginals" in wanted:
+        marginals, totals = replace(learning, whole=wanted["marginals"]).release_marginals()
+    label_share = _label_share(replace(learning, whole=wanted["labels"])) if "labels" in wanted else np.ones(1)
     gap_model, length_share = np.zeros((0, 1)), np.zeros(0)
-    if "absence" in charged:
+    if "absence" in wanted:
         scores = learning.scores(marginals) if marginals else _linear_scores(learning, linear)
-        gap_model, length_share = learning.release_absence(scores)
+        gap_model, length_share = replace(learning, whole=wanted["absence"]).release_absence(scores)
     num_static = len([column for column in schema.static if column.name != schema.label])
     static_missing = np.zeros(num_static)
     if marginals and num_static:
         columns = learning.columns[schema.num_channels :][:num_static]
         static_missing = missing_shares(totals[:num_static], columns, learning.private.population)
-    return _facts(marginals, label_share, static_missing, gap_model, length_share)
+    return facts_of(marginals, label_share, static_missing, gap_model, length_share)
 
 
 def from_spectral(model: Model, schema: Schema) -> Facts:
     """Returns the facts that a `spectral` release already holds."""
     label_share = model.kind_share.reshape(num_labels(schema), -1).sum(axis=1)
     num_static = len([column for column in schema.static if column.name != schema.label])
-    return _facts(model.marginals, label_share, model.single_missing[:num_static], model.gaps, model.length_shares)
+    return facts_of(model.marginals, label_share, model.single_missing[:num_static], model.gaps, model.length_shares)
 
 
 def gappy_channels(schema: Schema) -> list[int]:
@@ -162,13 +166,14 @@ def _label_share(learning: Learning) -> np.ndarray:
     return nearest_distribution(noisy / total) if total > 0 else np.full(number, 1 / number)
 
 
-def _facts(
+def facts_of(
     marginals: list[Marginal],
     label_share: np.ndarray,
     static_missing: np.ndarray,
     gap_model: np.ndarray,
     length_share: np.ndarray,
 ) -> Facts:
+    """Returns released facts with the marginals laid end to end."""
     sides = [[getattr(marginal.grid, side) for marginal in marginals] for side in ("left", "right")]
     return Facts(
         cells=np.stack([np.concatenate(side) for side in sides]) if marginals else np.zeros((2, 0)),

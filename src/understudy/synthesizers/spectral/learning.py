@@ -5,7 +5,7 @@ by a public number. For entities a unit's series together weigh one; for events 
 number of windows one event can touch. Adding or removing one unit moves it by at most that bound, whatever the data.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,15 +27,10 @@ from understudy.synthesizers.spectral.fitting import (
     pooled_kinds,
     with_score_nodes,
 )
+from understudy.synthesizers.spectral.holders import Held, held_columns
 from understudy.synthesizers.spectral.kind import Kind
-from understudy.synthesizers.spectral.levels import (
-    EVEN_EDGES,
-    LEVEL_EDGES,
-    VOLATILITY_EDGES,
-    Distribution,
-    Split,
-)
-from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
+from understudy.synthesizers.spectral.levels import Distribution, Split
+from understudy.synthesizers.spectral.marginals import Marginal, declared_like, grid_of, marginal_from, vote_counts
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.pairs import num_pairs
 from understudy.synthesizers.spectral.profile import Profile
@@ -48,12 +43,18 @@ _CHUNK_VALUES = 2_000_000
 
 @dataclass(frozen=True)
 class Learning:
-    """One run over one panel."""
+    """One run over one panel.
+
+    Attributes:
+        whole: Factor by which the bound of a release exceeds that of the part of it which is made here, because
+            other parties make the other parts; every part gets the noise of the whole.
+    """
 
     private: PrivateSeries
     grant: Grant
     max_splits: int
     progress: Progress
+    whole: float = 1.0
 
     @property
     def panel(self) -> Panel:
@@ -68,7 +69,7 @@ class Learning:
     def run(self) -> Model:
         """Makes the releases and returns the model fitted to them."""
         schema = self.panel.schema
-        marginals, totals = self.release_marginals()
+        marginals, totals = self.release_marginals(held_columns(schema))
         self.progress("marginals", 0.2)
         whole = self.scores(marginals)
         rotation = self.release_rotation(whole)
@@ -113,11 +114,11 @@ class Learning:
         """Standard deviation of the noise on a release of the given bound."""
         event = self.grant.plan.event(label)
         assert isinstance(event, Gaussian)
-        return event.noise_multiplier * bound * self.private.influence
+        return event.noise_multiplier * bound * self.private.influence * self.whole
 
     def release(self, label: str, total: np.ndarray, bound: float) -> np.ndarray:
         """Crosses the border with a sum of per-series vectors no longer than `bound`."""
-        return self.grant.gaussian(label, Bounded(total, bound * self.private.influence))
+        return self.grant.gaussian(label, Bounded(total, bound * self.private.influence * self.whole))
 
     @property
     def columns(self) -> tuple[Channel, ...]:
@@ -132,28 +133,40 @@ class Learning:
 
     # --- the releases ----------------------------------------------------------------------------------------
 
-    def release_marginals(self) -> tuple[list[Marginal], np.ndarray]:
-        """Counts of values per cell: one vote per series and column, spread evenly over the steps.
+    def release_marginals(self, held: Held | None = None) -> tuple[list[Marginal], np.ndarray]:
+        """Returns the marginals, and how many series have a value in each single column.
 
-        Returns the marginals, and how many series have a value in each single column.
+        Args:
+            held: Who counts which columns; None counts all of them in one place.
         """
-        schema, columns = self.panel.schema, self.columns
+        marginals: dict[int, Marginal] = {}
+        totals = np.zeros(len(self.columns))
+        for label, places in (held or {"marginals": range(len(self.columns))}).items():
+            counted, totals[list(places)] = self.count_columns(label, places)
+            marginals |= zip(places, counted, strict=True)
+        return [marginals[place] for place in range(len(totals))], totals[self.panel.schema.num_channels :]
+
+    def count_columns(self, label: str, places: Sequence[int]) -> tuple[list[Marginal], np.ndarray]:
+        """Counts of values per cell: one vote per series and column, spread evenly over the steps."""
+        schema, columns = self.panel.schema, [self.columns[place] for place in places]
         bound = float(np.sqrt(len(columns)))
-        noise = self.noise("marginals", bound)
+        noise = self.noise(label, bound)
         grids = [grid_of(column, noise / self.private.population) for column in columns]
         counts = [np.zeros(grid.num_cells) for grid in grids]
         for rows in self.chunks():
-            weights = self.weights[rows]
-            for place in range(schema.num_channels):
-                values = self.panel.values[rows, :, place]
-                counts[place] += vote_counts(values, weights / schema.num_steps, grids[place])
-            for place, values in enumerate(self.single_values(rows).T, start=schema.num_channels):
-                counts[place] += vote_counts(values[:, None], weights, grids[place])
-        noisy = self.release("marginals", np.concatenate(counts), bound)
-        parts = np.split(noisy, np.cumsum([grid.num_cells for grid in grids])[:-1])
-        totals = np.array([part.sum() for part in parts[schema.num_channels :]])
-        alike = share_among(parts, noise, [_declared_like(column) for column in columns])
-        return [marginal_from(part, grid, noise) for part, grid in zip(alike, grids, strict=True)], totals
+            weights, singles = self.weights[rows], self.single_values(rows)
+            for place, column in enumerate(places):
+                if column < schema.num_channels:
+                    values = self.panel.values[rows, :, column]
+                    counts[place] += vote_counts(values, weights / schema.num_steps, grids[place])
+                else:
+                    counts[place] += vote_counts(singles[:, [column - schema.num_channels]], weights, grids[place])
+        parts = np.split(
+            self.release(label, np.concatenate(counts), bound), np.cumsum([grid.num_cells for grid in grids])[:-1]
+        )
+        alike = share_among(parts, noise, [declared_like(column) for column in columns])
+        marginals = [marginal_from(part, grid, noise) for part, grid in zip(alike, grids, strict=True)]
+        return marginals, np.array([part.sum() for part in parts])
 
     def scores(self, marginals: list[Marginal]) -> np.ndarray:
         """Normal scores [series, step, channel] without gaps, in float32."""
@@ -181,7 +194,7 @@ class Learning:
         bound = float(np.sqrt(num_channels))
         votes = np.zeros((num_channels, levels.NUM_CELLS))
         for rows in self.chunks():
-            votes += levels.cell_votes(scores[rows].mean(axis=1), self.weights[rows], EVEN_EDGES)
+            votes += levels.cell_votes(scores[rows].mean(axis=1), self.weights[rows], levels.EVEN_EDGES)
         noisy = self.release("levels", votes, bound)
         labels = sampling.num_labels(self.panel.schema)
         affordable = int(np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / labels)))
@@ -258,12 +271,12 @@ class Learning:
                 weights = self.weights[rows][here]
                 level = coefficients[here, 0] / np.sqrt(steps)
                 volatility = strengths[kind].volatilities_of(coefficients[here, 1:])
-                votes[kind, 0] += levels.cell_votes(level, weights, LEVEL_EDGES)
-                votes[kind, 1] += levels.cell_votes(volatility, weights, VOLATILITY_EDGES)
+                votes[kind, 0] += levels.cell_votes(level, weights, levels.LEVEL_EDGES)
+                votes[kind, 1] += levels.cell_votes(volatility, weights, levels.VOLATILITY_EDGES)
         noisy, noise = self.release("shape", votes, bound), self.noise("shape", bound)
         level, volatility = (
             [levels.fit_distribution(*settled, edges) for settled in pooled_kinds(noisy[:, part], counts, noise)]
-            for part, edges in enumerate((LEVEL_EDGES, VOLATILITY_EDGES))
+            for part, edges in enumerate((levels.LEVEL_EDGES, levels.VOLATILITY_EDGES))
         )
         return level, volatility
 
@@ -329,11 +342,6 @@ class Learning:
         models = [gaps.fit_gaps(part, noise) for part in noisy[: votes.size].reshape(votes.shape)]
         stacked = [np.concatenate([m.counts, m.lengths, m.ranks]) for m in models]
         return np.stack(stacked) if stacked else np.zeros((0, width)), length_shares(noisy[votes.size :], noise)
-
-
-def _declared_like(column: Channel) -> Hashable:
-    """Columns with the same kind, bounds and gaps are declared alike."""
-    return column.kind, column.bounds, column.missing
 
 
 def _add_by_kind(sums: np.ndarray, vectors: np.ndarray, kinds: np.ndarray) -> None:

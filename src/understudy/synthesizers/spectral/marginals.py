@@ -5,6 +5,7 @@ mass of its own (an *atom*: a category, or exactly the lower or upper bound) is 
 that a home whose panels never produce has a constant score and not an invented noise.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,11 @@ class Grid:
         inner = np.searchsorted(self.right[1:-1], values, side="left") + 1
         inner = np.where(values <= self.left[0], 0, inner)
         return np.where(values >= self.right[-1], self.num_cells - 1, inner).astype(np.intp)
+
+
+def declared_like(column: Channel) -> Hashable:
+    """Columns with the same kind, bounds and gaps are declared alike."""
+    return column.kind, column.bounds, column.missing
 
 
 def grid_of(column: Channel, cell_noise: float) -> Grid:

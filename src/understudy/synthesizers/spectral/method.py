@@ -7,6 +7,9 @@ the same road back. Series that come in several kinds (a label, or two modes of 
 Private data is touched by sums over units of bounded vectors only; every bound follows from public facts (bounds,
 number of steps and channels) because scores have mean 0 and variance 1 by construction. No clip radius is tuned.
 
+Where several organisations hold columns, each counts and noises its own, and an aggregator that all of them trust does
+the rest: its vertical form (`holders`).
+
 Cost: a few passes over the panel, linear in series; seconds for a hundred thousand series.
 Choose it first: it needs no training, no public data and no tuning. It models second-order dependence; what only
 higher orders show (the order of two spikes) it leaves out.
@@ -30,6 +33,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.spectral import sampling
+from understudy.synthesizers.spectral.holders import MARGINALS, Held, held_columns, vertical_trust
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.model import Model
 
@@ -57,7 +61,7 @@ class Spectral(Synthesizer):
     max_splits: int = 2
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Eight Gaussian releases at most, whose noise together meets `guarantee`."""
+        """Eight Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
         shares = dict(_SHARES)
         if not _absence_possible(schema):
             shares["dependence"] += shares.pop("absence")
@@ -66,9 +70,13 @@ class Spectral(Synthesizer):
         if not schema.unit.protects_a_person:  # windows at every offset of one series: no step differs from another
             for label, change in (("profile", -0.12), ("marginals", 0.05), ("shape", 0.04), ("dependence", 0.03)):
                 shares[label] += change
-        multipliers = noise_multipliers(guarantee, shares)
+        multipliers = noise_multipliers(guarantee, _by_holder(shares, held_columns(schema)))
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         return SpendingPlan(entries, guarantee)
+
+    def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
+        """Who is trusted where several organisations hold columns."""
+        return vertical_trust(schema)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Makes the releases and fits the model to them.
@@ -93,6 +101,12 @@ class Spectral(Synthesizer):
         single = marginals[schema.num_channels :]
         static = sampling.static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
+
+
+def _by_holder(shares: dict[str, float], held: Held) -> dict[str, float]:
+    """Divides the share of the marginals among whoever counts columns, so that all counts get the same noise."""
+    whole, number = shares.pop(MARGINALS), sum(map(len, held.values()))
+    return {label: whole * len(places) / number for label, places in held.items()} | shares
 
 
 def _absence_possible(schema: Schema) -> bool:

@@ -41,16 +41,21 @@ class Aggregator:
             self.discriminator = SharedDiscriminator(
                 len(parties) * self._agreement.recipe.features, recipe.shared_widths, recipe.dropout
             )
-            self._generator = torch.Generator().manual_seed(torch.initial_seed())
+            self._generator = agreement.randomness()
         self.update = make_update(((self.discriminator, recipe.learning_rate / 2),), recipe.betas)
         self.losses: list[float] = []  # of the shared discriminator on synthetic rows: public in every mode
 
-    def side(self, before_iteration: Callable[[int], None], done: int = 0) -> AggregatorSide:
+    @property
+    def coins(self) -> torch.Generator:
+        """Where latents and dropout come from, as for a party."""
+        return self._generator
+
+    def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> AggregatorSide:
         """Leads Algorithm 1; arguments as for a party."""
         frames = yield {}
         draws = self._draws(self._agreement.check(frames))
         answers: Answers = {name: {} for name in self._parties}
-        for stage in self._agreement.stages(done):
+        for stage in self._agreement.stages(done, last):
             if stage.opens_iteration:
                 before_iteration(stage.iteration)
             task = {} if stage.name == END else {"latent": self._latent()}  # lines 4 and 23

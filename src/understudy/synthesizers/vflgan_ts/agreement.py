@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import secrets
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,6 +16,8 @@ from understudy.data import Schema
 from understudy.errors import InputError
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 from understudy.training.conversation import END, Frame
+
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Agreement:
 
     Attributes:
         schema: Of the joined table.
-        seed: Of everything but privacy noise and draws.
+        seed: Of everything but privacy noise and draws; in the mode `sound` of initial weights alone.
         num_classes: Classes that generators are told; 0 without a label.
     """
 
@@ -46,9 +50,23 @@ class Agreement:
         """Numbers that every generator is given: noise, then the class."""
         return LATENT + self.num_classes
 
-    def stages(self, done: int = 0) -> list[Stage]:
-        """Returns all exchanges of a run after `done` iterations, the end included."""
-        rounds, last = self.recipe.critic_rounds, self.recipe.iterations
+    def randomness(self) -> torch.Generator:
+        """Returns where dropout and latents come from; within `seeded` the same for the same seed, but for `sound`.
+
+        Privacy: numbers follow one another in one stream, so with one row more everybody else's masks, and all later
+        latents, are other ones. Whoever knew the stream would see more change than one clipped gradient. Where a
+        guarantee is claimed nobody knows it: masks of every row are then coins of their own.
+        """
+        return torch.Generator().manual_seed(secrets.randbits(63) if self.mode == "sound" else torch.initial_seed())
+
+    def stages(self, done: int = 0, last: int | None = None) -> list[Stage]:
+        """Returns all exchanges of a run after `done` iterations, the end included.
+
+        Args:
+            last: The iteration to end with; None for that of the recipe. A run that was stopped ends earlier, because
+                iterations that were counted and lost are not given back.
+        """
+        rounds, last = self.recipe.critic_rounds, self.recipe.iterations if last is None else last
         stages = []
         for iteration in range(done + 1, last + 1):
             stages += [Stage(iteration, "discriminate", place == 0) for place in range(rounds)]
@@ -86,8 +104,8 @@ class Agreement:
 
 @contextmanager
 def seeded(seed: int, name: str) -> Iterator[None]:
-    """Makes torch's own generator start from (seed, name) within the block."""
+    """Makes torch's own generator, which all threads share, start from (seed, name) within the block."""
     own = np.random.SeedSequence([seed, *name.encode()]).generate_state(1, np.uint64)[0]
-    with torch.random.fork_rng(devices=[]):
+    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(own >> np.uint64(1)))
         yield

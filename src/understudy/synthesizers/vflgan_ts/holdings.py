@@ -13,6 +13,7 @@ from understudy.data import Channel, Panel, Schema
 from understudy.data.channels import num_codes
 from understudy.errors import InputError
 from understudy.synthesizers.frame.encoding import Encoding
+from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.synthesizers.vflgan_ts.party import Rows
 
 ALONE = "holder"  # name of the only party where no column names one
@@ -72,8 +73,13 @@ def holdings_of(schema: Schema) -> tuple[Holding, ...]:
     return holdings
 
 
-def rows_of(holding: Holding, panel: Panel, encoding: Encoding, classes: np.ndarray, num_classes: int) -> Rows:
-    """Returns a party's rows: attributes [row, attribute, step], and classes if it holds them.
+def num_classes(schema: Schema) -> int:
+    """Returns how many classes generators are told; 0 without a label."""
+    return num_labels(schema) if schema.label_column is not None else 0
+
+
+def rows_of(holding: Holding, panel: Panel, encoding: Encoding, classes: np.ndarray, number: int) -> Rows:
+    """Returns a party's rows: attributes [row, attribute, step], and which of `number` classes if it holds them.
 
     Privacy: private; every row follows from its own series and from public facts.
     """
@@ -85,7 +91,7 @@ def rows_of(holding: Holding, panel: Panel, encoding: Encoding, classes: np.ndar
         static = encoding.static(panel, some)[:, list(holding.static), None].repeat(panel.num_steps, axis=2)
         series[some] = torch.from_numpy(np.concatenate([channels, static], axis=1))
     series *= torch.from_numpy(_stretches(holding, encoding))[:, None]
-    hot = np.eye(num_classes, dtype=np.float32)[classes] if holding.label and num_classes else None
+    hot = np.eye(number, dtype=np.float32)[classes] if holding.label and number else None
     return Rows(series, torch.zeros(panel.num_series, 0) if hot is None else torch.from_numpy(hot))
 
 

@@ -18,11 +18,13 @@ Abadi et al., arXiv:1607.00133 (DP-SGD).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from torch import nn
 
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
@@ -37,12 +39,11 @@ from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.frame.gradients import TRAINING, to_arrays
 from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.sampling import num_labels
-from understudy.synthesizers.vflgan_ts import drawing, modes
+from understudy.synthesizers.vflgan_ts import classes, drawing, modes
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
 from understudy.synthesizers.vflgan_ts.fitting import Named, run
-from understudy.synthesizers.vflgan_ts.holdings import ALONE, holdings_of, rows_of
+from understudy.synthesizers.vflgan_ts.holdings import ALONE, holdings_of, num_classes, rows_of
 from understudy.synthesizers.vflgan_ts.modes import MODES, NOT_PRIVATE, RECORDS, Mode, Rule
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
@@ -63,7 +64,7 @@ class VflganTs(Synthesizer):
             noise and is refused where a guarantee is claimed.
         claimed_epsilon: What the formulas of paper 004 are to claim in the mode "paper".
         recipe: Options of networks and loop.
-        seed: Of everything but privacy noise and draws.
+        seed: Of everything but privacy noise and draws; in the mode "sound" of initial weights and drawing alone.
     """
 
     name: ClassVar[str] = "vflgan-ts"
@@ -92,6 +93,7 @@ class VflganTs(Synthesizer):
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """What is bought beside, then all iterations as one event, or one noisy copy of the rows (`local`)."""
         holdings_of(schema)
+        classes.check(self.recipe.labels, self.mode, schema)
         shares = bought.shares_of(schema, marginals=self.scale == "bought")
         if self.mode in NOT_PRIVATE:
             return self._plan_without_privacy(guarantee, tuple(shares))
@@ -119,37 +121,47 @@ class VflganTs(Synthesizer):
         if self.mode == "local":
             noisy = modes.noisy_rows([own for _, own in rows], grant, private)
             rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]
-        agreement = Agreement(schema, self.recipe, self.mode, self.seed, _num_classes(schema))
-        generators = tuple(
-            module
-            for group in self._groups(rows)
-            for module in run(
-                agreement,
-                group,
-                rule,
-                facts.label_share,
-                nearest_checkpoint=self.checkpoint == "minimum-awd",
-                progress=lambda share: progress("training", share),
-            )
-        )
-        nodes = drawing.pool_nodes(generators, self.recipe, encoding, facts, _num_classes(schema), self.seed)
+        models = []
+        for one in self._models(schema, rows, rule, classes_of(private)):
+            models.append(self._trained(one, facts, lambda share: progress("training", share)))
+        generators = classes.gathered(models) if self._apart(schema) else models[0]
+        nodes = drawing.pool_nodes(generators, self.recipe, encoding, facts, num_classes(schema), self.seed)
         arrays = {**facts.to_arrays(), "linear": linear, "nodes": nodes}
         for place, module in enumerate(generators):
             arrays |= to_arrays(module, f"{drawing.PARTY}{place}.")
         return arrays
 
+    def _models(self, schema: Schema, rows: Named, rule: Rule, labels: np.ndarray) -> list[classes.Model]:
+        """Returns what is trained by itself: one model of all rows, or one of the rows of each class."""
+        agreement = Agreement(schema, self.recipe, self.mode, self.seed, num_classes(schema))
+        whole = classes.Model(agreement, rows, rule)
+        return classes.divided(whole, labels) if self._apart(schema) else [whole]
+
+    def _apart(self, schema: Schema) -> bool:
+        return self.recipe.labels == "apart" and num_classes(schema) > 0
+
+    def _trained(self, model: classes.Model, facts: Facts, progress: Callable[[float], None]) -> tuple[nn.Module, ...]:
+        """Returns the generators of all parties, trained together or, for one of the baselines, each by itself."""
+        groups = [[pair] for pair in model.rows] if self.recipe.model == "party-coscigan" else [model.rows]
+        nearest = self.checkpoint == "minimum-awd"
+        trained = (
+            run(model.agreement, group, model.rule, facts.label_share, nearest_checkpoint=nearest, progress=progress)
+            for group in groups
+        )
+        return tuple(module for group in trained for module in group)
+
     def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
         """Every party's attributes from one shared latent, joined."""
         facts = Facts.from_arrays(arrays)
         encoding = Encoding.of(schema, facts.marginals, arrays["linear"])
-        agreement = Agreement(schema, self.recipe, self.mode, self.seed, _num_classes(schema))
+        agreement = Agreement(schema, self.recipe, self.mode, self.seed, num_classes(schema))
         counts = [holding.num_attributes for holding in holdings_of(schema)]
         counts = [sum(counts)] if self.recipe.model == "central-coscigan" else counts
         generators = drawing.generators_of(arrays, self.recipe, counts, agreement.num_latent, schema.num_steps)
-        classes = drawing.draw_classes(facts, request)
-        working = drawing.working_rows(generators, self.recipe, encoding, classes, _num_classes(schema), request.rng)
+        asked = drawing.draw_classes(facts, request)
+        working = drawing.working_rows(generators, self.recipe, encoding, asked, num_classes(schema), request.rng)
         series = drawing.calibrated(working[0], arrays["nodes"], encoding)
-        return drawing.panel_of(schema, request, encoding, facts, classes, (series, working[1]))
+        return drawing.panel_of(schema, request, encoding, facts, asked, (series, working[1]))
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says what noise does to gradients, what a party could learn, or what `local` costs."""
@@ -160,7 +172,7 @@ class VflganTs(Synthesizer):
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""
-        return modes.trust(self.mode, plan)
+        return (*modes.trust(self.mode, plan), *((classes.KNOWN,) if self._apart(schema) else ()))
 
     def _plan_without_privacy(self, guarantee: Guarantee, labels: tuple[str, ...]) -> SpendingPlan:
         if guarantee.epsilon < math.inf:
@@ -197,17 +209,9 @@ class VflganTs(Synthesizer):
 
     def _rows(self, private: PrivateSeries, encoding: Encoding) -> list[tuple[str, Rows]]:
         """Every party's rows by name; one pair of all rows for the central baseline."""
-        panel, classes, number = private.panel, classes_of(private), _num_classes(private.panel.schema)
-        rows = [(own.party, rows_of(own, panel, encoding, classes, number)) for own in holdings_of(panel.schema)]
+        panel, labels, number = private.panel, classes_of(private), num_classes(private.panel.schema)
+        rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in holdings_of(panel.schema)]
         if self.recipe.model != "central-coscigan":
             return rows
         series = torch.cat([own.series for _, own in rows], 1)
         return [(ALONE, Rows(series, torch.cat([own.label for _, own in rows], 1)))]
-
-    def _groups(self, rows: list[tuple[str, Rows]]) -> list[Named]:
-        """Parties that train together: all, or each by itself."""
-        return [[pair] for pair in rows] if self.recipe.model == "party-coscigan" else [rows]
-
-
-def _num_classes(schema: Schema) -> int:
-    return num_labels(schema) if schema.label_column is not None else 0

@@ -27,7 +27,7 @@ from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, FirstLayerUpdate, MakeUpdate, PlainUpdate
 from understudy.training.blocks import block_of
-from understudy.training.plan import DrawUnits
+from understudy.training.plan import DrawUnits, MechanismPlan
 from understudy.training.windows import UnitWindows
 
 Mode = Literal["sound", "plain", "paper", "local"]
@@ -148,12 +148,8 @@ def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties
 
     Privacy: all iterations are counted as executed before the first one runs.
     """
-    event = grant.plan.event(TRAINING)
-    assert isinstance(event, SubsampledGaussian)
-    plan = as_charged(event, private.population, recipe.clip_norm, DrawUnits()).plan()
-    block = block_of(plan, num_parties + 1, private.influence)
-    update = partial(ClippedUpdate, block=block, noise=grant.noise)
-    grant.begin_block(TRAINING, event.iterations)
+    plan, update = sound_update(grant, recipe, num_parties, private.population, private.influence)
+    grant.begin_block(TRAINING, plan.sampler.iterations)
     panel = private.panel
     by_itself = panel.schema.unit.kind == "event"  # then every window is drawn
     unit = np.arange(panel.num_series) if by_itself else panel.unit
@@ -164,6 +160,16 @@ def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties
             yield windows.batch(drawn, "cpu")["row"]
 
     return Rule(update, update, draws)
+
+
+def sound_update(
+    grant: Grant, recipe: Recipe, num_parties: int, population: int, influence: int = 1
+) -> tuple[MechanismPlan, MakeUpdate]:
+    """Returns the plan of all owners together, and how each of them updates its block with its own grant's noise."""
+    event = grant.plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian)
+    plan = as_charged(event, population, recipe.clip_norm, DrawUnits()).plan()
+    return plan, partial(ClippedUpdate, block=block_of(plan, num_parties + 1, influence), noise=grant.noise)
 
 
 def paper_rule(recipe: Recipe, noise_multiplier: float, grant: Grant, seed: int) -> Rule:
@@ -177,15 +183,20 @@ def plain_rule(recipe: Recipe, seed: int) -> Rule:
     return Rule(PlainUpdate, PlainUpdate, fixed_batches(recipe.batch, seed))
 
 
-def noisy_rows(rows: Sequence[Rows], grant: Grant, private: PrivateSeries) -> tuple[Rows, ...]:
+def noisy_rows(
+    rows: Sequence[Rows], grant: Grant, private: PrivateSeries, num_values: int | None = None
+) -> tuple[Rows, ...]:
     """Returns every party's rows with the noise of mode `local`; whatever is made from them is covered.
+
+    Args:
+        num_values: Values of a row over all parties, if `rows` are those of some parties only.
 
     Privacy: each party clips a row to its share of the length; together a row is no longer than the bound, and neither
     are a unit's several rows. One Gaussian release; each party can add its own part of the noise.
     """
     whole = [torch.cat([part.series.flatten(1), part.label], 1).numpy() for part in rows]
     clipped = [_clip_rows(part) for part in whole]
-    bound = row_bound(sum(part.shape[1] for part in whole))
+    bound = row_bound(num_values or sum(part.shape[1] for part in whole))
     series_of_a_unit = math.sqrt(private.panel.schema.unit.max_series)
     noisy = grant.gaussian(RECORDS, Bounded(np.concatenate(clipped, 1), bound * series_of_a_unit * private.influence))
     parts = np.split(noisy.astype(np.float32), np.cumsum([part.shape[1] for part in whole])[:-1], axis=1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -12,12 +12,13 @@ from understudy.errors import InputError
 from understudy.nn.attribute_gan import (
     AttributeDiscriminators,
     AttributeGenerators,
+    ClassGenerators,
     FeatureExtractor,
     kept_by_dropout,
 )
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, Stage, seeded
 from understudy.synthesizers.vflgan_ts.objectives import Objective, gradient_penalty
-from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, Recipe
+from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT, Recipe
 from understudy.synthesizers.vflgan_ts.updates import MakeUpdate, PlainUpdate
 from understudy.training.conversation import END, Frame, PartySide
 
@@ -84,20 +85,26 @@ class Party:
             self.extractor = FeatureExtractor(
                 num_attributes * num_steps + self._num_classes, self._agreement.recipe.features
             )
-            self._generator = torch.Generator().manual_seed(torch.initial_seed())
+            self._generator = agreement.randomness()
         rate = recipe.learning_rate
         self.update = make_update(((self.discriminators, rate), (self.extractor, rate / 2)), recipe.betas)
         self.generator_update = PlainUpdate(((self.generators, rate),), recipe.betas)
 
-    def side(self, before_iteration: Callable[[int], None], done: int = 0) -> PartySide:
+    @property
+    def coins(self) -> torch.Generator:
+        """Where dropout comes from; in `sound` nobody may keep its state."""
+        return self._generator
+
+    def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> PartySide:
         """Takes part in Algorithm 1.
 
         Args:
             before_iteration: Called with the number of each iteration before any of its rows is read, for counting.
             done: Iterations finished earlier, when a run resumes.
+            last: The iteration to end with; None for that of the recipe.
         """
         answer = yield Frame(0, "greeting", self._agreement.greeting(len(self._rows.series)))
-        stages = self._agreement.stages(done)
+        stages = self._agreement.stages(done, last)
         given = self._heard(answer, stages[0], {})
         for now, then in pairwise(stages):
             if now.opens_iteration:
@@ -159,8 +166,9 @@ class Party:
 
     def _checked(self, rows: Tensor) -> Tensor:
         """Refuses a draw that names a row twice, which would count twice, or one that is not there."""
-        inside = rows.dtype == torch.int64 and bool(((rows >= 0) & (rows < len(self._rows.series))).all())
-        if not inside or len(torch.unique(rows)) != len(rows):
+        named = rows.tolist()
+        inside = rows.dtype == torch.int64 and all(0 <= row < len(self._rows.series) for row in named)
+        if not inside or len(set(named)) != len(named):
             raise InputError("'aggregator': a draw of different rows is expected, got others. The run is stopped.")
         return rows
 
@@ -191,10 +199,11 @@ class Party:
     def _together(self, real: "_Shown", fake: "_Shown") -> "_Looks":
         """Looks at all rows at once: half the calls, for updates that keep nothing apart."""
         both, number = real.followed_by(fake), len(real.series)
-        logits, features = self._judged(both.series), self._features(both)
-        first, last = slice(0, number), slice(number, None)
-        sent = {"real": features[first].detach(), "fake": features[last].detach()}
-        return _Looks(sent, lambda some: (logits[some], features[some]), lambda: (logits[last], features[last]))
+        sizes = (number, len(fake.series))
+        logits, features = self._judged(both.series).split(sizes), self._features(both).split(sizes)
+        sent = {"real": features[0].detach(), "fake": features[1].detach()}
+        # Whoever keeps nothing apart asks for all real rows at once.
+        return _Looks(sent, lambda some: (logits[0], features[0]), lambda: (logits[1], features[1]))
 
     def _label_of(self, latent: Tensor) -> Tensor:
         """Classes that synthetic rows are asked to have; the last columns of the latent say so."""
@@ -202,7 +211,14 @@ class Party:
 
 
 def generators_for(recipe: Recipe, num_latent: int, num_attributes: int, num_steps: int) -> nn.Module:
-    """Returns a party's generators [row, latent] → [row, attribute, step]: one per attribute, in VFLGAN one for all."""
+    """Returns a party's generators [row, latent] → [row, attribute, step]: one per attribute, in VFLGAN one for all.
+
+    Where every class has a model of its own there are as many of these as classes.
+    """
+    if recipe.labels == "apart" and num_latent > LATENT:
+        alone = replace(recipe, labels="conditional")
+        classes = range(num_latent - LATENT)
+        return ClassGenerators([generators_for(alone, LATENT, num_attributes, num_steps) for _ in classes])
     if not recipe.wasserstein:
         return AttributeGenerators(num_attributes, num_latent, num_steps, HIDDEN)
     whole = AttributeGenerators(1, num_latent, num_attributes * num_steps, HIDDEN)

@@ -8,6 +8,8 @@ from understudy.errors import InputError
 LATENT, HIDDEN = 32, 256  # paper 004, section 5.1.3; code released with it
 
 Model = Literal["vflgan-ts", "central-coscigan", "party-coscigan", "vflgan"]
+Labels = Literal["conditional", "apart"]
+LABELS = ("conditional", "apart")
 MODELS = ("vflgan-ts", "central-coscigan", "party-coscigan", "vflgan")
 
 
@@ -26,6 +28,7 @@ class Recipe:
         widths: Hidden layers of an attribute discriminator.
         features: Numbers by which a party shows a row to the aggregator.
         clip_norm: The most one unit may weigh in a sum of gradients, over all parties and the aggregator (`sound`).
+        labels: Whether one model is told the class ("conditional"), or every class has a model of its own ("apart").
         saturating: Whether generators minimise log(1 − D), as Eq. 11 prints, or −log D, as the released code does.
     """
 
@@ -38,12 +41,15 @@ class Recipe:
     widths: tuple[int, ...] = (128, 64)
     features: int = 256
     clip_norm: float = 1.0
+    labels: Labels = "conditional"
     saturating: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "widths", tuple(self.widths))  # a list, in options of a release that was loaded
         if self.model not in MODELS:
             raise InputError(f"model: one of {', '.join(MODELS)} is expected, got '{self.model}'.")
+        if self.labels not in LABELS:
+            raise InputError(f"labels: one of {', '.join(LABELS)} is expected, got '{self.labels}'.")
         for name in ("iterations", "batch", "features", "coupling", "learning_rate", "clip_norm"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name):g}.")

@@ -171,7 +171,8 @@ def test_local_noise_goes_on_every_value_of_every_party() -> None:
 def test_local_training_sees_noisy_rows_only() -> None:
     """Everything but the noise repeats itself, so generators that saw the rows themselves would come out the same."""
     first, again, other = (
-        fit(method(mode="local"), noise=NoiseSource.constant(value)).arrays["party0.cell.weight"] for value in (0, 0, 1)
+        fit(method(mode="local"), noise=NoiseSource.constant(value)).arrays["party0.gates.weight"]
+        for value in (0, 0, 1)
     )
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)

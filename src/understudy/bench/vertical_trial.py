@@ -1,0 +1,105 @@
+"""One dataset of the vertical benchmarks: fit, sample, measure, and keep what pictures are drawn from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.bench.result import Row, Stopwatch, row
+from understudy.data import Panel
+from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.metric import Effort, Measure
+from understudy.evaluate.portraits import embedding
+from understudy.evaluate.vertical.sine import FREQUENCIES, amplitudes
+from understudy.evaluate.vertical.tasks import SIDES
+from understudy.privacy.budget import Guarantee, default_delta
+from understudy.privacy.ledger import Ledger
+from understudy.synthesizers.base import Synthesizer
+
+Cell = dict[str, Any]  # a row, and the numbers of its picture
+_SHOWN = 400  # series in a picture
+_DIGITS = 4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trial:
+    """One dataset's measuring.
+
+    Attributes:
+        train: What is learned from.
+        rest: Other real series, which nothing was learned from.
+        num_rows: Synthetic and real series that metrics look at.
+        iteration_cap: Most updates of a network that judges.
+        facts: Further columns of every row.
+    """
+
+    name: str
+    train: Panel
+    rest: Panel
+    measures: Mapping[str, Measure]
+    num_rows: int
+    iteration_cap: int | None
+    facts: Mapping[str, Any]
+
+    def fitted(
+        self,
+        label: str,
+        method: Synthesizer,
+        epsilon: float,
+        paper: dict[str, float] | None = None,
+        *,
+        shown: bool = False,
+    ) -> Cell:
+        """Fits once, samples, and measures; `shown` keeps the numbers of a picture."""
+        watch, delta = Stopwatch(), default_delta(self.train.num_units)
+        ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
+        release = method.fit(self.train, ledger)
+        fitting = watch.seconds
+        sampled = release.sample(self.num_rows, rng=np.random.default_rng(0))
+        line = row(
+            label,
+            {**self._metrics(sampled), "fit_s": fitting},
+            epsilon=release.certificate.epsilon,
+            delta=delta,
+            unit=self.train.schema.unit.kind,
+            paper=paper,
+            seconds=watch.seconds,
+            status=release.certificate.status,
+            **self.facts,
+        )
+        return {"row": line, "picture": self._picture(sampled) if shown else None}
+
+    def holdout(self) -> Cell:
+        """Other real series in the place of synthetic ones."""
+        watch = Stopwatch()
+        other = self.rest.take_units(np.arange(min(self.num_rows, self.rest.num_units)))
+        figures = self._metrics(other)
+        line: Row = row("holdout", figures, unit=self.train.schema.unit.kind, seconds=watch.seconds, **self.facts)
+        return {"row": line, "picture": self._picture(other)}
+
+    def _metrics(self, candidate: Panel) -> dict[str, float]:
+        effort = Effort(
+            name="bench", repeats=1, iteration_cap=self.iteration_cap, replicates=2, splits=1, max_series=self.num_rows
+        )
+        comparison = self._compared(candidate)
+        figures: dict[str, float] = {}
+        for name, measure in self.measures.items():
+            found = measure(comparison, effort, 0)
+            figures[name] = found.value
+            if "TSTR" in found.parts:
+                performance = {side: found.parts[side] for side in SIDES}
+                figures |= {f"{name}_{side.lower()}": value for side, value in performance.items()}
+                figures[f"{name}_ratio"] = performance["TSTR"] / performance["TRTR"]
+        return figures
+
+    def _picture(self, candidate: Panel) -> dict[str, Any]:
+        """Amplitudes of two attributes of a sine set (Fig. 3), or both sides as clouds (Fig. 5 and 7)."""
+        if self.train.schema.name in FREQUENCIES:
+            found = amplitudes(candidate.values[:_SHOWN, :, [0, -1]])
+            return {"amplitudes": np.round(found, _DIGITS).tolist()}
+        return {"clouds": embedding(self._compared(candidate))}
+
+    def _compared(self, candidate: Panel) -> Comparison:
+        real = self.train.take_units(np.arange(min(self.num_rows, self.train.num_units)))
+        return Comparison(real=real, candidate=candidate, reference=self.rest, unseen=self.rest)

@@ -1,0 +1,189 @@
+"""Who is known to all parties: private set intersection of ids, passed on by the aggregator, before training.
+
+The first party finds out step by step which of its ids the second, the third … party know too. What is left it then
+offers to all others in the same way, so each learns which of *its* ids are known to all, and nothing about the rest.
+Ids travel blinded by elliptic-curve keys that live for one run (openmined-psi); the aggregator passes on what it can't
+read. Parties then sort the common ids by a keyed hash. The first party chooses its key and hands it to each of the
+others encrypted, so the aggregator, which sees rows in that order, can't tell whose they are.
+
+Privacy: not covered by epsilon. Discloses to every party which of its units all parties know, to the first party also
+which of them the first two, three … know, and to all sides how many ids there are. A party that makes ids up learns
+whether the others know them. Holds against an aggregator that passes letters on as they are.
+"""
+
+import hmac
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from understudy.errors import InputError
+from understudy.federated.documents import Documents, documents_of, frame_of
+from understudy.training.conversation import Frame, Frames
+
+STAGE = "align"
+_FALSE_POSITIVES = 1e-9  # of structures that are not used: raw ones are exact
+_ONCE = bytes(12)  # nonce: every key encrypts one message
+Letters = Generator[Frame, Frame, Documents]  # one round of a party: letters out, letters in
+Found = Generator[Frame, Frame, tuple[list[str], bytes]]  # common ids, and the key of their order
+
+
+def rounds(num_parties: int) -> int:
+    """Returns how often letters are exchanged: two for every party after the first, then two for all at once."""
+    return 2 * num_parties
+
+
+def aligned(party: str, parties: Sequence[str], ids: np.ndarray, order: bytes) -> Generator[Frame, Frame, np.ndarray]:
+    """Returns the places of the ids that all parties know, in an order that is the same everywhere.
+
+    Args:
+        order: Secret key of the order; that of the first party counts.
+    """
+    names = [str(value) for value in ids.tolist()]
+    if len(set(names)) != len(names):
+        raise InputError("unit: two ids read the same as text, so parties can't tell them apart. Give each its own.")
+    first, *others = parties
+    side = _first(others, names, order) if party == first else _other(party, first, others, names)
+    common, order = yield from side
+    if not common:
+        raise InputError("No entity is known to all parties. Are ids written alike everywhere? Nothing was charged.")
+    place_of = {name: place for place, name in enumerate(names)}
+    ordered = sorted(common, key=lambda name: hmac.digest(order, name.encode(), "sha256"))
+    return np.array([place_of[name] for name in ordered], dtype=np.int64)
+
+
+def passed_on(parties: Sequence[str], frames: Frames) -> Generator[Frames, Frames, Frames]:
+    """The aggregator's part: passes letters on, round after round; returns what comes after the last."""
+    for number in range(1, rounds(len(parties)) + 1):
+        letters: dict[str, dict[str, bytes]] = {name: {} for name in parties}
+        for sender, frame in frames.items():
+            receivers = {name for name in parties if name != sender and name in frame.tensors}
+            for receiver, letter in documents_of(frame, number, STAGE, receivers, sender).items():
+                letters[receiver][sender] = letter
+        frames = yield {name: frame_of(number, STAGE, letters[name]) for name in parties}
+    return frames
+
+
+def _first(others: Sequence[str], names: list[str], order: bytes) -> Found:
+    """Asks one party after another about what is left, then answers all of them."""
+    numbers = iter(range(1, rounds(len(others) + 1) + 1))
+    left = names
+    for other in others:
+        client = _library().client.CreateWithNewKey(True)
+        yield from _round(numbers, {other: client.CreateRequest(left).SerializeToString()}, ())
+        answers = yield from _round(numbers, {}, (other,))
+        left = _known(client, left, _parts(answers[other], 2, other), other)
+    requests = yield from _round(numbers, {}, tuple(others))
+    letters = {}
+    for other in others:
+        public, request = _parts(requests[other], 2, other)
+        letters[other] = _letter(*_sealed(order, public, other), *_answer(left, request, other))
+    yield from _round(numbers, letters, ())
+    return left, order
+
+
+def _other(party: str, first: str, others: Sequence[str], names: list[str]) -> Found:
+    """Answers the first party when it is this one's turn, then asks it about all ids."""
+    numbers = iter(range(1, rounds(len(others) + 1) + 1))
+    for other in others:
+        asked = yield from _round(numbers, {}, (first,) if other == party else ())
+        letters = {first: _letter(*_answer(names, asked[first], first))} if other == party else {}
+        yield from _round(numbers, letters, ())
+    client, secret = _library().client.CreateWithNewKey(True), X25519PrivateKey.generate()
+    request = _letter(secret.public_key().public_bytes_raw(), client.CreateRequest(names).SerializeToString())
+    yield from _round(numbers, {first: request}, ())
+    answers = yield from _round(numbers, {}, (first,))
+    public, sealed, *answer = _parts(answers[first], 4, first)
+    return _known(client, names, answer, first), _opened(sealed, secret, public, first)
+
+
+def _round(numbers: Iterator[int], letters: Mapping[str, bytes], senders: tuple[str, ...]) -> Letters:
+    number = next(numbers)
+    answer = yield frame_of(number, STAGE, letters)
+    return documents_of(answer, number, STAGE, set(senders), "aggregator")
+
+
+def _answer(names: list[str], request: bytes, sender: str) -> tuple[bytes, bytes]:
+    """Returns one's own ids and those of a request, blinded."""
+    psi = _library()
+    server = psi.server.CreateWithNewKey(True)
+    with _understood(sender):
+        asked = psi.Request()
+        asked.ParseFromString(request)
+        setup = server.CreateSetupMessage(_FALSE_POSITIVES, len(asked.encrypted_elements), names, psi.DataStructure.RAW)
+        return setup.SerializeToString(), server.ProcessRequest(asked).SerializeToString()
+
+
+def _known(client: Any, names: list[str], answer: Sequence[bytes], sender: str) -> list[str]:
+    """Returns which of the names asked about the other party knows."""
+    psi = _library()
+    with _understood(sender):
+        setup, response = psi.ServerSetup(), psi.Response()
+        setup.ParseFromString(answer[0])
+        response.ParseFromString(answer[1])
+        places = sorted(client.GetIntersection(setup, response))
+    return [names[place] for place in places]
+
+
+def _sealed(order: bytes, public: bytes, receiver: str) -> tuple[bytes, bytes]:
+    """Returns a fresh public key, and the key of the order encrypted for whoever sent `public`."""
+    secret = X25519PrivateKey.generate()
+    return secret.public_key().public_bytes_raw(), _cipher(secret, public, receiver).encrypt(_ONCE, order, None)
+
+
+def _opened(sealed: bytes, secret: X25519PrivateKey, public: bytes, sender: str) -> bytes:
+    with _understood(sender):
+        return _cipher(secret, public, sender).decrypt(_ONCE, sealed, None)
+
+
+def _cipher(secret: X25519PrivateKey, public: bytes, sender: str) -> AESGCM:
+    with _understood(sender):
+        shared = secret.exchange(X25519PublicKey.from_public_bytes(public))
+    return AESGCM(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"understudy order").derive(shared))
+
+
+def _letter(*parts: bytes) -> bytes:
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def _parts(letter: bytes, number: int, sender: str) -> list[bytes]:
+    parts, place = [], 0
+    while place < len(letter):
+        end = place + 8 + int.from_bytes(letter[place : place + 8], "little")
+        parts.append(letter[place + 8 : end])
+        place = end
+    if len(parts) != number or place != len(letter):
+        raise _not_understood(sender)
+    return parts
+
+
+@contextmanager
+def _understood(sender: str) -> Iterator[None]:
+    """Turns what the library raises about another party's bytes into an error that says whose they were."""
+    from google.protobuf.message import Error
+
+    try:
+        yield
+    except (Error, InvalidTag, RuntimeError, ValueError) as problem:
+        raise _not_understood(sender) from problem
+
+
+def _not_understood(sender: str) -> InputError:
+    return InputError(f"'{sender}': blinded ids are expected, got bytes that are none. All parties need one version.")
+
+
+def _library() -> Any:
+    try:
+        import private_set_intersection.python as psi
+    except ImportError:
+        raise InputError(
+            "alignment: 'psi' needs the package openmined-psi. Install understudy[vertical], or align rows before and "
+            "choose 'as-given'."
+        ) from None
+    return psi

@@ -1,0 +1,155 @@
+"""What all sides of one run agree on before they start: one file, the same at every organisation."""
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from understudy.data import Schema
+from understudy.errors import InputError
+from understudy.privacy import canonical
+from understudy.privacy.budget import Guarantee, check_delta
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import SpendingPlan
+from understudy.synthesizers.vflgan_ts.agreement import Agreement
+from understudy.synthesizers.vflgan_ts.holdings import holdings_of, num_classes
+from understudy.synthesizers.vflgan_ts.method import VflganTs
+
+Alignment = Literal["psi", "as-given"]
+ALIGNMENTS = ("psi", "as-given")
+_DISCLOSED = {
+    "psi": (
+        "Entities were aligned by private set intersection before training. Every party learned which of its entities "
+        "all parties know, and how many ids the others hold; the first party also learned which of its entities the "
+        "first two, three, … parties know. The aggregator passed on blinded ids and learned how many there are, not "
+        "whose rows it sees. None of this is covered by epsilon."
+    ),
+    "as-given": (
+        "Rows were taken in the order in which every party listed them: parties had aligned them before, outside this "
+        "run. What that told whom is not covered by epsilon."
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """The public contract of a run of several organisations.
+
+    Attributes:
+        name: Of the run. Starting the same contract again resumes it; another name is another run, charged anew.
+        schema: Of the joined table; every column names the party that holds it.
+        guarantee: What the run costs each party, and the aggregator.
+        alignment: How rows are brought into one order: by private set intersection of ids, or as they are.
+        checkpoint_every: Iterations that are counted and saved together.
+        few_units: Why fewer than 100 common units may pass; the certificate prints it.
+        noise_seed: Reproducible noise, for tests; the certificate then says not private.
+    """
+
+    name: str
+    schema: Schema
+    guarantee: Guarantee
+    method: VflganTs = field(default_factory=VflganTs)
+    alignment: Alignment = "psi"
+    checkpoint_every: int = 100
+    few_units: str | None = None
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        self.schema.require_declared()
+        if self.alignment not in ALIGNMENTS:
+            raise InputError(f"alignment: one of {', '.join(ALIGNMENTS)} is expected, got '{self.alignment}'.")
+        if self.checkpoint_every < 1:
+            raise InputError(f"checkpoint_every: at least 1 is expected, got {self.checkpoint_every}.")
+        check_delta(self.guarantee.delta, self.schema.protected_units)
+        _check_schema(self.schema)
+        _check_method(self.method)
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Who takes part, in the order in which the schema names them."""
+        return tuple(holding.party for holding in holdings_of(self.schema))
+
+    @property
+    def agreement(self) -> Agreement:
+        """What networks need to know of it."""
+        method = self.method
+        return Agreement(self.schema, method.recipe, method.mode, method.seed, num_classes(self.schema))
+
+    @cached_property
+    def plan(self) -> SpendingPlan:
+        """Every event of the run. All parties' columns belong to the same people, so each party pays for all of it."""
+        return self.method.spending_plan(self.schema, self.guarantee)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash by which sides find out whether they mean the same run."""
+        facts = {
+            "name": self.name,
+            "schema": self.schema.dumps(),
+            "guarantee": [self.guarantee.epsilon, self.guarantee.delta],
+            "method": asdict(self.method),
+            "alignment": self.alignment,
+            "checkpoint_every": self.checkpoint_every,
+            "few_units": self.few_units,
+            "noise_seed": self.noise_seed,
+        }
+        return canonical.sha256(canonical.dumps(facts))
+
+    @property
+    def label(self) -> str:
+        """Under which every ledger knows the run."""
+        return f"{self.method.name} {self.name} {self.digest[:16]}"
+
+    @property
+    def trust(self) -> tuple[str, ...]:
+        """Who is trusted, and what alignment disclosed; the certificate prints it."""
+        return (*self.method.trust(self.schema, self.plan), _DISCLOSED[self.alignment])
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """Rules that are lifted by name."""
+        named = dict(self.method.departures())
+        return named if self.few_units is None else named | {"few_units": self.few_units}
+
+    @property
+    def population(self) -> int:
+        """Public number of units, by which batches are divided."""
+        return self.method.num_contributions(self.schema, self.schema.population.size or 1)
+
+    def noise(self, side: str) -> NoiseSource:
+        """A side's own source of privacy noise."""
+        return NoiseSource.secure() if self.noise_seed is None else NoiseSource.seeded(self.test_seed(side))
+
+    def test_seed(self, side: str) -> int:
+        """A seed of a side's own, where one was asked for."""
+        return int.from_bytes(hashlib.sha256(f"{self.noise_seed} {side}".encode()).digest()[:7], "big")
+
+
+def _check_schema(schema: Schema) -> None:
+    if len(holdings_of(schema)) < 2:
+        raise InputError("schema: columns of two parties or more are expected. Name the `party` of every column.")
+    for holding in holdings_of(schema):
+        if not holding.channels:
+            raise InputError(f"party '{holding.party}': a channel is expected; static columns alone can't be read.")
+    refusals = {
+        "population: a declared size is expected": schema.population.size is None,
+        "unit.max_series: one series per unit is expected": schema.unit.max_series != 1,
+        "time.min_steps: series of one length are expected": schema.time.min_steps is not None,
+        "context: none is expected; `vflgan-ts` does not model it": bool(schema.context),
+        "unit: entities with a column of ids are expected": schema.unit.kind != "entity" or schema.unit.column is None,
+    }
+    for reason in (reason for reason, refused in refusals.items() if refused):
+        raise InputError(f"{reason} where several organisations train together. Change the joined schema.")
+
+
+def _check_method(method: VflganTs) -> None:
+    if method.recipe.model != "vflgan-ts" or method.checkpoint != "last" or method.window_steps is not None:
+        raise InputError(
+            "Several organisations train 'vflgan-ts' on whole series and keep the last iteration. Leave model, "
+            "checkpoint and window_steps out: they are for runs in one process."
+        )
+    if method.recipe.labels != "conditional":
+        raise InputError(
+            f"labels: 'conditional' is expected where several organisations train together, got "
+            f"'{method.recipe.labels}': parties would be told everybody's class."
+        )

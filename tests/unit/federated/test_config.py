@@ -1,0 +1,102 @@
+"""Files that people write by hand: whatever stands in them, the answer is a run or an error that says what to do."""
+
+import itertools
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.federated.banks import schema
+from understudy.errors import UnderstudyError
+from understudy.federated.config import load_contract, load_keys, load_party, load_server, load_simulation
+
+CONTRACT = {
+    "name": '"first"',
+    "schema": '"joined.toml"',
+    "epsilon": "8.0",
+    "delta": "1e-6",
+    "mode": '"sound"',
+    "scale": '"bounds"',
+    "claimed_epsilon": "10.0",
+    "seed": "0",
+    "alignment": '"psi"',
+    "checkpoint_every": "10",
+    "few_units": '"a trial"',
+    "noise_seed": "5",
+    "recipe": "{ iterations = 5, widths = [4] }",
+}
+PARTY = {
+    "contract": '"contract.toml"',
+    "keys": '"keys/bank"',
+    "address": '"127.0.0.1:7443"',
+    "state": '"bank"',
+    "out": '"bank/release"',
+    "table": '"bank.csv"',
+    "patience_seconds": "5.0",
+    "unit_column": '"who"',
+    "ignore": '["note"]',
+    "ledger": '{ name = "people", epsilon = 9.0, max_runs = 2 }',
+}
+ODD = (
+    "nan", "inf", "-inf", "-1", "0", "1e400", "10000000000000000000000000000000", "true", '""', '"\\u0000"', '"/"',
+    "[]", "[[]]", "{}", "{ x = 1 }", "2024-01-01", '"' + "x" * 5000 + '"', "{ iterations = 0 }", "{ widths = [] }",
+    "{ epsilon = -1 }", "{ delta = 2.0 }", "{ max_runs = 0 }", "{ iterations = 1.5 }", "{ dropout = nan }",
+)  # fmt: skip
+
+
+def written(folder: Path, name: str, keys: dict[str, str]) -> Path:
+    file = folder / name
+    file.write_text("\n".join(f"{key} = {value}" for key, value in keys.items()) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    schema().save(tmp_path / "joined.toml")
+    written(tmp_path, "contract.toml", CONTRACT)
+    return tmp_path
+
+
+def test_a_contract_and_a_party_are_read_as_they_are_written(folder: Path) -> None:
+    contract = load_contract(folder / "contract.toml")
+    assert contract.parties == ("bank", "shop")
+    assert (contract.guarantee.epsilon, contract.guarantee.delta) == (8.0, 1e-6)
+    assert contract.method.recipe.iterations == 5
+    side, source = load_party(written(folder, "bank.toml", PARTY))
+    assert side.contract.digest == contract.digest
+    assert (side.account.name, side.account.guarantee.epsilon, side.account.max_runs) == ("people", 9.0, 2)
+    assert side.account.guarantee.delta == 2e-6  # each of two runs has the contract's
+    own = source.schema(contract.schema, "bank")
+    assert (own.unit.column, own.ignore) == ("who", ("note",))
+
+
+@pytest.mark.parametrize("key", CONTRACT)
+def test_odd_values_in_a_contract_are_explained_or_harmless(folder: Path, key: str) -> None:
+    for value in ODD:
+        with suppress(UnderstudyError, OSError):  # the command line explains both
+            assert load_contract(written(folder, "contract.toml", CONTRACT | {key: value})).digest
+
+
+@pytest.mark.parametrize("key", PARTY)
+def test_odd_values_in_a_partys_file_are_explained_or_harmless(folder: Path, key: str) -> None:
+    for value in ODD:
+        with suppress(UnderstudyError, OSError):  # the command line explains both
+            assert load_party(written(folder, "bank.toml", PARTY | {key: value}))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(content=st.binary(max_size=200))
+def test_bytes_that_are_no_file_of_ours_are_refused_everywhere(folder: Path, content: bytes) -> None:
+    file = folder / "any.toml"
+    file.write_bytes(content)
+    for load in (load_contract, load_server, load_party, load_keys, load_simulation):
+        with pytest.raises(UnderstudyError):
+            load(file)
+
+
+def test_every_mode_and_alignment_that_is_named_can_be_asked_for(folder: Path) -> None:
+    for mode, alignment in itertools.product(("sound", "local", "plain", "paper"), ("psi", "as-given")):
+        changed = CONTRACT | {"mode": f'"{mode}"', "alignment": f'"{alignment}"'}
+        assert load_contract(written(folder, "contract.toml", changed)).method.mode == mode
