@@ -30,6 +30,7 @@ from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.quantiles import quantile_scores
+from understudy.privacy.threshold import AboveThreshold
 
 Charged = TypeVar("Charged")
 
@@ -136,6 +137,15 @@ class Grant:
         totals = np.clip(np.nan_to_num(merits, nan=0.5), 0.0, 1.0).sum(axis=0)
         self._execute(label)
         return self._place(event.epsilon * totals)
+
+    def above_threshold(self, label: str, max_questions: int, mistake: float) -> AboveThreshold:
+        """Whoever answers, up to `max_questions` times, whether a private figure is above zero.
+
+        **Privacy**: epsilon-DP for all answers together, however many there are; the one execution is counted now.
+        """
+        event = self._event(label, PureDP)
+        self._execute(label)
+        return AboveThreshold(event.epsilon, self.noise, max_questions, mistake)
 
     def stable_domain(self, label: str, votes_one_per_unit: Sequence[str]) -> tuple[str, ...]:
         """Categories that enough units have, sorted; one vote per unit.

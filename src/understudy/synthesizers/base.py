@@ -165,6 +165,10 @@ class Synthesizer(ABC):
             "added the noise: an aggregator that each of them trusts. Not protected against that aggregator.",
         )
 
+    def obfuscation(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+        """Returns what is said about a distribution that was to be hidden, a sentence each; no part of epsilon."""
+        return ()
+
     def spending_plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Returns the whole run's plan: the method's own, after the population's count if that has to be bought."""
         price = schema.population.count_epsilon
@@ -220,6 +224,7 @@ class Synthesizer(ABC):
             public_inputs={**self.own_inputs(), **(public_inputs or {})},
             overrides={**self.departures(), **(overrides or {})},
             trust=self.trust(schema, grant.plan),
+            marginal_obfuscation=self.obfuscation(private.panel.schema, arrays),
         )
         return Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
 

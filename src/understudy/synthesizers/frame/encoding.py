@@ -139,7 +139,7 @@ class Encoding:
 
         Privacy: private if the panel is; a series follows from its own values and lengths alone.
         """
-        raw = _encode(panel.values[rows], self.schema.channels, self.channel_scales)
+        raw = encode(panel.values[rows], self.schema.channels, self.channel_scales)
         return filled(raw, panel.lengths[rows]).astype(np.float32)
 
     def static(self, panel: Panel, rows: slice) -> np.ndarray:
@@ -148,12 +148,12 @@ class Encoding:
         Privacy: private if the panel is; row by row.
         """
         kept = [place for place, column in enumerate(self.schema.static) if column.name != self.schema.label]
-        raw = _encode(panel.static[rows][:, kept], self.static_columns, self.static_scales)
+        raw = encode(panel.static[rows][:, kept], self.static_columns, self.static_scales)
         return np.nan_to_num(raw).astype(np.float32)
 
     def values(self, series: np.ndarray) -> np.ndarray:
         """Returns channels [series, step, channel] in the user's units."""
-        return _decode(series, self.schema.channels, self.channel_scales)
+        return decode(series, self.schema.channels, self.channel_scales)
 
     def ranked(self, series: np.ndarray) -> np.ndarray:
         """Returns one number per channel [series, step, channel] that grows with its value, for the gaps' ranks."""
@@ -167,10 +167,11 @@ class Encoding:
 
     def static_values(self, static: np.ndarray) -> np.ndarray:
         """Returns static columns but the label in the user's units."""
-        return _decode(static, self.static_columns, self.static_scales)
+        return decode(static, self.static_columns, self.static_scales)
 
 
-def _encode(values: np.ndarray, columns: Sequence[Channel], scales: Sequence[Scale]) -> np.ndarray:
+def encode(values: np.ndarray, columns: Sequence[Channel], scales: Sequence[Scale]) -> np.ndarray:
+    """Returns values [..., column] in working scale, codes as one-hot groups; missing values stay missing."""
     parts = []
     for place, (column, scale) in enumerate(zip(columns, scales, strict=True)):
         own, codes = values[..., place].astype(np.float64), num_codes(column)
@@ -178,7 +179,8 @@ def _encode(values: np.ndarray, columns: Sequence[Channel], scales: Sequence[Sca
     return np.concatenate(parts, axis=-1) if parts else np.zeros((*values.shape[:-1], 0))
 
 
-def _decode(working: np.ndarray, columns: Sequence[Channel], scales: Sequence[Scale]) -> np.ndarray:
+def decode(working: np.ndarray, columns: Sequence[Channel], scales: Sequence[Scale]) -> np.ndarray:
+    """Returns values [..., column] in the user's units."""
     parts, begin = [], 0
     for column, scale in zip(columns, scales, strict=True):
         codes = num_codes(column)

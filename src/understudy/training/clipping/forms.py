@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 _BLOCK = 4096  # floats per partial norm; keeps the rounding of a float32 sum of squares below the clip margin
+_CANCELLED = 1e-4  # a sum a hundred times shorter than its summands drowns in their float32 rounding
 
 
 @dataclass
@@ -34,6 +35,43 @@ class Outer:
     def without(self, broken: Tensor) -> "Outer":
         mask = broken.view(-1, *(1 for _ in self.output.shape[1:]))
         return Outer(self.output.masked_fill(mask, 0), self.input.masked_fill(mask, 0))
+
+    def plus(self, other: "Outer") -> "Products | None":
+        """Returns the sum with another use of the same layer; None for grouped ones."""
+        if self.output.ndim != 2 or other.output.ndim != 2:
+            return None
+        return Products((self.output, other.output), (self.input, other.input))
+
+
+@dataclass
+class Products:
+    """A few outer products per unit, one for each use of a layer, added up without ever being written out."""
+
+    outputs: tuple[Tensor, ...]  # unit, out
+    inputs: tuple[Tensor, ...]  # unit, in
+
+    def squares(self, seen: dict[int, Tensor]) -> Tensor:
+        """‖Σ a bᵀ‖² = Σ ⟨a, a′⟩⟨b, b′⟩, and no less than a share of the summands: what cancels must not pass for 0."""
+        left, right = (torch.stack(side, 1).double() for side in (self.outputs, self.inputs))
+        terms = (left @ left.mT) * (right @ right.mT)
+        own = terms.diagonal(dim1=1, dim2=2).sum(1)
+        return torch.maximum(terms.sum((1, 2)), _CANCELLED * own).unsqueeze(1)
+
+    def dense(self) -> Tensor:
+        return torch.stack(self.outputs, 2) @ torch.stack(self.inputs, 1)
+
+    def add_to(self, target: Tensor, factors: Tensor) -> None:
+        scaled = torch.cat([output * factors.unsqueeze(1) for output in self.outputs])
+        target.addmm_(scaled.t(), torch.cat(self.inputs))
+
+    def without(self, broken: Tensor) -> "Products":
+        mask = broken.view(-1, 1)
+        outputs, inputs = (tuple(t.masked_fill(mask, 0) for t in side) for side in (self.outputs, self.inputs))
+        return Products(outputs, inputs)
+
+    def plus(self, other: Outer) -> "Products | None":
+        """Returns the sum with one more use."""
+        return Products((*self.outputs, other.output), (*self.inputs, other.input)) if other.output.ndim == 2 else None
 
 
 @dataclass
@@ -72,7 +110,7 @@ class Record:
     """What is known of one parameter. `kept` [unit, …] may be split in slabs along the last dimension."""
 
     kept: dict[int | None, Tensor] = field(default_factory=dict)
-    outer: Outer | None = None
+    outer: Outer | Products | None = None
     rows: Rows | None = None
 
     def is_empty(self) -> bool:

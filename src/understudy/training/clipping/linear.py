@@ -37,6 +37,26 @@ def record_linear(
         collector.keep(bias, grad if single else grad.sum(1))
 
 
+def reversible_linear(
+    module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor, back: bool = False
+) -> Tensor:
+    """Runs `understudy.nn.ReversibleLinear` in either direction."""
+    if not back:
+        return linear(module, parameters, collector, x)
+    return observe(collector, x @ parameters["weight"].detach(), _record_back, x, parameters["weight"])
+
+
+def _record_back(collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter) -> None:
+    """Records x ⊗ grad: what came in stands at the outputs of the layer."""
+    if collector.wants(weight):
+        units = collector.num_units
+        rows, arrived = (tensor.reshape(units, -1, tensor.shape[-1]) for tensor in (x, grad))
+        if rows.shape[1] == 1:
+            collector.outer(weight, rows.squeeze(1), arrived.squeeze(1))
+        else:
+            collector.keep_product(weight, rows.transpose(1, 2), arrived)
+
+
 def stacked_linear(module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `understudy.nn.StackedLinear`: one linear per position of the last-but-one dimension."""
     weight, bias = parameters["weight"], parameters.get("bias")

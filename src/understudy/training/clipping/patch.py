@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from understudy.nn.offset import LearnedOffset
+from understudy.nn.reversible import ReversibleLinear
 from understudy.nn.stacked import StackedLinear
 from understudy.training.clipping import affine, convolution, embedding, linear, recurrent, recurrent_plain
 from understudy.training.clipping.expanded import run_expanded
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 # Exact types only: a subclass may compute something else in its forward.
 HAND_WRITTEN: dict[type[nn.Module], Callable[..., Any]] = {
     nn.Linear: linear.linear,
+    ReversibleLinear: linear.reversible_linear,
     StackedLinear: linear.stacked_linear,
     nn.Conv1d: convolution.conv1d,
     nn.ConvTranspose1d: convolution.conv_transpose1d,

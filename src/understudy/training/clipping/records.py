@@ -100,7 +100,11 @@ class Collector:
         record, new = self._record(parameter), Outer(output, input)
         if record.is_empty():
             record.outer = new
-        else:  # a second use: the norm of a sum of outer products is not a product of norms
+            return
+        together = record.outer.plus(new) if record.outer is not None and not (record.kept or record.rows) else None
+        if together is not None:
+            record.outer = together
+        else:  # the norm of a sum of products of different kinds has no short form
             self.keep(parameter, new.dense())
 
     def rows(self, parameter: nn.Parameter, index: Tensor, value: Tensor) -> None:

@@ -1,0 +1,105 @@
+"""Tables and series of the PPEM benchmarks: parts of the credit-card table, the MIMIC demo, simulated homes."""
+
+import csv
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as parquet
+
+from understudy.data import (
+    Binary,
+    Categorical,
+    Channel,
+    Continuous,
+    Panel,
+    Population,
+    PrivacyUnit,
+    Schema,
+    Time,
+    simulate_households,
+)
+from understudy.data.datasets import file_sha256, find_file
+
+_CREDIT = "credit/creditcard_rounded_113922rows.parquet"
+_MIMIC = "mimic_demo/DIAGNOSES_ICD.csv"
+_FEWEST_PATIENTS = 8  # that a diagnosis has to have, in 100
+_FACTOR_BOUND, _LARGEST_AMOUNT = 15.0, 5000.0  # round numbers, chosen with the public file in view
+
+Loaded = tuple[Panel, dict[str, Any]]
+
+
+def credit(data_root: Path | None) -> Loaded:
+    """Returns 113,922 of 284,807 transactions, values rounded to whole numbers, as a table with the class as label.
+
+    The unit is a transaction: cardholders have several, so no person is protected by it.
+    """
+    path = find_file("credit", _CREDIT, "Credit Card Fraud Detection, Kaggle (mlg-ulb), rounded", data_root)
+    table = parquet.read_table(path)
+    names = [name for name in table.column_names if name.startswith("V")]
+    values = np.stack([table[name].to_numpy() for name in (*names, "Amount")], axis=1)
+    channels: list[Channel] = [Continuous(name, -_FACTOR_BOUND, _FACTOR_BOUND) for name in names]
+    channels.append(Continuous("Amount", 0.0, _LARGEST_AMOUNT))
+    low, high = np.array([channel.bounds for channel in channels]).T
+    panel = _table("credit", tuple(channels), values.clip(low, high), table["label"].to_numpy())
+    return panel, {"name": "credit", "sha256": file_sha256(path), "stand_in": False, "partial": "113,922 rows, rounded"}
+
+
+def mimic(data_root: Path | None) -> Loaded:
+    """Returns which diagnoses (first three characters of ICD-9) 100 patients of the MIMIC-III demo ever had.
+
+    The paper has 46,520 patients and 1,071 diagnoses; this is the demo, and shows that the code runs.
+    """
+    path = find_file("mimic", _MIMIC, "MIMIC-III Clinical Database Demo, physionet.org", data_root)
+    had: dict[str, set[str]] = defaultdict(set)
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            code = line["icd9_code"]
+            had[line["subject_id"]].add(code[: 4 if code.startswith("E") else 3])
+    patients = sorted(had)
+    codes = sorted({code for own in had.values() for code in own})
+    values = np.array([[code in had[patient] for code in codes] for patient in patients], dtype=float)
+    common = values.sum(axis=0) >= _FEWEST_PATIENTS
+    channels = tuple(Binary(f"icd_{code}") for code, kept in zip(codes, common, strict=True) if kept)
+    panel = _table("mimic-demo", channels, values[:, common], None)
+    return panel, {"name": "mimic", "sha256": file_sha256(path), "stand_in": True, "partial": "demo of 100 patients"}
+
+
+def homes(number: int) -> Loaded:
+    """Returns simulated homes as they are, without constraints."""
+    panel = simulate_households(number)
+    data = {"name": "households", "sha256": None, "stand_in": False, "simulated": True}
+    return replace(panel, schema=replace(panel.schema, constraints=())), data
+
+
+def split(panel: Panel, seed: int = 0) -> tuple[Panel, Panel]:
+    """Returns four fifths to learn from and the rest; the declared population is a round number above both."""
+    order = np.random.default_rng(seed).permutation(panel.num_units)
+    cut = int(0.8 * panel.num_units)
+    train, rest = panel.take_units(np.sort(order[:cut])), panel.take_units(np.sort(order[cut:]))
+    population = Population(max(100, cut))
+    return replace(train, schema=replace(train.schema, population=population)), rest
+
+
+def _table(name: str, channels: tuple[Channel, ...], values: np.ndarray, label: np.ndarray | None) -> Panel:
+    """Returns a panel of one step."""
+    number = len(values)
+    schema = Schema(
+        name=name,
+        population=Population(number),
+        unit=PrivacyUnit(column="row"),
+        time=Time(column="step", steps=1),
+        channels=channels,
+        static=() if label is None else (Categorical("Class", ("no", "fraud")),),
+        label=None if label is None else "Class",
+    )
+    static = np.zeros((number, 0)) if label is None else label[:, None]
+    return Panel(
+        schema=schema,
+        values=values[:, None, :].astype(np.float32),
+        lengths=np.ones(number, dtype=np.int32),
+        unit=np.arange(number, dtype=np.int64),
+        static=static.astype(np.float32),
+    )

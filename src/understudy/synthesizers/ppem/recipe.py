@@ -1,0 +1,56 @@
+"""Networks, losses and loop of `ppem`: public numbers, none of which changes a guarantee by itself."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from understudy.errors import InputError
+
+LATENT = 128  # paper 002, appendix C
+Statistic = Literal["ksd", "studentised", "fssd"]
+STATISTICS = ("ksd", "studentised", "fssd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How energies and generators are shaped and trained. `PAPER` has the published numbers, which take far longer.
+
+    Attributes:
+        network: "perceptron" for flat rows, "temporal" for convolutions along the steps.
+        width: Of hidden layers; noise on fewer parameters leaves more of them.
+        iterations: Updates of the energies.
+        batch: Units expected in an iteration.
+        rounds: Updates of the energies for one of the generators.
+        margin: Energy up to which generated rows are pushed (m).
+        lipschitz: Weight of the penalty on slopes (λ_L).
+        penalty: Weight of the obfuscation penalty (λ_α); 0 is the control without it.
+        statistic: What the penalty tests with.
+        energy_rate, generator_rate: Learning rates.
+        clip_norm: The most one unit may weigh in a sum of gradients, over both energies.
+    """
+
+    network: Literal["perceptron", "temporal"] = "perceptron"
+    width: int = 64
+    iterations: int = 1500
+    batch: int = 128
+    rounds: int = 2
+    margin: float = 10.0
+    lipschitz: float = 1.0
+    penalty: float = 10.0
+    statistic: Statistic = "ksd"
+    energy_rate: float = 3e-3
+    generator_rate: float = 1e-3
+    clip_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.network not in ("perceptron", "temporal"):
+            raise InputError(f"network: one of perceptron, temporal is expected, got '{self.network}'.")
+        if self.statistic not in STATISTICS:
+            raise InputError(f"statistic: one of {', '.join(STATISTICS)} is expected, got '{self.statistic}'.")
+        for name in ("iterations", "batch", "rounds", "margin", "energy_rate", "generator_rate", "clip_norm"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name):g}.")
+        if self.width < 2 or not self.lipschitz >= 0 or not self.penalty >= 0:
+            raise InputError("width: at least 2 is expected; lipschitz and penalty: 0 or more.")
+
+
+PAPER = Recipe(width=256, rounds=5, energy_rate=1e-3, generator_rate=5e-4)  # appendix C

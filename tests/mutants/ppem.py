@@ -1,0 +1,100 @@
+"""Defects of PPEM: a penalty that couples units, generators that see real attributes, a secret in the release."""
+
+from tests.mutants.mutant import Mutant
+
+METHOD = "tests/unit/synthesizers/ppem/test_method.py"
+CONTEST = "tests/unit/synthesizers/ppem/test_contest.py"
+EFFECTS = "tests/unit/synthesizers/ppem/test_effects.py"
+THRESHOLD = "tests/unit/privacy/test_threshold.py"
+ENERGIES = "tests/unit/nn/test_energies.py"
+FOLDER = "synthesizers/ppem"
+
+MUTANTS = (
+    Mutant(
+        name="penalty on the batch inside each unit's loss",
+        why="as printed in the paper: one unit changes everybody's gradient, and clipping bounds nothing",
+        file=f"{FOLDER}/contest.py",
+        before="            losses = losses + self._real(model.marginal, given, fake, None, generator)  # Eq. 6",
+        after="            losses = losses + self._real(model.marginal, given, fake, None, generator)  # Eq. 6\n"
+        "            losses = losses + self._penalty(model.marginal, given) / len(given) + 1e-3 * given.mean()",
+        tests=(
+            f"{CONTEST}::test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical",
+            f"{CONTEST}::test_a_penalty_on_the_batch_would_be_caught",
+        ),
+    ),
+    Mutant(
+        name="sensitive columns counted beside the others",
+        why="the distribution that is to be hidden is released as a scale",
+        file=f"{FOLDER}/purchases.py",
+        before="        held[~np.isnan(held)] = attribute.columns[0].bounds[0]",
+        after="        held[~np.isnan(held)] = held[~np.isnan(held)]",
+        tests=(f"{METHOD}::test_private_columns_are_masked_where_distributions_are_bought",),
+    ),
+    Mutant(
+        name="sketch kept in the release",
+        why="whoever receives the release has the distribution that is to be hidden",
+        file=f"{FOLDER}/learning.py",
+        before="statements.FIGURES: said}",
+        after='statements.FIGURES: said, "points": trial.points}',
+        tests=(f"{METHOD}::test_a_release_does_not_hold_the_sketch_or_the_marginal_of_what_is_hidden",),
+    ),
+    Mutant(
+        name="retries that are not paid for",
+        why="several trainings at the price of one",
+        file=f"{FOLDER}/method.py",
+        before="all_tries = replace(config, iterations=config.iterations * self.attempts)",
+        after="all_tries = config",
+        tests=(f"{METHOD}::test_more_attempts_cost_more_noise",),
+    ),
+    Mutant(
+        name="check on units that were learned from",
+        why="the promise is about units that the generator never saw",
+        file=f"{FOLDER}/learning.py",
+        before="        learned, kept_out = _split(self.private, HELD_OUT) if checked else (self.private, None)",
+        after="        learned, kept_out = (self.private, self.private) if checked else (self.private, None)",
+        tests=(f"{METHOD}::test_kept_out_units_are_seen_by_the_check_alone",),
+    ),
+    Mutant(
+        name="squared norm in a check",
+        why="a square grows with the number of units, so one unit moves it further than its bound",
+        file=f"{FOLDER}/effects.py",
+        before="effect.norm(private.weights @ apart) - allowed * float(private.weights.sum()) - chance",
+        after="effect.norm(private.weights @ apart) ** 2 - allowed * float(private.weights.sum()) - chance",
+        tests=(f"{EFFECTS}::test_one_unit_moves_the_figure_by_at_most_its_bound",),
+    ),
+    Mutant(
+        name="threshold without noise of its own",
+        why="answers about several figures cost more than was charged",
+        file="privacy/threshold.py",
+        before="self._threshold = int(noise.discrete_laplace(2 * _STEPS / epsilon, 1)[0])",
+        after="self._threshold = 0",
+        tests=(f"{THRESHOLD}::test_noise_has_the_published_scales",),
+    ),
+    Mutant(
+        name="questions after a yes",
+        why="every yes reveals as much as the first, and only one is paid for",
+        file="privacy/threshold.py",
+        before="self._left = 0 if above else self._left",
+        after="self._left = self._left",
+        tests=(f"{THRESHOLD}::test_nothing_is_answered_after_a_yes_or_beyond_what_was_paid_for",),
+    ),
+    Mutant(
+        name="cancelled uses of a layer pass unclipped",
+        why="rounding makes a long gradient look like none",
+        file="training/clipping/forms.py",
+        before="        return torch.maximum(terms.sum((1, 2)), _CANCELLED * own).unsqueeze(1)",
+        after="        return (terms.sum((1, 2)) - own).clamp_min(0).unsqueeze(1)",
+        tests=(
+            f"{ENERGIES}::test_uses_of_a_layer_that_cancel_are_not_clipped_less_than_they_weigh",
+            f"{ENERGIES}::test_per_unit_gradients_of_a_lipschitz_penalty_are_those_of_one_backward_per_unit",
+        ),
+    ),
+    Mutant(
+        name="obfuscation called private",
+        why="a release that protects nobody would be certified",
+        file=f"{FOLDER}/modes.py",
+        before='PRIVATE = ("both", "dp")',
+        after='PRIVATE = ("both", "dp", "lmdp")',
+        tests=(f"{METHOD}::test_modes_that_protect_nobody_say_so_and_need_an_infinite_budget",),
+    ),
+)

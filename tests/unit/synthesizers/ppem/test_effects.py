@@ -1,0 +1,95 @@
+"""Effect sizes are what they say, and one unit moves the figure of a check by no more than its bound."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from tests.unit.synthesizers.ppem.toy import panel, schema
+from understudy.synthesizers.base import PrivateSeries
+from understudy.synthesizers.ppem import effects
+from understudy.synthesizers.ppem.attributes import parse
+
+SETS = parse(schema(), ("income", "region"))
+METRICS = ("mmd", "wasserstein")
+
+
+def points(number: int, seed: int = 0, shift: float = 0.0) -> np.ndarray:
+    """x′: income, then region one-hot."""
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.normal(shift, 1, (number, 1)), np.eye(3)[rng.choice(3, number)]], axis=1)
+
+
+def private(number: int) -> PrivateSeries:
+    return PrivateSeries(panel(number), np.ones(number), 1, number)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_effect_of_a_shift_is_the_closed_form(metric: effects.Metric) -> None:
+    """Normals one apart: W₁ is 1, an eighth of the range; MMD² is 2/√(1 + 4/h) · (1 − exp(−1/(h + 4)))."""
+    first, second = points(40_000), points(40_000, seed=1, shift=1.0)
+    income, region = effects.effects_of(metric, SETS, first, seed=0)
+    if metric == "wasserstein":
+        assert income.between(first, second) == pytest.approx(1 / 8, abs=0.005)
+    else:
+        own = first[:512, 0]
+        squared = (own[:, None] - own) ** 2
+        width = float(np.median(squared[squared > 0]))
+        expected = np.sqrt(2 / np.sqrt(1 + 4 / width) * (1 - np.exp(-1 / (width + 4))))
+        assert income.between(first, second) == pytest.approx(expected, rel=0.1)  # 256 random frequencies
+    assert region.between(first, second) < 0.03  # regions do not differ
+    assert region.between(first, np.roll(second, 1, axis=1)[:, [0, 1, 2, 3]] * 0 + [[0, 1, 0, 0]]) > 0.5
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_what_a_generator_follows_is_the_effect(metric: effects.Metric) -> None:
+    first, second = points(400), points(400, seed=1, shift=1.5)
+    for effect in effects.effects_of(metric, SETS, first, seed=0):
+        smooth = effect.smooth(torch.from_numpy(first).float(), torch.from_numpy(second).float())
+        assert float(smooth) == pytest.approx(effect.between(first, second), abs=0.02)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("seed", range(5))
+def test_one_unit_moves_the_figure_by_at_most_its_bound(metric: effects.Metric, seed: int) -> None:
+    released, real = points(500, seed=99, shift=2.0), points(40, seed=seed)
+    real[-1] = [[-1e9, 0, 0, 1], [1e9, 1, 0, 0], [0, 0, 1, 0], [4, 0, 0, 0], [-4, 0, 1, 0]][seed]
+    judged = effects.effects_of(metric, SETS, released, seed=0)
+    many, few = private(40), private(39)
+    few = replace(few, population=40)
+    with_unit = effects.figure(judged, 0.2, released, real, many)
+    without = effects.figure(judged, 0.2, released, real[:-1], few)
+    assert with_unit.l2_bound == without.l2_bound
+    assert abs(float(with_unit.value - without.value)) <= with_unit.l2_bound
+
+
+def test_the_bound_is_not_loose_by_much() -> None:
+    """Negative control of the test above: half the bound would be broken."""
+    released, real = points(500, seed=99), np.tile([[4.0, 1, 0, 0]], (40, 1))
+    judged = effects.effects_of("wasserstein", SETS[:1], released - [[8.0, 0, 0, 0]], seed=0)
+    moved = [
+        float(
+            effects.figure(judged, 0.2, released - [[8.0, 0, 0, 0]], real[:n], replace(private(n), population=40)).value
+        )
+        for n in (40, 39)
+    ]
+    bound = effects.bound_of(judged[0], 0.2, 500)
+    assert abs(moved[0] - moved[1]) > 0.4 * bound
+
+
+def test_a_figure_is_above_zero_only_if_every_set_is_far_enough() -> None:
+    near, far = points(3000, seed=1), points(3000, seed=2, shift=3.0)
+    real = points(3000, seed=3)
+    judged = effects.effects_of("wasserstein", SETS, real, seed=0)
+    assert float(effects.figure(judged[:1], 0.1, far, real, private(3000)).value) > 0
+    assert float(effects.figure(judged[:1], 0.1, near, real, private(3000)).value) < 0
+    assert float(effects.figure(judged, 0.1, far, real, private(3000)).value) < 0  # regions are as they were
+
+
+def test_the_effect_that_a_check_needs_falls_with_units_and_epsilon() -> None:
+    effect = effects.effects_of("mmd", SETS, points(600), seed=0)[0]
+    asked = [effects.needed(effect, 0.1, units, epsilon, 1, 8192) for units, epsilon in
+             ((1e3, 0.1), (1e5, 0.1), (1e5, 1.0), (1e9, 1.0))]  # fmt: skip
+    assert asked == sorted(asked, reverse=True)
+    assert 0.1 < asked[-1] < 0.2
