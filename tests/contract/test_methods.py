@@ -11,6 +11,8 @@ from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.recipe import Recipe as DitRecipe
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.ppem import Ppem
+from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
@@ -23,6 +25,8 @@ SMALL: dict[str, Synthesizer] = {
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
     "pub2priv": Pub2Priv(knowledge="none", iterations=2, draws=1, diffusion_steps=10, sampling_steps=4),
+    # The level of a channel that every panel has; all units in every iteration, which is the quickest to calibrate.
+    "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
     "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=16, widths=(8,), features=8)),
 }
 

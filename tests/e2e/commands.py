@@ -16,6 +16,9 @@ import numpy as np
 MAGIC_VALUE, MAGIC_PERSON, MAGIC_CATEGORY = "6.28318", "person-Zx81", "Quux77"
 NUM_PERSONS, STEPS = 120, 6
 Rows = list[list[str]]
+OPTIONS = {
+    "ppem": ("--set", "sensitive=mean(pulse)", "--set", "recipe.iterations=20")
+}  # what a method can't do without
 
 SCHEMA = """\
 version = 1

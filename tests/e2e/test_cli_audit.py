@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, MAGIC_VALUE, Clinic, make_clinic, run
+from understudy.audit import planning
 from understudy.audit.shadow.models import Shadows
+from understudy.report.record import RunRecord
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,51 @@ def test_shadows_of_a_private_release_contradict_nothing(released: list[str], tm
     assert len(list(tmp_path.rglob("*.safetensors"))) == 84
 
 
+def blind(self: Shadows, arm: str) -> dict[str, np.ndarray]:
+    """A shadow that tells nothing, in no time."""
+    return {"knn": np.random.default_rng().random(1, dtype=np.float32)}
+
+
+def test_so_many_minutes_become_so_many_shadows_and_what_they_could_say_is_told_first(
+    released: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shadows, "fit", blind)
+    monkeypatch.setattr(planning, "seconds_of", lambda shadows: 0.5)
+    outcome = run(*released, "--budget-minutes", "1.5", "--work", str(tmp_path))
+    assert outcome.code == 0, outcome.err
+    assert "no attack on them can certify more than" in outcome.out
+    first, last = outcome.out.index("no attack on them"), outcome.out.index("strongest of")
+    assert first < last
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 4 * 40  # nine tenths of 90 s, two targets of two arms
+
+
+def test_findings_go_into_the_record_and_the_report_and_stay_internal(
+    released: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shadows, "fit", blind)
+    record = tmp_path / "record.json"
+    evaluated = ["evaluate", *released[1:8], "--suite", "ppem", "--record", str(record)]
+    outcome = run(*evaluated)
+    assert outcome.code == 0, outcome.err
+    outcome = run(*released, "--shadows", "21", "--work", str(tmp_path / "work"), "--record", str(record))
+    assert outcome.code == 0, outcome.err
+    for public, shown in ((False, True), (True, False)):
+        page = tmp_path / f"{public}.html"
+        outcome = run("report", str(record), "--out", str(page), *(["--public"] if public else []))
+        assert outcome.code == 0, outcome.err
+        text = page.read_text(encoding="utf-8")
+        assert ("Attempts to contradict it" in text) == shown
+        assert ("audit-curve-1" in text) == shown
+
+
+def test_a_record_of_another_release_is_refused(released: list[str], tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    RunRecord(public={"certificate": None}, internal={"audit": None}).save(record)
+    outcome = run(*released, "--record", str(record))
+    assert outcome.code == 2
+    assert "another release" in outcome.err
+
+
 def test_a_release_that_tells_is_contradicted_and_exits_1(
     released: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +118,10 @@ def test_a_release_that_tells_is_contradicted_and_exits_1(
         (("--shadows", "24", "--work", "WORK", "--attack", "groundhog"), "assd, assd+"),
         (("--shadows", "24", "--work", "WORK", "--workers", "many"), "--workers"),
         (("--holdout", "TABLE"), "some of its own series"),
+        (("--budget-minutes", "0.0001", "--work", "WORK"), "--budget-minutes"),
+        (("--budget-minutes", "1", "--shadows", "24", "--work", "WORK"), "got both"),
+        (("--budget-minutes", "1"), "--work"),
+        (("--attack", "asif+"), "several parties"),
     ],
     ids=str,
 )

@@ -24,8 +24,8 @@ MUTANTS = (
         name="a bound too narrow by a tenth",
         why="a unit moves the statistics of a fit further than their noise is scaled to",
         file="synthesizers/spectral/learning.py",
-        before="Bounded(total, bound * self.private.influence)",
-        after="Bounded(total, 0.9 * bound * self.private.influence)",
+        before="Bounded(total, bound * self.private.influence * self.whole)",
+        after="Bounded(total, 0.9 * bound * self.private.influence * self.whole)",
         tests=(FITTED,),
     ),
     Mutant(

@@ -68,7 +68,7 @@ MUTANTS = (
         name="influence left out of the bound",
         why="noise for one window where an event touches several",
         file="synthesizers/spectral/learning.py",
-        before="return self.grant.gaussian(label, Bounded(total, bound * self.private.influence))",
+        before="return self.grant.gaussian(label, Bounded(total, bound * self.private.influence * self.whole))",
         after="return self.grant.gaussian(label, Bounded(total, bound))",
         tests=(EVENTS,),
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.e2e.commands import Clinic, Outcome, Rows, make_clinic, run, schema_for
+from tests.e2e.commands import OPTIONS, Clinic, Outcome, Rows, make_clinic, run, schema_for
 from tests.planted.search import Finding, Planted, found
 from understudy.synthesizers.registry import METHODS
 from understudy.synthesizers.spectral import Spectral
@@ -75,7 +75,10 @@ BUY = ("--epsilon", "20", "--schema")
 BOUNDS = ("--out", "b.toml", "--column", "pulse", "--between", "-9", "9")
 WORKING: dict[str, list[tuple[str, ...]]] = {
     **{
-        f"synth {method}": [("--method", method, "--out", "release"), ("--json", "--out", "another")]
+        f"synth {method}": [
+            ("--method", method, *OPTIONS.get(method, ()), "--out", "release"),
+            ("--json", "--out", "another"),
+        ]
         for method in METHODS
     },
     "a holdout": [(*SYNTH, "--holdout", "0.3", "--out", "release"), (*SYNTH, "--window-steps", "3", "--out", "short")],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.e2e.commands import NUM_PERSONS, Clinic, Rows, make_clinic, schema_for
+from tests.e2e.commands import NUM_PERSONS, OPTIONS, Clinic, Rows, make_clinic, schema_for
 from tests.twins.view import View, view
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
@@ -21,7 +21,7 @@ from understudy.synthesizers.spectral import Spectral
 SYNTH = ("synth", "clinic.csv", "--schema", "schema.toml", "--epsilon", "0.5", "--out", "release", "--n", "30")
 BUY = ("--epsilon", "20", "--out", "bought.toml", "--schema")
 COMMANDS: dict[str, tuple[str, ...]] = {
-    **{f"synth {method}": ("synth", *SYNTH[4:], "--method", method) for method in METHODS},
+    **{f"synth {method}": ("synth", *SYNTH[4:], *OPTIONS.get(method, ()), "--method", method) for method in METHODS},
     "synth with a holdout": (*SYNTH, "--holdout", "0.2"),
     "synth in windows": (*SYNTH, "--window-steps", "3"),
     "synth for a program": (*SYNTH, "--json"),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.audit.overhearing import overheard
 from understudy.audit.scores import Scores
 from understudy.audit.witness import Answers, Witness
 from understudy.data import Panel
@@ -23,7 +24,9 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
 
 ALL = "all answers"
+DIFFERENCES = "differences within answers"  # what noise that is shared by the coordinates of an answer can't hide
 _LOUD = 1000.0  # deviations of noise to measure its scale with: whole-numbered noise is rounded to a thousandth
+_QUIETEST = 1e-6  # of what a unit changes: noise below counts as so much, where a score has to be a number
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,10 +43,8 @@ class Neighbours:
     guarantee: Guarantee
 
     def fit(self, panel: Panel, noise: NoiseSource | None = None, told: Answers | None = None) -> "Fit":
-        """Fits once under a ledger of its own."""
-        witness = Witness(Ledger.in_memory(self.guarantee), told)
-        release = self.method.fit(panel, witness.as_ledger, guarantee=self.guarantee, noise=noise)
-        return Fit(answers=witness.answers, arrays=release.arrays, certificate=release.certificate)
+        """Fits one of the panels."""
+        return heard_fit(self.method, panel, self.guarantee, noise=noise, told=told)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,17 +63,37 @@ class Reach:
     Attributes:
         told: the earlier answers that all fits are told.
         moved: by label, what the unit adds to the statistic, in standard deviations of the noise.
-        noise: by label, standard deviations of the noise, coordinate by coordinate.
+        weights: by label, what each coordinate counts in a score: the more it moves and the less noise it has.
     """
 
     told: Answers
     moved: Answers
-    noise: Answers
+    weights: Answers
 
     def mu(self, label: str | None = None) -> float:
         """How far apart the answers are: of one label, or of all together. No statistics needed."""
         labels = list(self.moved) if label is None else [label]
         return float(np.sqrt(sum(np.square(self.moved[each]).sum() for each in labels)))
+
+
+def heard_fit(
+    method: Synthesizer,
+    panel: Panel,
+    guarantee: Guarantee,
+    *,
+    noise: NoiseSource | None = None,
+    told: Answers | None = None,
+    known: bool = True,
+) -> Fit:
+    """Fits once under a ledger of its own; answers and noisy gradients are heard.
+
+    Args:
+        known: Whether the random numbers of losses are known beforehand, as `overheard` says.
+    """
+    witness = Witness(Ledger.in_memory(guarantee), told)
+    with overheard(witness.hear, known=known):
+        release = method.fit(panel, witness.as_ledger, guarantee=guarantee, noise=noise)
+    return Fit(answers=witness.answers, arrays=release.arrays, certificate=release.certificate)
 
 
 def reach_of(neighbours: Neighbours, told: Answers | None = None) -> Reach:
@@ -86,12 +107,19 @@ def reach_of(neighbours: Neighbours, told: Answers | None = None) -> Reach:
     before, after = (neighbours.fit(panel, silent, told).answers for panel in (neighbours.absent, neighbours.present))
     noisy = neighbours.fit(neighbours.absent, loud, told).answers
     noise = {label: (noisy[label] - before[label]) / _LOUD for label in before}
-    moved = {label: _in_deviations(after[label] - before[label], noise[label]) for label in noise}
-    return Reach(told=told, moved=moved, noise=noise)
+    change = {label: after[label] - before[label] for label in noise}
+    return Reach(
+        told=told,
+        moved={label: _in_deviations(change[label], noise[label]) for label in noise},
+        weights={label: _weights(change[label], noise[label]) for label in noise},
+    )
 
 
 def answer_scores(neighbours: Neighbours, reach: Reach, runs: int) -> dict[str, Scores]:
-    """Projects the answers of real fits on where the unit moves them: each label, and all of them together."""
+    """Projects the answers of real fits on where the unit moves them: each label, and all of them together.
+
+    `DIFFERENCES` leaves out what all coordinates of an answer have in common.
+    """
     absent, present = (
         _projections(neighbours, panel, reach, runs) for panel in (neighbours.absent, neighbours.present)
     )
@@ -116,13 +144,21 @@ def release_scores(neighbours: Neighbours, runs: int, chosen_on: float = 0.5) ->
 
 
 def _projections(neighbours: Neighbours, panel: Panel, reach: Reach, runs: int) -> dict[str, NDArray[np.float64]]:
-    found: dict[str, list[float]] = {label: [] for label in (*reach.moved, ALL)}
+    found: dict[str, list[float]] = {label: [] for label in (*reach.moved, ALL, DIFFERENCES)}
     for _ in range(runs):
         answers = neighbours.fit(panel, told=reach.told).answers
-        shares = {label: float(np.sum(answers[label] / reach.noise[label] * reach.moved[label])) for label in answers}
-        for label, share in {**shares, ALL: sum(shares.values())}.items():
+        shares = {label: float(np.sum(answers[label] * reach.weights[label])) for label in answers}
+        common = sum(float(np.sum(answers[label]) * np.mean(reach.weights[label])) for label in answers)
+        whole = sum(shares.values())
+        for label, share in {**shares, ALL: whole, DIFFERENCES: whole - common}.items():
             found[label].append(share)
     return {label: np.array(values) for label, values in found.items()}
+
+
+def _weights(change: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Change over variance, which no other weights beat (Neyman & Pearson); noise that is missing counts as little."""
+    least = _QUIETEST * max(float(np.abs(change).max(initial=0.0)), 1e-12)
+    return np.asarray(change / np.maximum(np.abs(noise), least) ** 2)
 
 
 def _in_deviations(change: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.data import Panel, Schema
+from understudy.data.panel import broadcast_context
 
 Series = NDArray[np.float64]  # [step, channel], as shares of the declared range
 
@@ -24,6 +25,11 @@ def panel_scenes(schema: Schema, *, num_others: int = 4, rng: np.random.Generato
                 _panel(schema, np.concatenate([others, canary[None]])),
             )
     return found
+
+
+def random_panel(schema: Schema, number: int, rng: np.random.Generator) -> Panel:
+    """Units that jump between the bounds by coins, one series each: no two alike, and each as loud as can be."""
+    return _panel(schema, rng.integers(0, 2, (number, schema.num_steps, schema.num_channels)).astype(np.float64))
 
 
 def _canaries(schema: Schema, rng: np.random.Generator) -> Mapping[str, Series]:
@@ -56,4 +62,14 @@ def _panel(schema: Schema, shares: Series) -> Panel:
         lengths=np.full(len(shares), schema.num_steps, dtype=np.int32),
         unit=np.arange(len(shares), dtype=np.int64),
         static=static.reshape(len(shares), len(schema.static)).astype(np.float32),
+        context=_context(schema, len(shares)),
     )
+
+
+def _context(schema: Schema, number: int) -> NDArray[np.float32] | None:
+    """Public context that rises from bound to bound, the same for all."""
+    if not schema.context:
+        return None
+    low, high = np.array([channel.bounds for channel in schema.context]).T
+    shared = low + (high - low) * np.linspace(0, 1, schema.num_steps)[:, None]
+    return broadcast_context(shared.astype(np.float32), number)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,27 @@ def _vertical_energy(scale: str, data_root: Path | None, progress: Progress, cel
     return window("energy", scale, data_root, progress, cells)
 
 
+def _vertical_eeg(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """EEG windows at two parties, eyes open or closed: a classifier's TPD, one model or one per class (minutes)."""
+    from understudy.bench.vertical import waves
+
+    return waves(scale, data_root, progress, cells)
+
+
+def _vertical_parties(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Energy windows at 2 to 10 parties: Table 5 and Fig. 12 of paper 004, beside `spectral` (quick: 15 minutes)."""
+    from understudy.bench.vertical import more_parties
+
+    return more_parties(scale, data_root, progress, cells)
+
+
+def _vertical_households(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Ten thousand simulated homes at two parties, each home protected, beside `spectral` (quick: 15 minutes)."""
+    from understudy.bench.vertical import households
+
+    return households(scale, data_root, progress, cells)
+
+
 def _cost_vertical(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """An iteration of `vflgan-ts`, stacked, beside one network per attribute; Table 6 (quick: two minutes)."""
     from understudy.bench.vertical_cost import cost
@@ -210,11 +232,11 @@ def _cost_vertical(scale: str, data_root: Path | None, progress: Progress, cells
     return cost(scale, data_root, progress, cells)
 
 
-def _cost_dit(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Sampling 168 steps of 7 channels by DDIM-50, and what bounding adds to a private step (quick: a minute)."""
-    from understudy.bench.dit_cost import cost
+def _cost_vertical_wire(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """An iteration of `vflgan-ts` over gRPC with mutual TLS beside one process; memory, bytes (quick: a minute)."""
+    from understudy.bench.vertical_wire import wire
 
-    return cost(scale, data_root, progress, cells)
+    return wire(scale, data_root, progress, cells)
 
 
 def _adaln(name: str, scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
@@ -243,6 +265,40 @@ def _adaln_households(scale: str, data_root: Path | None, progress: Progress, ce
     return _adaln("adaln-households", scale, data_root, progress, cells)
 
 
+def _audit_catch(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """What audits contradict and what not: every method as it is and with its noise halved (quick: 10 minutes)."""
+    from understudy.bench.audit_catch import catch
+
+    return catch(scale, data_root, progress, cells)
+
+
+def _audit_stock(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Shadow models on Stock: Tables 7 to 10 of paper 004 with intervals, and features inverted (quick: minutes)."""
+    from understudy.bench.audit_tables import stock
+
+    return stock(scale, data_root, progress, cells)
+
+
+def _cost_audit(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Shadows per minute: one process, two, and vertical ones in a stack (quick: a few minutes)."""
+    from understudy.bench.audit_cost import cost
+
+    return cost(scale, data_root, progress, cells)
+
+
+def _from(module: str, name: str, about: str) -> Callable[[str, Path | None, Progress, Cells], dict[str, Any]]:
+    """Returns a benchmark that is imported when it is run."""
+
+    def benchmark(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+        found: dict[str, Any] = getattr(import_module(f"understudy.bench.{module}"), name)(
+            scale, data_root, progress, cells
+        )
+        return found
+
+    benchmark.__doc__ = about
+    return benchmark
+
+
 BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, Any]]] = {
     "spectral-stock": _spectral_stock,
     "spectral-energy": _spectral_energy,
@@ -250,6 +306,9 @@ BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, An
     "cost-scale": _cost_scale,
     "cost-dpsgd": _cost_dpsgd,
     "metrics-catch": _metrics_catch,
+    "audit-catch": _audit_catch,
+    "audit-stock": _audit_stock,
+    "cost-audit": _cost_audit,
     "cost-voting": _cost_voting,
     "cost-pets": _cost_pets,
     "pets-har": _pets_har,
@@ -268,11 +327,20 @@ BENCHMARKS: dict[str, Callable[[str, Path | None, Progress, Cells], dict[str, An
     "pub2priv-knowledge": _pub2priv_knowledge,
     "cost-pub2priv": _cost_pub2priv,
     "cost-vertical": _cost_vertical,
+    "cost-vertical-wire": _cost_vertical_wire,
     "vertical-sine2": _vertical_sine2,
     "vertical-sine6": _vertical_sine6,
     "vertical-stock": _vertical_stock,
     "vertical-energy": _vertical_energy,
-    "cost-dit": _cost_dit,
+    "vertical-eeg": _vertical_eeg,
+    "vertical-parties": _vertical_parties,
+    "vertical-households": _vertical_households,
+    "cost-dit": _from("dit_cost", "cost", "Sampling by DDIM-50, and what bounding adds to a private step (a minute)."),
+    "cost-ppem": _from("ppem_cost", "cost", "What Stein penalty and clipping cost an iteration (quick: a minute)."),
+    "ppem-tests": _from("ppem_cost", "tests", "Three Stein statistics on mixtures: Fig. 2 of paper 002 (a minute)."),
+    "ppem-credit": _from("ppem_tables", "credit", "Part of the credit-card table, two factors hidden (20 minutes)."),
+    "ppem-mimic": _from("ppem_tables", "mimic", "The MIMIC-III demo, five diagnoses hidden (quick: 10 minutes)."),
+    "ppem-series": _from("ppem_tables", "series", "Homes, tariff mix and mean load hidden (quick: 20 minutes)."),
     "adaln-etth1": _adaln_etth1,
     "adaln-ettm1": _adaln_ettm1,
     "adaln-power": _adaln_power,

@@ -16,6 +16,7 @@ from understudy.cli import (
     data,
     demo,
     evaluate,
+    federate,
     init,
     keys,
     ledger,
@@ -56,6 +57,7 @@ app.command("compare")(compare.compare)
 app.command("audit")(audit.audit)
 app.command("verify")(verify.verify)
 app.command("certificate")(certificate.certificate)
+app.add_typer(federate.app, name="federate")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(data.app, name="data")

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Json, Output, Quiet, bold, table
+from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import RealTables, read_real_uncut, read_release
+from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from understudy.audit.release import Findings
+    from understudy.audit.release import Audited, Findings
     from understudy.audit.shadow.attacks import ShadowAudit
+    from understudy.audit.transcript import Inversion
 
 INTERNAL = "Internal: real series were read without a charge. An attack that fails proves nothing."
+TRANSCRIPT = "asif+"
 
 
 def audit(
@@ -28,9 +31,15 @@ def audit(
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
     attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500,
     shadows: Annotated[int, typer.Option(min=0, help="Make the release so many times with and without a target.")] = 0,
-    attack: Annotated[str, typer.Option(help="Which targets: assd (as first published) or assd+.")] = "assd+",
+    budget_minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Make as many shadows as fit into so many minutes.")
+    ] = None,
+    attack: Annotated[
+        str, typer.Option(help="Targets: assd (as first published) or assd+; asif+ reads what parties send.")
+    ] = "assd+",
     work: Annotated[Path | None, typer.Option(help="Folder for shadows; a run that was killed goes on there.")] = None,
     workers: Annotated[str, typer.Option(help="Processes, or dask://host:port.")] = "1",
+    record: Annotated[Path | None, typer.Option(help="Record of `evaluate --record` to put findings into.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the attacks' own choices.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -39,9 +48,10 @@ def audit(
     from understudy.audit import release as audits
 
     output = Output(json=json, quiet=quiet)
-    if shadows and work is None:
-        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+    made_again = bool(shadows) or budget_minutes is not None
+    _check(shadows, budget_minutes, work, record)
     tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)
+    told: list[str] = []
     with output.progress() as progress:
         progress("reading", 0.0)
         candidate = read_release(release, seed, progress)
@@ -51,18 +61,53 @@ def audit(
         audited = audits.Audited(release=candidate.release, members=members, others=others, synthetic=candidate.panel)
         progress("attacks", 0.1)
         findings = audits.examine(audited, attempts=attempts, seed=seed)
+        inverted = audits.transcript_audit(audited, seed=seed) if attack == TRANSCRIPT else {}
         made: dict[str, ShadowAudit] = {}
-        if shadows and work is not None:
-            made = audits.shadow_audits(
-                audited, attack, work, per_arm=shadows, workers=_workers(workers), progress=progress
-            )
+        if made_again and attack != TRANSCRIPT and work is not None:
+            told, made = _shadows(audited, attack, work, shadows, budget_minutes, _workers(workers), output, progress)
     broken = audits.contradicted(candidate.release.certificate, made)
-    said = [audit.result.sentence() for audit in made.values()]
+    said = [*(audit.result.sentence() for audit in made.values()), *_inverted(inverted)]
     verdict = "Without --shadows no attack can contradict a certificate." if not made else _verdict(broken)
-    facts = _facts(findings, made) | {"contradicted_by": broken}
+    facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
+    if record is not None:
+        _put_into(record, audited, made, broken)
     output.result(facts, bold(INTERNAL), *_tables(findings, made), *said, bold(verdict))
     if broken:
         raise typer.Exit(1)
+
+
+def _check(shadows: int, minutes: float | None, work: Path | None, record: Path | None) -> None:
+    """Refuses what does not fit together before anything is read."""
+    if shadows and minutes is not None:
+        raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
+    if (shadows or minutes is not None) and work is None:
+        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+    if record is not None:
+        existing(record, "--record")
+
+
+def _shadows(
+    audited: "Audited",
+    attack: str,
+    work: Path,
+    shadows: int,
+    minutes: float | None,
+    workers: int | str,
+    output: Output,
+    progress: Progress,
+) -> "tuple[list[str], dict[str, ShadowAudit]]":
+    """Says what so many shadows could prove, and makes them."""
+    from understudy.audit import planning
+    from understudy.audit import release as audits
+
+    told = []
+    if minutes is not None:
+        progress("one shadow, to see how long it takes", 0.1)
+        plan = planning.planned(audited, attack, minutes, workers)
+        shadows, told = plan.per_arm, [plan.sentence()]
+        output.say(plan.sentence())  # before the work, so that somebody can stop it
+    made = audits.shadow_audits(audited, attack, work, per_arm=shadows, workers=workers, progress=progress)
+    return told, made
 
 
 def _verdict(broken: list[str]) -> str:
@@ -75,6 +120,34 @@ def _workers(text: str) -> int | str:
     if not text.isdigit() or int(text) < 1:
         raise InputError(f"--workers: a number of at least 1 or dask://host:port is expected, got '{text}'.")
     return int(text)
+
+
+def _inverted(found: "dict[str, Inversion]") -> list[str]:
+    return [f"Features that '{party}' sends: {inversion.sentence()}" for party, inversion in found.items()]
+
+
+def _put_into(record: Path, audited: "Audited", made: "dict[str, ShadowAudit]", broken: list[str]) -> None:
+    """Puts findings into the internal half of an evaluation's record."""
+    from understudy.report.record import RunRecord, with_audit
+
+    facts = [_finding(target, audit, target in broken) for target, audit in made.items()]
+    audited_one = with_audit(RunRecord.load(record), audited.release.certificate, facts)
+    with whole_file(record) as draft:
+        draft.write_text(audited_one.dumps(), encoding="utf-8")
+
+
+def _finding(target: str, audit: "ShadowAudit", contradicts: bool) -> dict[str, Any]:
+    """One line of the report's table, with the scores that its pictures show."""
+    result, shown = audit.result, audit.scores[audit.result.attack]
+    return {
+        "attack": f"shadows, {target}, {result.attack}",
+        "epsilon": result.epsilon,
+        "ceiling": result.ceiling,
+        "confidence": result.confidence,
+        "runs": result.runs,
+        "contradicts": contradicts,
+        "scores": {"absent": shown.absent.tolist(), "present": shown.present.tolist()},
+    }
 
 
 def _tables(findings: "Findings", made: "dict[str, ShadowAudit]") -> list[Table]:
@@ -91,7 +164,7 @@ def _tables(findings: "Findings", made: "dict[str, ShadowAudit]") -> list[Table]
     return [areas, asked]
 
 
-def _facts(findings: "Findings", made: "dict[str, ShadowAudit]") -> dict[str, Any]:
+def _facts(findings: "Findings", made: "dict[str, ShadowAudit]", inverted: "dict[str, Inversion]") -> dict[str, Any]:
     questions = {name: asdict(answer) | {"risk": asdict(answer.risk)} for name, answer in findings.questions.items()}
     shadows = {
         target: {
@@ -104,4 +177,11 @@ def _facts(findings: "Findings", made: "dict[str, ShadowAudit]") -> dict[str, An
         for target, audit in made.items()
     }
     membership = {name: asdict(area) for name, area in findings.membership.items()}
-    return {"internal": True, "membership": membership, "questions": questions, "shadows": shadows}
+    transcript = {party: asdict(found) | {"ratio": found.ratio} for party, found in inverted.items()}
+    return {
+        "internal": True,
+        "membership": membership,
+        "questions": questions,
+        "shadows": shadows,
+        "transcript": transcript,
+    }

@@ -116,7 +116,9 @@ def synth(
     if held_out:
         lines.append(f"Kept-out units, private: {held_out}")
     if not facts["series_shipped"]:
-        lines.append(f"No series yet: they follow a public context. `understudy sample {out} --context FILE` draws them.")
+        lines.append(
+            f"No series yet: they follow a public context. `understudy sample {out} --context FILE` draws them."
+        )
     output.result(facts, *lines)
 
 

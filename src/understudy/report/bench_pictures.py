@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
 from understudy.report.maps import clouds
 from understudy.report.pets_pictures import evolution
+from understudy.report.ppem_pictures import estimators, marginals
+from understudy.report.vertical_pictures import vertical
 from understudy.report.words import figure
 
 _LARGEST = 50.0  # an epsilon beyond is drawn at the right end, as "no noise"
@@ -31,6 +33,12 @@ def drawings(result: Mapping[str, Any]) -> list[Drawing]:
     """Returns the pictures that the result holds numbers for."""
     if "samples" in result:
         return evolution(result)
+    if "vertical" in result:
+        return vertical(result)
+    if "ppem_tests" in result:
+        return estimators(result)
+    if "ppem" in result:
+        return marginals(result)
     found = curves(result)
     shown = result.get("pictures")
     if shown:

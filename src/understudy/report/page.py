@@ -14,7 +14,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from understudy.privacy.claim import Certificate
 from understudy.report import views
+from understudy.report.audit_pictures import audit_drawings
 from understudy.report.drawing import Drawing
 from understudy.report.figures import Sides, channel_drawings, curve, histogram, shares
 from understudy.report.maps import clouds, heat_maps
@@ -48,6 +50,7 @@ def render(record: RunRecord, public: bool = False) -> str:
         "cloud_notes": " ".join(internal["embedding"]["notes"]) if internal else "",
         "training": _training(facts["training"]),
         "audit": views.audit(internal["audit"]) if internal else [],
+        "audit_drawings": _audit(shown),
         "columns": views.columns(facts["schema"]),
         **(views.scores(internal["scorecard"]) if internal else {}),
     }
@@ -70,7 +73,7 @@ def drawings(record: RunRecord, public: bool = False) -> list[Drawing]:
     sides = sides_of(shown)
     found = [drawing for channel in _channels(shown.public, sides) for drawing in channel["drawings"]]
     found += [*_static(sides), *heat_maps(sides), *_training(shown.public["training"])]
-    return found + (clouds(shown.internal["embedding"]) if shown.internal else [])
+    return found + _audit(shown) + (clouds(shown.internal["embedding"]) if shown.internal else [])
 
 
 def filled(template: str, context: Mapping[str, Any]) -> str:
@@ -121,6 +124,13 @@ def _static(sides: Sides) -> list[Drawing]:
         draw = shares if "shares" in own[0][1] else histogram
         made.append(draw(f"static-{number}", own, f"{printable(name)}: share of the series."))
     return made
+
+
+def _audit(record: RunRecord) -> list[Drawing]:
+    """Returns the pictures of an audit; none where there was none, or in the half that may leave."""
+    certificate = record.public["certificate"]
+    claimed = None if certificate is None else Certificate.from_json(dict(certificate)).epsilon
+    return audit_drawings(record.internal["audit"], claimed) if record.internal else []
 
 
 def _training(curves: Mapping[str, Any] | None) -> list[Drawing]:

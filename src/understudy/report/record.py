@@ -1,7 +1,7 @@
 """Everything a report shows, as one JSON file with a public and an internal half. Pages are pure functions of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +13,7 @@ from understudy.evaluate.panels import Panels
 from understudy.evaluate.portraits import Frame, embedding, portrait
 from understudy.evaluate.scorecard import Scorecard
 from understudy.privacy import canonical
+from understudy.privacy.claim import Certificate
 from understudy.report.cautions import internal_cautions, public_cautions
 from understudy.synthesizers import Release
 
@@ -108,6 +109,17 @@ def make_record(
         "cautions": internal_cautions(card, public["certificate"]),
     }
     return RunRecord(public=public, internal=internal)
+
+
+def with_audit(record: RunRecord, certificate: Certificate, findings: Sequence[Facts]) -> RunRecord:
+    """Returns the record with what an audit of the same release found; an earlier audit's findings are replaced."""
+    if record.internal is None:
+        raise InputError(
+            "--record: a record with an internal half is expected. `understudy evaluate --record` writes it."
+        )
+    if record.public["certificate"] != json.loads(certificate.dumps()):
+        raise InputError("--record: the record is about another release. Evaluate this one: `understudy evaluate`.")
+    return replace(record, internal={**record.internal, "audit": list(findings)})
 
 
 def public_record(

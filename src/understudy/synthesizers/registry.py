@@ -39,6 +39,7 @@ METHODS = Methods(
     pub2priv="pub2priv.method.Pub2Priv",
     vflgan_ts="vflgan_ts.method.VflganTs",
     dit="dit.method.Dit",
+    ppem="ppem.method.Ppem",
     independent="independent.Independent",
 )
 AUTO = "spectral"  # what `--method auto` stands for

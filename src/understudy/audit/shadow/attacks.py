@@ -16,37 +16,39 @@ from understudy.audit.shadow.features import FEATURES, Features
 from understudy.audit.shadow.models import Arm
 from understudy.errors import InputError
 
+COUNTED = 3  # one third of the shadows trains, one chooses a threshold, one is counted
 _TREES, _DEPTH = 1000, 3  # as in the authors' published code
-LEARNED = ("naive", "correlation")  # features that a forest reads; the distance is a score already
+DISTANCES = ("knn",)  # scores already; everything else is read by a forest
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShadowAudit:
-    """Areas under the curve by attack, and the strongest bound that all of them together prove."""
+    """Areas under the curve by attack, the strongest bound that all of them together prove, and all scores."""
 
     areas: Mapping[str, Interval]
     result: AuditResult
+    scores: Mapping[str, Scores]
 
 
 def attack(features: Mapping[Arm, Mapping[str, Features]], *, delta: float, confidence: float = 0.95) -> ShadowAudit:
     """Audits one target by all features."""
     number = min(len(next(iter(own.values()))) for own in features.values())
     require_enough(number, delta=delta, confidence=confidence)
-    family = {name: scores(features, name, number // 3) for name in features["absent"]}
+    family = {name: scores(features, name, number // COUNTED) for name in features["absent"]}
     areas = {name: area_under_curve(own.absent, own.present, confidence) for name, own in family.items()}
-    return ShadowAudit(areas=areas, result=audit_scores(family, delta=delta, confidence=confidence))
+    return ShadowAudit(areas=areas, result=audit_scores(family, delta=delta, confidence=confidence), scores=family)
 
 
 def require_enough(per_arm: int, *, delta: float, confidence: float = 0.95) -> None:
     """Refuses so few shadows that nothing could follow, whatever they show."""
-    if ceiling(per_arm // 3, delta=delta, confidence=confidence, family=len(FEATURES)) == 0:
+    if ceiling(per_arm // COUNTED, delta=delta, confidence=confidence, family=len(FEATURES)) == 0:
         raise InputError(f"Expected more shadows, got {per_arm} per arm: so few can't prove anything.")
 
 
 def scores(features: Mapping[Arm, Mapping[str, Features]], name: str, trained_on: int) -> Scores:
     """Returns scores of the shadows that did not train, high where the target seems present."""
     absent, present = (features[arm][name] for arm in ("absent", "present"))
-    if name not in LEARNED:
+    if name in DISTANCES:
         return Scores(*(-own[trained_on:, 0].astype(np.float64) for own in (absent, present)))
     forest = RandomForestClassifier(_TREES, max_depth=_DEPTH, max_features="sqrt", random_state=0, n_jobs=1)
     rows = np.concatenate([absent[:trained_on], present[:trained_on]])

@@ -5,11 +5,12 @@ Privacy: reads private series without a charge. What comes out is internal, for 
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import joblib
 import numpy as np
@@ -27,6 +28,26 @@ from understudy.synthesizers.base import Synthesizer
 Arm = Literal["absent", "present"]
 ARMS: tuple[Arm, ...] = ("absent", "present")
 Report = Callable[[int, int], None]  # shadows made, shadows planned
+_PATIENCE = 20  # seconds to wait for a scheduler and its workers
+Job = tuple[Arm, int]  # one shadow: with or without the target, and its number
+
+
+class Maker(Protocol):
+    """What is made how often; a process makes `at_once` shadows together."""
+
+    @property
+    def per_arm(self) -> int:
+        """Shadows with and without the target, each."""
+
+    @property
+    def at_once(self) -> int:
+        """Shadows that one call of `make` gets."""
+
+    def identity(self) -> str:
+        """Returns a digest of everything that decides what a shadow is; for internal files only."""
+
+    def make(self, jobs: Sequence[Job]) -> list[dict[str, Features]]:
+        """Returns what is measured on each shadow."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -51,6 +72,7 @@ class Shadows:
     num_samples: int
     reproduction: str | None = None
     context: np.ndarray | None = None
+    at_once: int = 1
 
     def identity(self) -> str:
         """Returns a digest of everything that decides what a shadow is; for internal files only."""
@@ -58,6 +80,10 @@ class Shadows:
         for array in (self.panel.values, self.panel.static, self.panel.unit, self.context):
             digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
+
+    def make(self, jobs: Sequence[Job]) -> list[dict[str, Features]]:
+        """Fits one shadow after another."""
+        return [self.fit(arm) for arm, _ in jobs]
 
     def fit(self, arm: Arm) -> dict[str, Features]:
         """Fits one shadow, draws from it and measures what it drew."""
@@ -75,7 +101,7 @@ class Shadows:
 
 
 def fit_shadows(
-    shadows: Shadows, folder: Path, *, workers: int | str = 1, progress: Report | None = None
+    shadows: Maker, folder: Path, *, workers: int | str = 1, progress: Report | None = None
 ) -> dict[Arm, dict[str, Features]]:
     """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet.
 
@@ -83,21 +109,27 @@ def fit_shadows(
         workers: Processes on this machine, or `dask://host:port` of a scheduler whose workers see `folder`.
     """
     _claim(folder, shadows.identity())
-    paths = {arm: [folder / f"{arm}-{number:05d}.safetensors" for number in range(shadows.per_arm)] for arm in ARMS}
-    missing = [(arm, path) for arm in ARMS for path in paths[arm] if not path.exists()]
-    missing.sort(key=lambda job: job[1].name.split("-")[1])  # both arms grow together
-    done = 2 * shadows.per_arm - len(missing)
+    planned: list[Job] = [(arm, number) for number in range(shadows.per_arm) for arm in ARMS]  # both grow together
+    missing = [job for job in planned if not _path(folder, job).exists()]
+    groups = [missing[begin : begin + shadows.at_once] for begin in range(0, len(missing), shadows.at_once)]
+    done = len(planned) - len(missing)
     with _pool(workers) as pool:
-        for number, _ in enumerate(pool(joblib.delayed(_make)(shadows, *job) for job in missing), start=1):
+        for made in pool(joblib.delayed(_make)(shadows, folder, group) for group in groups):
+            done += made
             if progress is not None:
-                progress(done + number, 2 * shadows.per_arm)
-    return {arm: _stacked(paths[arm]) for arm in ARMS}
+                progress(done, len(planned))
+    return {arm: _stacked([_path(folder, (arm, number)) for number in range(shadows.per_arm)]) for arm in ARMS}
 
 
-def _make(shadows: Shadows, arm: Arm, path: Path) -> None:
-    features = shadows.fit(arm)
-    with whole_file(path) as draft:
-        save_file(features, draft)
+def _path(folder: Path, job: Job) -> Path:
+    return folder / f"{job[0]}-{job[1]:05d}.safetensors"
+
+
+def _make(shadows: Maker, folder: Path, jobs: Sequence[Job]) -> int:
+    for job, features in zip(jobs, shadows.make(jobs), strict=True):
+        with whole_file(_path(folder, job)) as draft:
+            save_file(features, draft)
+    return len(jobs)
 
 
 def _stacked(paths: list[Path]) -> dict[str, Features]:
@@ -119,13 +151,21 @@ def _claim(folder: Path, identity: str) -> None:
 def _pool(workers: int | str) -> Iterator[joblib.Parallel]:
     """Yields processes of this machine, or those of a Dask cluster."""
     if isinstance(workers, int):
-        yield joblib.Parallel(
-            n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None
-        )  # no copies on disk
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "A worker stopped", UserWarning
+            )  # one that grew is replaced; nothing is lost
+            # max_nbytes: no copies on disk
+            yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None)
         return
     try:
         from distributed import Client
     except ModuleNotFoundError as problem:
         raise MissingData("workers: a Dask cluster needs the extra: pip install 'understudy[scale]'.") from problem
-    with Client(workers.removeprefix("dask://")), joblib.parallel_config(backend="dask"):
-        yield joblib.Parallel(return_as="list")
+    address = workers.removeprefix("dask://")
+    try:
+        client = Client(address, timeout=_PATIENCE, set_as_default=True)
+    except (OSError, ValueError) as problem:
+        raise InputError(f"workers: no scheduler answers at '{address}'. Start one with `dask scheduler`.") from problem
+    with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
+        yield joblib.Parallel(return_as="generator_unordered")

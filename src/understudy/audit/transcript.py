@@ -1,0 +1,186 @@
+"""What an aggregator can make of the features that parties send it: single rows, value by value.
+
+A feature is LeakyReLU of an affine map of a row. Whoever knows most of the rows, and sees the features of all, finds
+the map by least squares and inverts it. Paper 004 calls the leakage through features negligible because a forest sees
+nothing in their means and correlations (Table 10); this attack looks at single rows instead.
+
+Privacy: a transcript holds features of private rows. It stays in memory, and what comes out is internal.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.audit.intervals import Interval, rate
+from understudy.data import Panel
+from understudy.errors import InputError
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.frame.facts import Facts
+from understudy.synthesizers.vflgan_ts import fitting
+from understudy.synthesizers.vflgan_ts.holdings import holdings_of, rows_of
+from understudy.synthesizers.vflgan_ts.party import Rows
+from understudy.training.conversation import AggregatorSide, Frame, PartySide
+
+Matrix = NDArray[np.float64]
+_SLOPE = 0.2  # of LeakyReLU where it is below zero
+_ROUNDS = 2  # before and after the one in question, over which extractors hardly move
+_SIGHTINGS = 2  # of a row, that are averaged
+_RIDGE = 1e-6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sent:
+    """Features [row, feature] that a party sent in one round, and of which rows."""
+
+    rows: NDArray[np.int64]
+    features: Matrix
+
+
+@dataclass(eq=False, repr=False)
+class Transcript:
+    """All that every party sent about real rows, in order."""
+
+    sent: dict[str, list[Sent]] = field(default_factory=dict)
+    _asked: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def note(self, party: str, frame: Frame) -> None:
+        """Listens to one frame; what the aggregator asks for comes before what it gets."""
+        if "rows" in frame.tensors:
+            self._asked[party] = frame.tensors["rows"].numpy()
+        elif frame.stage == "discriminate" and "real" in frame.tensors:
+            features = frame.tensors["real"].detach().double().numpy()
+            self.sent.setdefault(party, []).append(Sent(self._asked[party], features))
+
+
+@contextmanager
+def recorded() -> Iterator[Transcript]:
+    """Listens to every vertical run in this process."""
+    transcript, genuine = Transcript(), fitting.converse
+
+    def listening(parties: Mapping[str, PartySide], aggregator: AggregatorSide, watch: object = None) -> None:
+        genuine(parties, aggregator, transcript.note)
+
+    with patch.object(fitting, "converse", listening):
+        yield transcript
+
+
+def rows_by_party(panel: Panel, arrays: Mapping[str, np.ndarray] | None = None) -> list[tuple[str, Rows]]:
+    """Returns every party's rows in working scale, whole series only.
+
+    Args:
+        arrays: A release, whose bought distributions are that scale; None takes declared bounds.
+    """
+    schema = panel.schema
+    marginals = () if arrays is None else Facts.from_arrays(dict(arrays)).marginals
+    encoding = Encoding.of(schema, marginals, linear_scales(schema, None))
+    classes = np.zeros(panel.num_series, dtype=np.int64)
+    return [(own.party, rows_of(own, panel, encoding, classes, 0)) for own in holdings_of(schema)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inversion:
+    """How well rows were read off features, beside guessing their columns' means. Errors are mean absolute ones.
+
+    Attributes:
+        nearer: Share of the rows that came out nearer than the guess; one half or less is a failed attack.
+    """
+
+    error: float
+    guessing: float
+    nearer: Interval
+    rows: int
+
+    @property
+    def ratio(self) -> float:
+        """Error in units of guessing: 0 is the row itself, 1 is nothing learned."""
+        return self.error / self.guessing
+
+    def sentence(self) -> str:
+        """The finding in words."""
+        return (
+            f"{self.rows} unknown rows were reconstructed with a mean absolute error of {self.error:.2g}; guessing has "
+            f"{self.guessing:.2g}. Nearer than the guess: {self.nearer}."
+        )
+
+
+def invert(sent: Sequence[Sent], rows: Matrix, unknown: Sequence[int]) -> Inversion:
+    """Attacks one party's features.
+
+    Args:
+        rows: All rows [row, value], in any scale; the attack uses those that are not in `unknown`, and errors are
+            measured against the others.
+    """
+    known = np.setdiff1d(np.arange(len(rows)), np.asarray(unknown))
+    if len(known) < 2 or not len(unknown):
+        raise InputError("Expected at least two known rows and one unknown, got fewer.")
+    usual: Matrix = np.asarray(rows[known].mean(axis=0))
+    spread = np.cov(rows[known].T).reshape(rows.shape[1], -1)
+    ridge = _RIDGE * max(1e-12, float(np.trace(spread))) * np.eye(len(spread))
+    inverse = np.asarray(np.linalg.inv(spread + ridge), dtype=np.float64)
+
+    @cache
+    def extractor(place: int) -> "_Extractor":
+        return _extractor(sent[max(0, place - _ROUNDS) : place + _ROUNDS + 1], rows, known)
+
+    found = {row: _reconstructed(sent, row, extractor, usual, inverse) for row in unknown}
+    seen = {row: guess for row, guess in found.items() if guess is not None}
+    if not seen:
+        raise InputError("None of the unknown rows was ever sent. Record more iterations.")
+    errors = np.array([np.abs(guess - rows[row]).mean() for row, guess in seen.items()])
+    blind = np.array([np.abs(usual - rows[row]).mean() for row in seen])
+    return Inversion(
+        error=float(errors.mean()),
+        guessing=float(blind.mean()),
+        nearer=rate(int((errors < blind).sum()), len(errors)),
+        rows=len(errors),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Extractor:
+    """An affine map [feature, value] with its offsets, and how far it misses, squared."""
+
+    weights: Matrix
+    offsets: Matrix
+    blur: float
+
+
+def _reconstructed(
+    sent: Sequence[Sent], row: int, extractor: Callable[[int], _Extractor], usual: Matrix, inverse: Matrix
+) -> Matrix | None:
+    """The mean over some rounds in which the row was sent; None if it never was."""
+    rounds = [place for place, one in enumerate(sent) if row in one.rows][:_SIGHTINGS]
+    guesses = []
+    for place in rounds:
+        found, one = extractor(place), sent[place]
+        features = one.features[int(np.flatnonzero(one.rows == row)[0])]
+        kept = features != 0
+        slopes, values = found.weights[kept], _before_activation(features[kept]) - found.offsets[kept]
+        precision = slopes.T @ slopes / found.blur + inverse
+        guesses.append(np.linalg.solve(precision, slopes.T @ values / found.blur + inverse @ usual))
+    return np.mean(guesses, axis=0) if guesses else None
+
+
+def _extractor(near: Sequence[Sent], rows: Matrix, known: NDArray[np.int64]) -> _Extractor:
+    """What one round's extractor must have been, by least squares over known rows of that round and those near it."""
+    places = np.concatenate([one.rows for one in near])
+    features = np.concatenate([one.features for one in near])
+    usable = np.isin(places, known)
+    inputs = np.concatenate([rows[places[usable]], np.ones((usable.sum(), 1))], axis=1)
+    kept, values = features[usable] != 0, _before_activation(features[usable])
+    pairs = (inputs[:, :, None] * inputs[:, None, :]).reshape(len(inputs), -1)
+    moments = (kept.T.astype(float) @ pairs).reshape(-1, inputs.shape[1], inputs.shape[1])
+    ridge = _RIDGE * np.einsum("fii->f", moments)[:, None, None] * np.eye(inputs.shape[1])
+    found = np.linalg.solve(moments + ridge, ((kept * values).T @ inputs)[..., None])[..., 0]
+    missed = (values - inputs @ found.T)[kept]
+    return _Extractor(found[:, :-1], found[:, -1], float(np.mean(missed**2)) + 1e-12)
+
+
+def _before_activation(features: Matrix) -> Matrix:
+    """LeakyReLU undone. Dropout's factor is the same for all, so it belongs to the map that is looked for."""
+    return np.where(features > 0, features, features / _SLOPE)

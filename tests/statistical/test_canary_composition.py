@@ -1,0 +1,71 @@
+"""Several iterations with subsampling, against the trade-off curve of their privacy loss distribution.
+
+Each audit alarms falsely with probability 1e-6. The controls (a tenth of the noise in the short test, half of it and
+twice the rate in the long ones) are missed with less than that; one test takes rate and noise from a method's plan.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from understudy.audit.canaries import scenes
+from understudy.audit.composition import audit_composition, log_likelihood_ratio
+from understudy.audit.result import AuditResult
+from understudy.bench.audit_subjects import POPULATION, small_schema, vertical
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import SubsampledGaussian
+from understudy.training import DPSGDConfig, MechanismPlan
+
+BLOCKS = (3, 4)
+SCENES = [
+    scene
+    for scene in scenes(BLOCKS, canary_length=100.0, rng=np.random.default_rng(0))
+    if scene.name == "random, others orthogonal"
+]
+CHARGED = DPSGDConfig(sampling_rate=0.3, iterations=8, expected_batch=3.0, noise_multiplier=1.4)
+
+
+def audited(config: DPSGDConfig, runs: int) -> AuditResult:
+    return audit_composition(config.plan(), BLOCKS, SCENES, runs=runs, confidence=1 - 1e-6)
+
+
+def event_of(plan: MechanismPlan) -> SubsampledGaussian:
+    assert isinstance(plan.event, SubsampledGaussian)
+    return plan.event
+
+
+def test_the_score_is_the_likelihood_ratio_of_the_claimed_mixture() -> None:
+    seen, rate, noise = np.array([[0.3, -1.2, 2.0]]), 0.3, 0.7
+    present = (1 - rate) * norm.pdf(seen, 0, noise) + rate * norm.pdf(seen, 1, noise)
+    expected = np.log(present / norm.pdf(seen, 0, noise)).sum(axis=1)
+    assert log_likelihood_ratio(seen, rate, noise) == pytest.approx(expected)
+    assert log_likelihood_ratio(seen, 1.0, noise) == pytest.approx(((2 * seen - 1) / (2 * noise**2)).sum(axis=1))
+
+
+def test_what_is_charged_for_several_iterations_is_not_contradicted_and_a_tenth_of_the_noise_is() -> None:
+    charged = event_of(CHARGED.plan())
+    assert not audited(CHARGED, 150).refutes([charged])
+    assert audited(replace(CHARGED, noise_multiplier=0.14), 150).refutes([charged])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [{"noise_multiplier": 0.7}, {"sampling_rate": 0.6}], ids=["noise", "rate"])
+def test_half_of_the_noise_or_twice_the_rate_contradicts_the_curve(wrong: dict[str, float]) -> None:
+    charged = event_of(CHARGED.plan())
+    assert not audited(CHARGED, 3000).refutes([charged])
+    assert audited(replace(CHARGED, **wrong), 3000).refutes([charged])  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_a_methods_own_rate_and_noise_are_not_contradicted_over_twenty_iterations() -> None:
+    """As `vflgan-ts` charges at epsilon 8: a fifth of the population in each of twenty iterations."""
+    method = vertical(batch=POPULATION // 5, iterations=20)
+    event = method.plan(small_schema(parties=True), Guarantee(8.0, 1e-6)).event("training")
+    assert isinstance(event, SubsampledGaussian)
+    config = DPSGDConfig(
+        sampling_rate=event.sampling_rate, iterations=20, expected_batch=3.0, noise_multiplier=event.noise_multiplier
+    )
+    assert not audited(config, 1000).refutes([event])
+    assert audited(replace(config, noise_multiplier=event.noise_multiplier / 2), 1000).refutes([event])
