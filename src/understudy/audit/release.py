@@ -108,6 +108,8 @@ def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict
     method, certificate = audited.release.synthesizer, audited.release.certificate
     if not isinstance(method, VflganTs):
         raise InputError(f"--attack: 'asif+' is for runs of several parties; this release is one of '{method.name}'.")
+    if method.window_steps is not None:
+        raise InputError("--attack: 'asif+' reads whole series off features; this release was made of windows.")
     guarantee = Guarantee(certificate.epsilon, certificate.delta)
     ledger = Ledger.in_memory(guarantee, reproduction=certificate.overrides.get("reproduction"))
     with recorded() as transcript:

@@ -13,7 +13,7 @@ from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 
-_STEPS = 1024  # of the grid in the most one unit can move a figure
+_STEPS = 1024  # of the grid, the most that one unit can move a figure, one of them for rounding
 
 
 @final
@@ -48,7 +48,7 @@ class AboveThreshold:
         if figure.value.size != 1 or self._bound not in (None, figure.l2_bound):
             raise InputError("AboveThreshold takes one number at a time, always with the same l2_bound.")
         self._left, self._bound = self._left - 1, figure.l2_bound
-        whole = math.floor(float(np.asarray(figure.value).reshape(())) / figure.l2_bound * _STEPS)
+        whole = math.floor(float(np.asarray(figure.value).reshape(())) / figure.l2_bound * (_STEPS - 1))
         noisy = whole + int(self._noise.discrete_laplace(4 * _STEPS / self._epsilon, 1)[0])
         above = noisy >= self._threshold + self._margin
         self._left = 0 if above else self._left

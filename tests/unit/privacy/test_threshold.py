@@ -92,6 +92,6 @@ def test_noise_has_the_published_scales() -> None:
         asked = AboveThreshold(EPSILON, NoiseSource.constant(constant), 1, 0.05)
         margin = int(np.ceil(6 * steps / EPSILON * np.log(2 / 0.05)))
         border = margin + constant * (round(2 * steps / EPSILON) - round(4 * steps / EPSILON))
-        assert asked(Bounded(np.array(border / steps), 1.0))
+        assert asked(Bounded(np.array((border + 0.5) / (steps - 1)), 1.0))
         asked = AboveThreshold(EPSILON, NoiseSource.constant(constant), 1, 0.05)
-        assert not asked(Bounded(np.array((border - 1) / steps), 1.0))
+        assert not asked(Bounded(np.array((border - 0.5) / (steps - 1)), 1.0))
