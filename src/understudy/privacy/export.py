@@ -149,7 +149,8 @@ def _accountability_rows(certificate: Certificate) -> list[tuple[str, str]]:
 
 
 def _party(entry: Mapping[str, Any]) -> str:
-    ledger, mark = entry.get("ledger") or {}, fingerprint(str(entry.get("signer")))
+    stated, mark = entry.get("ledger"), fingerprint(str(entry.get("signer")))
+    ledger = stated if isinstance(stated, Mapping) else {}
     return f"Ed25519 key {mark}; ledger '{ledger.get('name')}', run {ledger.get('run')}"
 
 

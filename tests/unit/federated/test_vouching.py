@@ -165,7 +165,7 @@ def test_an_aggregator_can_leave_nobody_out_and_change_nothing_alone(joint: Any)
     assert failed(sign(replace(certificate, parties=tuple(swapped)), key)) == {"party bank", "party shop"}
 
 
-@pytest.mark.parametrize("entry", [{}, {"party": "bank"}, {"party": 3, "signer": [], "signature": None}])
+@pytest.mark.parametrize("entry", [{}, {"party": "bank", "ledger": [1]}, {"party": 3, "signer": [], "signature": None}])
 def test_an_entry_of_another_form_fails_and_breaks_nothing(joint: Any, entry: dict[str, Any]) -> None:
     certificate, signing = joint
     odd = sign(replace(certificate, parties=(entry,)), signing["aggregator"])

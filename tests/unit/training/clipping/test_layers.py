@@ -6,6 +6,7 @@ from torch import nn
 
 from tests.unit.training.reference import relative_error, shaken
 from understudy.nn.offset import LearnedOffset
+from understudy.nn.reversible import ReversibleLinear
 from understudy.nn.stacked import StackedLinear
 from understudy.training.clipping.patch import HAND_WRITTEN
 
@@ -28,6 +29,8 @@ LAYERS = {
     "linear on four dimensions": (nn.Linear(3, 4), (2, 7, 3)),
     "linear on five dimensions": (nn.Linear(3, 4), (2, 3, 2, 3)),
     "linear without bias": (nn.Linear(3, 4, bias=False), (7, 3)),
+    "reversible linear": (ReversibleLinear(3, 4), (3,)),
+    "reversible linear on sequences": (ReversibleLinear(3, 4), (7, 3)),
     "convolution": (nn.Conv1d(4, 6, 3), (4, 11)),
     "convolution of kernel one": (nn.Conv1d(4, 6, 1), (4, 11)),
     "convolution, padded": (nn.Conv1d(4, 6, 3, padding=2), (4, 11)),
@@ -90,6 +93,22 @@ def test_a_recurrent_layer_takes_a_start_state(kind: type[nn.Module]) -> None:
         return model(x[rows], (state, 2 * state) if kind is nn.LSTM else state)[0].square()
 
     assert relative_error(model, losses, UNITS) < TOLERANCE
+
+
+@pytest.mark.parametrize("shape", [(), (7,)], ids=["vectors", "sequences"])
+def test_a_reversible_layer_agrees_backwards_and_in_several_uses(shape: tuple[int, ...]) -> None:
+    """Three uses of one weight by one unit, two of them forwards: their norm is that of the sum."""
+    model, x, y = shaken(ReversibleLinear(3, 4)), series(*shape, 3), series(*shape, 4)
+
+    def backwards(rows: slice) -> torch.Tensor:
+        return model(y[rows], back=True).square()
+
+    def several(rows: slice) -> torch.Tensor:
+        return model(model(x[rows]).tanh(), back=True).square() + model(x[rows] + 1).sum(-1, keepdim=True).cos()
+
+    assert relative_error(model, several, UNITS) < TOLERANCE
+    model.bias.requires_grad_(False)
+    assert relative_error(model, backwards, UNITS) < TOLERANCE
 
 
 @pytest.mark.parametrize("padding", [None, 2])
