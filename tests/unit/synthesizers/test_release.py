@@ -117,7 +117,7 @@ def test_a_write_that_fails_leaves_nothing_behind(
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Release, "_write", full_disk)
+    monkeypatch.setattr(Release, "write_files", full_disk)
     with pytest.raises(ReleaseError, match="No space left"):
         release.save(tmp_path / "out")
     assert not list(tmp_path.iterdir())
