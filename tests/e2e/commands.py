@@ -16,9 +16,12 @@ import numpy as np
 MAGIC_VALUE, MAGIC_PERSON, MAGIC_CATEGORY = "6.28318", "person-Zx81", "Quux77"
 NUM_PERSONS, STEPS = 120, 6
 Rows = list[list[str]]
+_BRIEF = ("--set", "recipe.iterations=20")  # what is seen of a run does not depend on how long it trains
 OPTIONS = {
-    "ppem": ("--set", "sensitive=mean(pulse)", "--set", "recipe.iterations=20")
-}  # what a method can't do without
+    "ppem": ("--set", "sensitive=mean(pulse)", *_BRIEF),  # which it can't do without
+    "vflgan-ts": _BRIEF,
+    "dit": _BRIEF,
+}
 
 SCHEMA = """\
 version = 1
