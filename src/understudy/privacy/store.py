@@ -141,6 +141,17 @@ class Store:
         return facts
 
     def _refresh(self, connection: sqlite3.Connection, *, thorough: bool = True) -> None:
+        """Looks at one moment's rows: between two looks another process may add some."""
+        if connection.in_transaction:
+            self._look(connection, thorough=thorough)
+            return
+        connection.execute("BEGIN")
+        try:
+            self._look(connection, thorough=thorough)
+        finally:
+            connection.execute("ROLLBACK")  # nothing was written
+
+    def _look(self, connection: sqlite3.Connection, *, thorough: bool) -> None:
         """Checks that the rows seen before are still there, and that new ones continue their chain."""
         if canonical.dumps(self._read_facts(connection)) != canonical.dumps(self.facts):
             raise _damaged(self.path)
