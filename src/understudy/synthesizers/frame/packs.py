@@ -45,17 +45,7 @@ class Pack:
 
     def save(self, path: str | Path) -> None:
         """Writes the pack; an existing file is never overwritten."""
-        target = Path(path)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("xb") as file:
-                file.write(self.to_bytes())
-        except FileExistsError as problem:
-            raise InputError(f"'{target}' exists already. Choose another file for the pack.") from problem
-        except OSError as problem:
-            raise InputError(
-                f"'{target}' could not be written ({problem.strerror}). Choose another place."
-            ) from problem
+        write_new(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path, method: str) -> "Pack":
@@ -69,7 +59,7 @@ class Pack:
     def from_bytes(cls, content: bytes, method: str, name: str = "This") -> "Pack":
         """Returns the pack that `to_bytes` wrote; `name` says in errors where it came from."""
         try:
-            facts, arrays = _facts(content), load_tensors(content)
+            facts, arrays = header(content, _KEY), load_tensors(content)
             if facts["format"] != _FORMAT or facts["method"] != method:
                 raise InputError(f"{name} is a pack of another method or version. Make one for {method} anew.")
             return cls(method=method, arrays=arrays, shape=facts["shape"], provenance=facts["provenance"])
@@ -77,8 +67,21 @@ class Pack:
             raise InputError(f"{name} is no pack. Make one with `understudy pretrain {method}`.") from problem
 
 
-def _facts(content: bytes) -> dict[str, Any]:
-    """Returns what the header says: eight bytes with its length, then JSON (the safetensors format)."""
+def write_new(path: str | Path, content: bytes) -> None:
+    """Writes a pack's file; an existing one is never overwritten."""
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            file.write(content)
+    except FileExistsError as problem:
+        raise InputError(f"'{target}' exists already. Choose another file for the pack.") from problem
+    except OSError as problem:
+        raise InputError(f"'{target}' could not be written ({problem.strerror}). Choose another place.") from problem
+
+
+def header(content: bytes, key: str) -> dict[str, Any]:
+    """Returns the facts under `key`: eight bytes with the header's length, then JSON (the safetensors format)."""
     length = int.from_bytes(content[:8], "little")
-    facts: dict[str, Any] = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
+    facts: dict[str, Any] = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][key])
     return facts

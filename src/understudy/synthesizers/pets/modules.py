@@ -16,6 +16,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 from understudy.errors import InputError, MissingData
+from understudy.synthesizers.frame.packs import header, write_new
 
 FORMAT = 1
 METADATA_KEY = "understudy-pets-pack"  # one key: the order of several would change the file's hash
@@ -93,17 +94,7 @@ class ModulePack:
 
     def save(self, path: str | Path) -> None:
         """Writes the pack; an existing file is never overwritten."""
-        target = Path(path)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("xb") as file:
-                file.write(self.to_bytes())
-        except FileExistsError as problem:
-            raise InputError(f"'{target}' exists already. Choose another file for the pack.") from problem
-        except OSError as problem:
-            raise InputError(
-                f"'{target}' could not be written ({problem.strerror}). Choose another place."
-            ) from problem
+        write_new(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path) -> "ModulePack":
@@ -117,7 +108,7 @@ class ModulePack:
     def from_bytes(cls, content: bytes, name: str = "This") -> "ModulePack":
         """Returns the pack that `to_bytes` wrote; `name` says in errors where it came from."""
         try:
-            facts = _facts(content)
+            facts = header(content, METADATA_KEY)
             if facts.pop("format") != FORMAT:
                 raise InputError(f"{name} was written by another version of Understudy. Make the pack anew.")
             return cls(weights=load_tensors(content), **facts)
@@ -134,10 +125,3 @@ class ModulePack:
         from understudy.synthesizers.pets.fitting import fit_pack
 
         return fit_pack(self, num_steps, num_channels)
-
-
-def _facts(content: bytes) -> dict[str, Any]:
-    """Returns what the header says: eight bytes with its length, then JSON (the safetensors format)."""
-    length = int.from_bytes(content[:8], "little")
-    facts: dict[str, Any] = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][METADATA_KEY])
-    return facts
