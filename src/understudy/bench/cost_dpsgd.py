@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ import numpy as np
 import torch
 
 from understudy.bench import cost_dpsgd_engines as engines
+from understudy.bench.cells import Cells
 from understudy.bench.cost_dpsgd_models import MODELS, Workload
+from understudy.bench.result import Progress
 
 NAME = "cost-dpsgd"
 ROUNDS = {"quick": 3, "target": 9, "full": 21}  # at least; cheap networks get more
@@ -31,6 +34,16 @@ _BLOCK_SECONDS = 0.02  # short steps are timed many at a time
 _MEMORY_STEPS = 3
 
 Step = Callable[[], None]
+
+
+def all_models(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """The benchmark: one finished part for each network."""
+    parts = []
+    for place, model in enumerate(MODELS, start=1):
+        parts.append(cells(f"{scale} {model}", partial(run, scale, data_root, (model,))))
+        progress(model, place / len(MODELS))
+    rows, controls = ([line for part in parts for line in part[kind]] for kind in ("rows", "controls"))
+    return {**parts[0], "rows": rows, "controls": controls}
 
 
 def run(scale: str, data_root: Path | None = None, models: tuple[str, ...] = tuple(MODELS)) -> dict[str, Any]:

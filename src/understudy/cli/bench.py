@@ -31,10 +31,8 @@ def list_benchmarks(json: Json = False, quiet: Quiet = False) -> None:
     rows = table("name", "what it shows")
     facts = []
     for name, benchmark in BENCHMARKS.items():
-        first = (benchmark.__doc__ or "").strip().splitlines()
-        about = first[0] if first else ""
-        rows.add_row(name, about)
-        facts.append({"name": name, "about": about})
+        rows.add_row(name, benchmark.about)
+        facts.append({"name": name, "about": benchmark.about})
     Output(json=json, quiet=quiet).result({"benchmarks": facts, "scales": list(Scale)}, rows)
 
 

@@ -1,5 +1,6 @@
 """A benchmark that was cut goes on where it was."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -47,5 +48,11 @@ def test_rows_carry_what_every_reader_of_a_result_expects() -> None:
 
 
 def test_every_benchmark_says_in_a_line_what_it_shows() -> None:
-    assert all((benchmark.__doc__ or "").strip() for benchmark in BENCHMARKS.values())
+    assert all(benchmark.about.strip() for benchmark in BENCHMARKS.values())
     assert SCALES == ("quick", "target", "full")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_is_where_the_list_says(name: str) -> None:
+    module, function = BENCHMARKS[name].place.split(".")
+    assert callable(getattr(import_module(f"understudy.bench.{module}"), function))
