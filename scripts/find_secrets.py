@@ -15,7 +15,8 @@ from detect_secrets.core.secrets_collection import SecretsCollection
 from detect_secrets.settings import default_settings
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT_OUT = {".git", ".venv", "__pycache__", "build", "dist", "node_modules"}  # caches follow below: they end alike
+DEMO = "understudy-demo"  # what `make demo` leaves: a key of its own, hashes and signatures; git ignores it
+LEFT_OUT = {".git", ".venv", "__pycache__", "build", "dist", "node_modules", DEMO}  # caches follow: they end alike
 BINARY = {".png", ".parquet", ".safetensors"}
 
 

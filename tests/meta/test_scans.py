@@ -42,6 +42,18 @@ def test_a_planted_secret_is_found_and_not_repeated(
     assert PLANTED[kind].split("'")[-2 if "'" in PLANTED[kind] else 0] not in shown
 
 
+def test_make_test_passes_where_make_demo_ran_before(tmp_path: Path) -> None:
+    """The demo leaves a signing key in its folder, which git ignores; the same key elsewhere is found."""
+    scan = script("find_secrets")
+    (tmp_path / "harmless.py").write_text("second = 2\n")
+    for folder, code in (("understudy-demo", 0), ("other", 1)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "default.key").write_text(PLANTED["a private key"] + "\n")
+        assert scan.main([str(tmp_path)]) == code
+    assert f"{scan.DEMO}/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert f"--out {scan.DEMO}" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
 def test_a_folder_without_secrets_passes_and_an_empty_one_does_not(tmp_path: Path) -> None:
     assert script("find_secrets").main([str(tmp_path)]) == 1  # nothing looked at is nothing shown
     for name in ("one.py", "two.py"):
