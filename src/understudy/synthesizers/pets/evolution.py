@@ -50,7 +50,7 @@ class Environment:
         return np.concatenate(parts, axis=1)
 
     def relatives(self, population: Population, degree: float, rng: np.random.Generator) -> Population:
-        """Returns one relative of every member (Eq. 4)."""
+        """Returns one relative of every member (Eq. 4); what equal members in a row share is computed once."""
         if self.fresh is not None:
             return redrawn(population, self.fresh, self.embed, rng)
         size = max(1, _PASS_CHANNELS // population.series.shape[2])
@@ -105,12 +105,23 @@ def evolve(
 
 def propose(population: Population, environment: Environment, degree: float, rng: np.random.Generator) -> Proposal:
     """Makes the relatives by which members are judged, and from which the next population will be taken."""
-    relatives = tuple(environment.relatives(population, degree, rng) for _ in range(environment.lookahead))
+    relatives = _several(population, environment, degree, rng)
     judged = relatives or (population,)
     embeddings = environment.embed(judged[0].series, judged[0].static)
     for other in judged[1:]:
         embeddings += environment.embed(other.series, other.static)
     return Proposal(parents=population, degree=degree, relatives=relatives, embeddings=embeddings / len(judged))
+
+
+def _several(
+    population: Population, environment: Environment, degree: float, rng: np.random.Generator
+) -> tuple[Population, ...]:
+    """Returns `lookahead` populations of relatives; all relatives of a member are made together."""
+    if not environment.lookahead:
+        return ()
+    times = environment.lookahead
+    crowd = environment.relatives(population.take(np.repeat(np.arange(population.size), times)), degree, rng)
+    return tuple(crowd.take(np.arange(turn, crowd.size, times)) for turn in range(times))
 
 
 def select(

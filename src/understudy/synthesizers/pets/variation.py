@@ -73,32 +73,45 @@ class VAEVariation:
         return varied
 
     def _vary(self, x: Tensor, by: Strengths, rng: np.random.Generator) -> Tensor:
-        mean, deviation = x.mean(1, keepdim=True), x.std(1, keepdim=True, correction=0).clamp(min=_FLAT)
-        standard = (x - mean) / deviation
-        groups = x.shape[2] // self.network.channels
-        mu, log_variance = self.network.encode(resampled(_rows(standard, groups), self.network.steps))
-        together = _joint_factor(standard) if groups > 1 else None
-        post, direct, prior = (_noise(len(x), groups, self.network.latent, together, rng) for _ in range(3))
-        s, rho, gamma = by.posterior, by.prior, by.blend
-        z = mu + s * torch.exp(0.5 * log_variance) * post + by.direction * s * direct  # Eq. 4
-        z = (1 - rho) * z + rho * prior  # Eq. 4
-        decoded, expressed = (_series(resampled(self.network.decode(v), x.shape[1]), groups) for v in (z, mu))
-        decoded = decoded + self._kept(standard) * _drifted(standard - expressed, rho, rng)
-        wobble = self.jitter * s * torch.as_tensor(rng.standard_normal((2, len(x), 1, x.shape[2]), dtype=np.float32))
-        decoded = decoded * deviation * torch.exp(wobble[0]) + mean + wobble[1]
-        return (1 - gamma) * decoded + gamma * x  # Eq. 4
+        distinct, which = _runs(x)
+        mean, deviation = distinct.mean(1, keepdim=True), distinct.std(1, keepdim=True, correction=0).clamp(min=_FLAT)
+        standard = (distinct - mean) / deviation
+        mu, spread, unexpressed = self._encoded(standard)
+        together = _joint_factor(standard) if mu.shape[1] > 1 else torch.ones(len(mu), 1, 1)
+        decoded = self._decoded(_moved(mu[which], spread[which], together[which], by, rng), x.shape[1])
+        decoded = decoded + self._kept(standard)[which] * _drifted(unexpressed[which], by.prior, rng)
+        shape = (2, len(x), 1, x.shape[2])
+        wobble = self.jitter * by.posterior * torch.as_tensor(rng.standard_normal(shape, dtype=np.float32))
+        decoded = decoded * (deviation[which] * torch.exp(wobble[0])) + (mean[which] + wobble[1])
+        return (1 - by.blend) * decoded + by.blend * x  # Eq. 4
+
+    def _encoded(self, standard: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns mean and deviation [series, group, latent] of each posterior, and what the network can't express."""
+        groups = standard.shape[2] // self.network.channels
+        rows = rearrange(standard, "n step (group channel) -> (n group) step channel", group=groups)
+        encoded = self.network.encode(resampled(rows, self.network.steps))
+        mu, log_variance = (part.unflatten(0, (-1, groups)) for part in encoded)
+        return mu, torch.exp(0.5 * log_variance), standard - self._decoded(mu, standard.shape[1])
+
+    def _decoded(self, z: Tensor, num_steps: int) -> Tensor:
+        rows = resampled(self.network.decode(z.flatten(0, 1)), num_steps)
+        return rearrange(rows, "(n group) step channel -> n step (group channel)", group=z.shape[1])
 
     def _kept(self, standard: Tensor) -> Tensor:
         """Share of the residual kept at each step."""
-        return torch.where(peaks(standard), max(self.residual, self.spike_preservation), self.residual)
+        if self.spike_preservation <= self.residual:
+            return torch.full((len(standard), 1, 1), self.residual)
+        return torch.where(peaks(standard), self.spike_preservation, self.residual)
 
 
-def _rows(x: Tensor, groups: int) -> Tensor:
-    return rearrange(x, "n step (group channel) -> (n group) step channel", group=groups)
+def _runs(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the series without those that equal the one before, and which of them each series is.
 
-
-def _series(rows: Tensor, groups: int) -> Tensor:
-    return rearrange(rows, "(n group) step channel -> n step (group channel)", group=groups)
+    Relatives of one series are asked for together, so that what they share is encoded once.
+    """
+    new = torch.ones(len(x), dtype=torch.bool)
+    new[1:] = (x[1:] != x[:-1]).flatten(1).any(dim=1)
+    return x[new], new.cumsum(0) - 1
 
 
 def _joint_factor(standard: Tensor) -> Tensor:
@@ -109,16 +122,18 @@ def _joint_factor(standard: Tensor) -> Tensor:
     return torch.linalg.cholesky(products / size.unsqueeze(1) / size.unsqueeze(2))
 
 
-def _noise(num_series: int, groups: int, latent: int, factor: Tensor | None, rng: np.random.Generator) -> Tensor:
-    """Returns standard normal rows [series × group, latent], correlated within a series by `factor`."""
-    drawn = torch.as_tensor(rng.standard_normal((num_series, groups, latent), dtype=np.float32))
-    return (drawn if factor is None else factor @ drawn).flatten(0, 1)
+def _moved(mu: Tensor, spread: Tensor, together: Tensor, by: Strengths, rng: np.random.Generator) -> Tensor:
+    """Returns latents [series, group, latent] near those of the series; `together` correlates noise of groups."""
+    drawn = torch.as_tensor(rng.standard_normal((3, *mu.shape), dtype=np.float32))
+    post, direct, prior = together @ drawn if mu.shape[1] > 1 else drawn
+    z = mu + by.posterior * (spread * post + by.direction * direct)  # Eq. 4
+    return (1 - by.prior) * z + by.prior * prior  # Eq. 4
 
 
 def _drifted(residual: Tensor, rho: float, rng: np.random.Generator) -> Tensor:
     """Lets the prior's share ρ of the residual come from elsewhere in the series: same texture, another place."""
-    num_series, num_steps, num_channels = residual.shape
-    offset = torch.as_tensor(rng.integers(num_steps, size=(num_series, 1)))
-    steps = (torch.arange(num_steps) + offset) % num_steps
-    elsewhere = residual.gather(1, steps.unsqueeze(2).expand(-1, -1, num_channels))
+    num_series, num_steps = residual.shape[:2]
+    rotations = torch.cat([residual, residual], dim=1).unfold(1, num_steps, 1)  # [series, offset, channel, step]
+    offset = torch.as_tensor(rng.integers(num_steps, size=num_series))
+    elsewhere = rotations[torch.arange(num_series), offset].transpose(1, 2)
     return (1 - rho) * residual + (1 - (1 - rho) ** 2) ** 0.5 * elsewhere

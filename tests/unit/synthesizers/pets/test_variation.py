@@ -1,6 +1,7 @@
 """Variations: nothing at degree 0, everything at 100, and the numbers of Eq. 3 and 4 in between."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,3 +162,27 @@ def test_training_repeats_with_its_seed_and_learns() -> None:
     longer = train_vae(public, iterations=40, batch=32, seed=1, latent=8)
     unseen = public(200, rng(99))
     assert explained(longer, unseen) > explained(short[0], unseen) + 0.2
+
+
+def test_relatives_of_one_series_share_its_encoding(network: ConvVAE, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two series, asked for three and two relatives: two rows are encoded, five decoded beside the two themselves."""
+    seen: dict[str, int] = {"encode": 0, "decode": 0}
+
+    def counted(name: str) -> None:
+        genuine = getattr(network, name)
+
+        def count(x: torch.Tensor) -> Any:
+            seen[name] += len(x)
+            return genuine(x)
+
+        monkeypatch.setattr(network, name, count, raising=True)
+
+    series = RuleBased(num_steps=128)(2, rng(1)).repeat([3, 2], axis=0)
+    for name in seen:
+        counted(name)
+    varied = VAEVariation(network=network)(series, 20, rng(2))
+    assert seen == {"encode": 2, "decode": 7}
+    assert len(np.unique(varied, axis=0)) == 5  # and they are five different relatives
+    near = correlations(varied, series)
+    far = correlations(varied, series[[3, 3, 3, 0, 0]])
+    assert near.min() > 0.8 > far.max()
