@@ -5,7 +5,7 @@ from torch.nn import functional
 
 from understudy.nn.attention import SelfAttention
 from understudy.nn.embeddings import TimeEmbedding
-from understudy.nn.modulation import SHIFT_SCALE, SHIFT_SCALE_GATE, UNBOUNDED, Bounds, Modulation
+from understudy.nn.modulation import SHIFT_SCALE, SHIFT_SCALE_GATE, UNBOUNDED, Bounds, Modulation, projected
 from understudy.nn.offset import LearnedOffset
 
 
@@ -53,13 +53,14 @@ class DiT(nn.Module):
         self.embed = nn.Linear(channels, width)
         self.position = LearnedOffset(steps, width)
         self.time = TimeEmbedding(width)
-        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=bounds) for _ in range(depth))
-        self.condition = Modulation(width, SHIFT_SCALE, bounds=bounds)
+        self.radius, inside = bounds.condition, bounds.inside_the_ball
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside)
         self.predict = nn.Linear(width, channels)
 
     def forward(self, x: Tensor, time: Tensor) -> Tensor:
         hidden = self.position(self.embed(x))
-        condition = self.time(time)
+        condition = projected(self.time(time), self.radius)  # Eq. 5
         for block in self.blocks:
             hidden = block(hidden, condition)
         output: Tensor = self.predict(modulate(hidden, *self.condition(condition)))

@@ -12,7 +12,7 @@ from understudy.errors import InputError
 from understudy.nn.dit import DiTBlock, modulate
 from understudy.nn.embeddings import TimeEmbedding
 from understudy.nn.knowledge import positions
-from understudy.nn.modulation import SHIFT_SCALE, UNBOUNDED, Bounds, Modulation
+from understudy.nn.modulation import SHIFT_SCALE, UNBOUNDED, Bounds, Modulation, projected
 
 NUM_STATISTICS = 7
 
@@ -64,8 +64,9 @@ class MaskedDiT(nn.Module):
         self.time = TimeEmbedding(width)
         self.summary = nn.Sequential(nn.Linear(NUM_STATISTICS * channels, width), nn.SiLU(), nn.Linear(width, width))
         self.label = nn.Embedding(num_classes + 1, width)
-        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=bounds, literal=literal) for _ in range(depth))
-        self.condition = Modulation(width, SHIFT_SCALE, bounds=bounds, literal=literal)
+        self.radius, inside = bounds.condition, bounds.inside_the_ball
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside, literal=literal) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside, literal=literal)
         self.predict = nn.Linear(width, patch * channels)
         nn.init.normal_(self.label.weight, std=0.02)
         nn.init.zeros_(self.predict.weight)
@@ -100,6 +101,7 @@ class MaskedDiT(nn.Module):
         nobody = torch.full((len(noisy),), self.num_classes, device=noisy.device)
         condition = self.time(time) + self.summary(shown_statistics(given, shown))
         condition = condition + self.label(nobody if label is None else label)
+        condition = projected(condition, self.radius)  # Eq. 5
         for block in self.blocks:
             hidden = block(hidden, condition)
         output = self.predict(modulate(hidden, *self.condition(condition)))

@@ -7,7 +7,8 @@ along this path can be large. Nothing about privacy rests on it: clipping and no
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 from typing import Literal
 
 import torch
@@ -31,15 +32,15 @@ def projected(condition: Tensor, radius: float) -> Tensor:
     return condition * (radius / length.clamp_min(1e-12)).clamp_max(1.0)
 
 
-def _tanh(x: Tensor, bound: float) -> Tensor:
+def _tanh(x: Tensor, bound: Tensor) -> Tensor:
     return bound * torch.tanh(x / bound)
 
 
-def _hard(x: Tensor, bound: float) -> Tensor:
+def _hard(x: Tensor, bound: Tensor) -> Tensor:
     return x.clamp(-bound, bound)
 
 
-def _soft(x: Tensor, bound: float) -> Tensor:
+def _soft(x: Tensor, bound: Tensor) -> Tensor:
     """Identity up to bound·(1 − BAND), a parabola that meets `bound` with slope zero at bound·(1 + BAND)."""
     band = BAND * bound
     t = ((x.abs() - (bound - band)) / (2 * band)).clamp(0.0, 1.0)
@@ -47,12 +48,12 @@ def _soft(x: Tensor, bound: float) -> Tensor:
     return torch.where(x.abs() <= bound - band, x, x.sign() * bent)
 
 
-def _straight_through(x: Tensor, bound: float) -> Tensor:
+def _straight_through(x: Tensor, bound: Tensor) -> Tensor:
     """Clamped on the way forward, as if it were not on the way back."""
     return x + (x.clamp(-bound, bound) - x).detach()
 
 
-OPERATORS: Mapping[Operator, Callable[[Tensor, float], Tensor]] = {
+OPERATORS: Mapping[Operator, Callable[[Tensor, Tensor], Tensor]] = {
     "tanh": _tanh,
     "hard": _hard,
     "soft": _soft,
@@ -76,10 +77,28 @@ class Bounds:
         if not all(limit > 0 for limit in (self.condition, self.scale, self.shift, self.gate)):
             raise InputError("Bounds above 0 are expected, got one that is not. Use infinity for no bound.")
 
-    def bounded(self, raw: Tensor, role: Role) -> Tensor:
-        """Returns raw modulation parameters of one role, coordinate by coordinate inside their interval (Eq. 7)."""
-        limit: float = getattr(self, role)
-        return raw if math.isinf(limit) else OPERATORS[self.operator](raw, limit)
+    @property
+    def inside_the_ball(self) -> "Bounds":
+        """The same for conditions that were projected already: a network does that once for all its blocks."""
+        return replace(self, condition=math.inf)
+
+    def bounded(self, raw: Tensor, roles: tuple[Role, ...], limits: Tensor) -> Tensor:
+        """Returns raw parameters [unit, role · width], coordinate by coordinate inside their intervals (Eq. 7).
+
+        Neighbouring roles are bounded in one go: on vectors this short it is the calls that cost.
+        """
+        finite = [math.isfinite(getattr(self, role)) for role in roles]
+        width, together = raw.shape[1] // len(roles), [len(list(same)) for _, same in groupby(finite)]
+        sizes = [width * number for number in together]
+        parts = [
+            OPERATORS[self.operator](part, limit) if finite[place] else part
+            for part, limit, place in zip(raw.split(sizes, 1), limits.split(sizes, 1), _starts(together), strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _starts(lengths: list[int]) -> list[int]:
+    return list(accumulate(lengths, initial=0))[:-1]
 
 
 UNBOUNDED = Bounds()
@@ -115,7 +134,10 @@ class Modulation(nn.Module):
         if literal and bounds.scale <= 1:
             raise InputError(f"literal: a bound on the scale above 1 is expected, got {bounds.scale:g}.")
         self.roles, self.bounds, self.literal = roles, bounds, literal
+        self.limits: Tensor
         self.linear = nn.Linear(width, len(roles) * width)
+        limits = torch.tensor([getattr(bounds, role) for role in roles]).repeat_interleave(width).unsqueeze(0)
+        self.register_buffer("limits", limits, persistent=False)
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
         if literal:
@@ -127,8 +149,8 @@ class Modulation(nn.Module):
     def forward(self, condition: Tensor) -> list[Tensor]:
         """Returns shifts, *factors* and gates in the order of `roles`."""
         small = projected(condition, self.bounds.condition)  # Eq. 5; |SiLU(a)| ≤ |a|, so it stays inside the ball
-        raw = self.linear(functional.silu(small)).chunk(len(self.roles), 1)  # Eq. 6
-        bounded = [self.bounds.bounded(own, role) for own, role in zip(raw, self.roles, strict=True)]  # Eq. 7
+        raw = self.linear(functional.silu(small))  # Eq. 6
+        bounded = self.bounds.bounded(raw, self.roles, self.limits).chunk(len(self.roles), 1)  # Eq. 7
         one = 0.0 if self.literal else 1.0
         return [one + own if role == "scale" else own for own, role in zip(bounded, self.roles, strict=True)]
 
@@ -138,6 +160,7 @@ def _raw_of_one(bounds: Bounds) -> float:
     low, high = 0.0, 1.0 if math.isinf(bounds.scale) else 20 * bounds.scale
     for _ in range(60):
         middle = (low + high) / 2
-        reached = float(bounds.bounded(torch.tensor([middle], dtype=torch.float64), "scale"))
+        limit = torch.tensor([[bounds.scale]], dtype=torch.float64)
+        reached = float(bounds.bounded(torch.full_like(limit, middle), ("scale",), limit))
         low, high = (middle, high) if reached < 1 else (low, middle)
     return high

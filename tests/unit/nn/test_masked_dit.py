@@ -94,3 +94,19 @@ def test_velocity_and_noise_say_the_same() -> None:
     x, noise = torch.randn(3, 4, 2), torch.randn(3, 4, 2)
     noisy = diffusion.noised(x, noise, time)
     assert torch.allclose(diffusion.noise_of(diffusion.velocity(x, noise, time), noisy, time), noise, atol=1e-5)
+
+
+def test_all_blocks_see_the_condition_inside_the_ball() -> None:
+    """Control: without the ball the same network's conditions are longer."""
+    longest = {}
+    for radius in (0.5, float("inf")):
+        torch.manual_seed(0)
+        model = MaskedDiT(channels=2, width=16, depth=2, num_heads=4, bounds=Bounds(condition=radius))
+        seen: list[torch.Tensor] = []
+        for module in (*(block.condition for block in model.blocks), model.condition):
+            module.register_forward_hook(lambda module, inputs, output, seen=seen: seen.append(inputs[0].norm(dim=1)))
+        noisy, time, values, shown = _inputs()
+        model(noisy, time, 1e6 * values, shown)
+        assert len(seen) == 3
+        longest[radius] = float(torch.cat(seen).max())
+    assert longest[0.5] <= 0.5 * (1 + 1e-5) < longest[float("inf")]

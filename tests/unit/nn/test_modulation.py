@@ -12,6 +12,7 @@ from understudy.nn.modulation import OPERATORS, TIGHTNESS, Bounds, Modulation, p
 
 ROLES = ("shift", "scale", "gate")
 TIGHT = Bounds(condition=2.0, scale=0.5, shift=0.3, gate=0.2)
+LIMIT = torch.tensor(1.5, dtype=torch.float64)
 GRID = torch.linspace(-10, 10, 20_001, dtype=torch.float64)
 
 
@@ -32,7 +33,7 @@ def test_projection_keeps_short_conditions_and_shortens_long_ones_along_their_di
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_an_operator_stays_inside_is_odd_and_never_turns_back(operator: str) -> None:
-    kept = OPERATORS[operator](GRID, 1.5)
+    kept = OPERATORS[operator](GRID, LIMIT)
     assert kept.abs().max() <= 1.5 + 1e-12
     assert torch.allclose(kept, -kept.flip(0))
     steps = kept.diff()
@@ -42,7 +43,7 @@ def test_an_operator_stays_inside_is_odd_and_never_turns_back(operator: str) -> 
 
 def _slopes(operator: str) -> torch.Tensor:
     x = GRID.clone().requires_grad_()
-    return torch.autograd.grad(OPERATORS[operator](x, 1.5).sum(), x)[0]
+    return torch.autograd.grad(OPERATORS[operator](x, LIMIT).sum(), x)[0]
 
 
 def test_slopes_are_those_of_the_paper() -> None:

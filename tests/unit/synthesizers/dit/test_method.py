@@ -143,7 +143,8 @@ def test_a_pack_gives_bounds_and_first_weights_and_is_named_in_the_certificate(t
     release = method.fit(waves(200), Ledger.in_memory(GUARANTEE), guarantee=GUARANTEE)
     assert release.certificate.public_inputs["dit pack"] == pack.sha256
     model = Released.of(method, release.schema, release.arrays).model
-    assert model.condition.bounds.condition == pytest.approx(0.9 * reference[0])
+    assert model.radius == pytest.approx(0.9 * reference[0])
+    assert model.condition.bounds.scale == pytest.approx(0.9 * reference[1])
     moving = conditioning_names(model)
     for name, weight in model.state_dict().items():
         same = np.array_equal(weight.numpy(), pack.arrays[f"{NETWORK}{name}"])
