@@ -18,7 +18,7 @@ BOUGHT = "private data improve the result, by what was bought beside the votes a
 CHANCE = "no more than chance"
 UNJUDGED = "not judged: one seed"
 CENTRAL = 1.0  # the epsilon that is measured first, with every seed
-_SHOWN = 4  # series of each side in the picture
+_SHOWN, _DRAWN = 4, 2  # series of each side in the picture, and contenders that are a side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +78,11 @@ class Contest:
     def _samples(self) -> dict[str, Any]:
         rng, reference = np.random.default_rng(0), self.experiment.reference
         real = reference.take_units(np.sort(rng.permutation(reference.num_units)[:_SHOWN]))
-        drawn = self.experiment.sampled_from(self.contenders[0].method, CENTRAL, seed=0, number=_SHOWN)
-        name, first = self.contenders[0].name, self.experiment.private.schema.channels[0].name
-        sides = {"real": real.values[:, :, 0], name: drawn.values[:, :, 0]}
+        first = self.experiment.private.schema.channels[0].name
+        sides = {"real": real.values[:, :, 0]}
+        for one in self.contenders[:_DRAWN]:
+            drawn = self.experiment.sampled_from(one.method, CENTRAL, seed=0, number=_SHOWN)
+            sides[one.name] = drawn.values[:, :, 0]
         return {
             "channel": first,
             "epsilon": CENTRAL,

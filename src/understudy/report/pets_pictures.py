@@ -13,6 +13,7 @@ from understudy.report.words import figure, printable
 
 _FIGURES = {"c_fid": "C-FID", "forecast_rmse": "forecast RMSE", "forecast_mae": "forecast MAE"}
 _DASHES = ("-", "--", ":", "-.")
+_REAL, _BLIND, _UNVOTED = "other real series", "the same without private data", "the same without votes"
 
 
 def evolution(result: Mapping[str, Any]) -> list[Drawing]:
@@ -22,22 +23,19 @@ def evolution(result: Mapping[str, Any]) -> list[Drawing]:
 
 
 def _over_epsilon(result: Mapping[str, Any], unit: str) -> Drawing:
-    """Methods orange, what never saw private data blue, other real series grey."""
+    """Methods orange; in the same dashes, what they give without private data blue and without votes grey."""
     rows, controls = ([line for line in result[kind] if line["unit"] == unit] for kind in ("rows", "controls"))
     swept = {name: [line for line in rows if line["method"] == name] for name in _names(rows)}
-    levels = {line["method"]: line for line in controls if line["method"] != "spectral"}
+    levels = [line for line in controls if line["method"] != "spectral"]
     with style():
         made = Figure(figsize=(10, 3.8), dpi=72, layout="constrained")
         for axes, (name, title) in zip(made.subplots(1, len(_FIGURES)), _FIGURES.items(), strict=True):
             _curves(axes, name, {**swept, "spectral": [line for line in controls if line["method"] == "spectral"]})
-            for place, (method, line) in enumerate(levels.items()):
-                colour, level = REAL if method == "other real series" else CONTROL, _mean(line, name)
-                if level is None:
-                    continue
-                axes.axhline(level, color=colour, linestyle=_DASHES[place % 4], linewidth=0.9, label=method)
+            _levels(axes, name, levels, list(swept))
             axes.set_xlabel("epsilon")
             axes.set_title(title, loc="left", fontsize=10, color=INK)
-        made.legend(*made.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        named = dict(zip(*reversed(made.axes[0].get_legend_handles_labels()), strict=True))  # one entry for each name
+        made.legend(named.values(), named.keys(), loc="outside lower center", ncols=3, frameon=False)
     table = [
         [line["method"], figure(line["epsilon"]), *(figure(_mean(line, name)) for name in _FIGURES)]
         for line in [*rows, *controls]
@@ -50,6 +48,21 @@ def _over_epsilon(result: Mapping[str, Any], unit: str) -> Drawing:
         header=("method", "epsilon", *_FIGURES.values()),
         rows=table,
     )
+
+
+def _levels(axes: Axes, name: str, controls: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> None:
+    """Draws what does not depend on epsilon as level lines."""
+    for line in controls:
+        level, method = _mean(line, name), line["method"]
+        if level is None:
+            continue
+        own = next((place for place, other in enumerate(methods) if method.endswith(f" {other}")), None)
+        if own is None:
+            colour, dashes, label = (REAL if method == _REAL else CONTROL), "-", method
+        else:
+            colour, label = (CONTROL, _BLIND) if method.startswith("no_private") else (INK, _UNVOTED)
+            dashes = _DASHES[own % 4]
+        axes.axhline(level, color=colour, linestyle=dashes, linewidth=0.9, label=label)
 
 
 def _curves(axes: Axes, name: str, swept: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
