@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time, simulate_households, windows
 from understudy.data.datasets import file_sha256, find_file
+from understudy.synthesizers.pets.generation import RuleBased
 
 _ETT = "Electricity Transformer Temperature, github.com/zhouhaoyi/ETDataset"
 _POWER = "Individual household electric power consumption, UCI Machine Learning Repository, dataset 235"
 _MONTH_HOURS = 30 * 24
+_PUBLIC_HOMES, _PUBLIC_SERIES = 1000, 2000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,6 +27,8 @@ class Study:
     Attributes:
         train: Private side: one long series (events), or homes (entities).
         test: Windows that nothing was learned from.
+        day_before: What stood before each of them, a day long; None where the windows hold the day before themselves.
+        surrogate: Public series with the columns of `train`, for pre-training.
         window_steps, window_stride: How the long series is cut; None takes series whole.
         unit: The protected unit in words.
     """
@@ -35,6 +39,15 @@ class Study:
     window_stride: int | None
     unit: str
     data: dict[str, Any]
+    surrogate: Panel
+    day_before: np.ndarray | None = None
+
+    def first(self, number: int) -> "Study":
+        """Returns the study with so many test windows, each a unit of its own."""
+        rows = np.arange(min(number, self.test.num_series))
+        own = replace(self.test, unit=np.arange(self.test.num_series, dtype=np.int64), unit_ids=None, private=False)
+        before = None if self.day_before is None else self.day_before[rows]
+        return replace(self, test=own.take_units(rows), day_before=before)
 
 
 def ett(name: str, root: Path | None) -> Study:
@@ -70,9 +83,11 @@ def homes(num_homes: int, num_test: int) -> Study:
     train = replace(train, schema=replace(train.schema, population=Population(num_homes)), private=True)
     data = {"name": "households", "sha256": None, "stand_in": False, "simulated": True}
     test = made.take_units(np.arange(num_homes, num_homes + num_test))
+    town = replace(simulate_households(_PUBLIC_HOMES, seed=11), private=False, unit_ids=None)
     return Study(
-        train=train, test=test, window_steps=None, window_stride=None, unit="everything about one home", data=data
-    )
+        train=train, test=test, window_steps=None, window_stride=None, unit="everything about one home", data=data,
+        surrogate=town,
+    )  # fmt: skip
 
 
 def _long(
@@ -100,9 +115,28 @@ def _long(
                 static=np.zeros((1, 0), dtype=np.float32),
             )
         )
-    test = windows.cut(panels[1], steps, steps).panel
+    per_day = 24 if time.frequency == "1h" else 96
+    whole = windows.cut(panels[1], steps, steps).panel
+    rows = np.arange(1, whole.num_series)  # the first has no day before it
+    test = replace(whole, unit=np.arange(whole.num_series, dtype=np.int64), unit_ids=None).take_units(rows)
     told = f"any one step of {time.frequency} of this one series"
-    return Study(train=panels[0], test=test, window_steps=steps, window_stride=stride, unit=told, data=data)
+    return Study(
+        train=panels[0], test=test, window_steps=steps, window_stride=stride, unit=told, data=data,
+        surrogate=_rule_based(whole, time.frequency), day_before=whole.values[rows - 1, -per_day:].astype(np.float64),
+    )  # fmt: skip
+
+
+def _rule_based(like: Panel, frequency: str | None) -> Panel:
+    """Returns made-up series of a day's and other seasons with the columns of `like`, spread over its bounds."""
+    schema, per_day = like.schema, 24 if frequency == "1h" else 96
+    draw = RuleBased(num_steps=schema.num_steps, num_channels=schema.num_channels, rescale="spread", season=per_day)
+    low, high = np.array([channel.bounds for channel in schema.channels]).T
+    unit = draw(_PUBLIC_SERIES, np.random.default_rng(11)) / 8  # working scale is within ±4
+    values = ((low + high) / 2 + (high - low) / 2 * unit.clip(-1, 1)).astype(np.float32)
+    return Panel(
+        schema=schema, values=values, lengths=np.full(len(values), schema.num_steps, dtype=np.int32),
+        unit=np.arange(len(values), dtype=np.int64), static=np.zeros((len(values), 0), dtype=np.float32),
+    )  # fmt: skip
 
 
 def _hourly_load(table: pa.Table) -> np.ndarray:

@@ -218,6 +218,14 @@ BENCHMARKS: dict[str, Benchmark] = {
         "adaln.compare",
         "adaln-power",
     ),
+    "adaln-ablation": Benchmark(
+        "Components, operators, tightness and clip of bounding, on one household's load (quick: minutes).",
+        "adaln_ablation.ablation",
+    ),
+    "adaln-gradients": Benchmark(
+        "Norms of single windows' gradients with bounds and without, on a public load (quick: minutes).",
+        "adaln_ablation.gradients",
+    ),
     "adaln-households": Benchmark(
         "10,000 simulated homes, each protected: DP-vanilla beside DP-aware (quick: minutes; target: hours).",
         "adaln.compare",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from understudy.cli import diagnose
 from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import RealTables, read_real_uncut, read_release
 from understudy.cli.places import existing, whole_file
@@ -17,10 +18,28 @@ if TYPE_CHECKING:
     from understudy.audit.shadow.attacks import ShadowAudit
     from understudy.audit.transcript import Inversion
 
+
+class _AttackUnlessNamed(typer.core.TyperGroup):
+    """Lets `understudy audit RELEASE` mean `understudy audit attack RELEASE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Puts the name of the usual command in front of what is not a command."""
+        named = not args or args[0] in self.commands or args[0] in ctx.help_option_names
+        return super().parse_args(ctx, args if named else [_USUAL, *args])
+
+
+_USUAL = "attack"
+app = typer.Typer(
+    help="Try to contradict a certificate (RELEASE), or look at gradients on public series.",
+    cls=_AttackUnlessNamed,
+    no_args_is_help=True,
+)
+app.command("diagnose")(diagnose.diagnose)
 INTERNAL = "Internal: real series were read without a charge. An attack that fails proves nothing."
 TRANSCRIPT = "asif+"
 
 
+@app.command(_USUAL)
 def audit(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.")],
     real: Annotated[Path, typer.Option(help="The real table of the run.")],

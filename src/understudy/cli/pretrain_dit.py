@@ -41,7 +41,7 @@ def dit(
     output = Output(json=json, quiet=quiet)
     with output.progress() as progress:
         progress("reading", 0.0)
-        series = _public_series(public, schema, context, window_steps, window_stride)
+        series = public_series(public, schema, context, window_steps, window_stride)
         told = {name: value for name, value in options.items() if value is not None}
         files = [path for path in (public, schema, context) if path is not None]
         pack = _train(series, told, files, bounds_only, out.name, progress)
@@ -58,7 +58,7 @@ def dit(
     output.result(facts, *lines)
 
 
-def _public_series(
+def public_series(
     public: Path, schema_path: Path, context: Path | None, steps: int | None, stride: int | None
 ) -> "Panel":
     from understudy.data import Schema, read_panel, windows

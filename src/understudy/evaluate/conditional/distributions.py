@@ -55,11 +55,11 @@ def _pools(make: MakeAspect, comparison: Comparison, effort: Effort, seed: int) 
         make(name, *(values[:, :, place] for values in both)) for place, name in enumerate(comparison.numeric_names)
     ]
     measured = mean_figure(aspects, comparison, effort, seed, otherwise=_NO_NUMBERS)
-    filled = {c.kind: _filled_pools(make, c, comparison.scale.numeric) for c in comparison.completions}
+    filled = {c.kind: filled_pools(make, c, comparison.scale.numeric) for c in comparison.completions}
     return _with_fillings(measured, filled)
 
 
-def _filled_pools(make: MakeAspect, completion: Completion, places: list[int]) -> float:
+def filled_pools(make: MakeAspect, completion: Completion, places: list[int]) -> float:
     """Returns the mean distance over channels of hidden values and of one draw in their place."""
     figures = []
     for place in places:
@@ -76,11 +76,11 @@ def _spectral(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     real, candidate = (spectra(comparison.numeric_unit(panel)) for panel in (comparison.real, comparison.candidate))
     aspect = of_sums(comparison.numeric_names, real, candidate, spectral_gap)
     measured = mean_figure([aspect], comparison, effort, seed, otherwise=_NO_NUMBERS)
-    filled = {c.kind: _filled_spectra(c, comparison.scale.numeric) for c in comparison.completions}
+    filled = {c.kind: filled_spectra(c, comparison.scale.numeric) for c in comparison.completions}
     return _with_fillings(measured, filled)
 
 
-def _filled_spectra(completion: Completion, places: list[int]) -> float:
+def filled_spectra(completion: Completion, places: list[int]) -> float:
     """Returns the spectral distance of whole series and of the same series filled, where all of them was observed."""
     truth, drawn = completion.truth[:, :, places], completion.draws[0][:, :, places]
     whole = ~np.isnan(truth).any(axis=(1, 2))

@@ -50,10 +50,8 @@ def pretrain(
     if public.num_series < MIN_SERIES:
         raise InputError(f"Public series: at least {MIN_SERIES} are expected. Cut long ones into windows.")
     schema, network, seed = public.schema, method.shape(public.schema), method.seed
-    columns = Columns(schema, public_marginals(public), network.patch_for(schema.num_steps))
-    examples = columns.examples(public, _classes(public, schema))
+    examples, neighbours = public_examples(public, method)
     learned, held_out = _split(examples, seed)
-    neighbours = shares_of(products(examples["x"], examples["known"]).sum(axis=0))
     denoising, rate = method.denoising(schema, neighbours), method.recipe.learning_rate
     without = replace(network, tightness="none")
     model = empty_network(without, schema, default_reference(network.width), seed)
@@ -79,6 +77,14 @@ def pretrain(
     return Pack(
         method=METHOD, arrays=arrays, shape=shape_of(network, schema), provenance={**provenance, "quality": told}
     )
+
+
+def public_examples(public: Panel, method: Dit) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Returns *public* series as the network learns from them, and what `memory` would buy, without noise."""
+    schema = public.schema
+    columns = Columns(schema, public_marginals(public), method.shape(schema).patch_for(schema.num_steps))
+    examples = columns.examples(public, _classes(public, schema))
+    return examples, shares_of(products(examples["x"], examples["known"]).sum(axis=0))
 
 
 def public_marginals(public: Panel) -> tuple[Marginal, ...]:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from understudy.errors import InputError
 from understudy.nn.modulation import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator, preset
@@ -11,6 +11,7 @@ from understudy.synthesizers.dit.denoising import Prediction
 _TOKENS = 16  # that the default patch cuts a series into at most
 Tightness = Literal["loose", "medium", "tight", "too-tight", "none"]
 Tuned = Literal["all", "conditioning"]
+Bounded = Literal["both", "condition", "modulation"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,7 @@ class Network:
         patch: Steps per token; None cuts a series into at most 16. The paper has 1.
         tightness: Share of the reference magnitudes that bounds are set at; "none" is the network without bounds.
         operator: What keeps shift, scale and gate inside their bounds.
+        bounded: "both" the condition (Eq. 5) and what is made of it (Eq. 7), or one of the two alone, to compare.
         literal: Scale by γ as Eq. 2 prints it; otherwise by 1 + γ, as DiT does.
     """
 
@@ -31,6 +33,7 @@ class Network:
     patch: int | None = None
     tightness: Tightness = "medium"
     operator: Operator = "tanh"
+    bounded: Bounded = "both"
     literal: bool = False
 
     def __post_init__(self) -> None:
@@ -43,8 +46,9 @@ class Network:
             raise InputError(f"width: a multiple of twice num_heads = {self.num_heads} is expected, got {self.width}.")
         if self.tightness not in (*TIGHTNESS, "none"):
             raise InputError(f"tightness: one of {', '.join(TIGHTNESS)}, none is expected, got '{self.tightness}'.")
-        if self.operator not in OPERATORS:
-            raise InputError(f"operator: one of {', '.join(OPERATORS)} is expected, got '{self.operator}'.")
+        for name, choices in (("operator", tuple(OPERATORS)), ("bounded", get_args(Bounded))):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name}: one of {', '.join(choices)} is expected, got '{getattr(self, name)}'.")
 
     def patch_for(self, num_steps: int) -> int:
         """Returns the steps per token: the least that divides the series into at most 16, if there is a small one."""
@@ -59,6 +63,10 @@ class Network:
             return UNBOUNDED
         condition, scale, shift, gate = reference
         whole = Bounds(condition=condition, scale=scale, shift=shift, gate=gate, operator=self.operator)
+        if self.bounded == "modulation":
+            whole = whole.inside_the_ball
+        elif self.bounded == "condition":
+            whole = Bounds(condition=condition)
         return preset(self.tightness, whole)
 
 

@@ -6,7 +6,7 @@ a kept per-unit gradient, one outer product per unit, or a few rows of an embedd
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -135,10 +135,15 @@ class Collector:
         for key, record in self._records.items():
             record.unify(self._parameters[key], self.num_units)
 
-    def squared_norms(self) -> Tensor:
-        """Returns the squared norm of each unit's whole gradient, float64; not finite where the gradient is not."""
+    def squared_norms(self, among: Collection[int] | None = None) -> Tensor:
+        """Returns the squared norm of each unit's gradient, float64; not finite where the gradient is not.
+
+        Args:
+            among: ids of the parameters to look at, for diagnostics; None for the whole gradient, as clipping needs.
+        """
         seen: dict[int, Tensor] = {}
-        parts = [part for record in self._records.values() for part in record.squares(self.num_units, seen)]
+        chosen = [record for key, record in self._records.items() if among is None or key in among]
+        parts = [part for record in chosen for part in record.squares(self.num_units, seen)]
         if not parts:
             return torch.zeros(self.num_units, dtype=torch.float64, device=self.anchor.device)
         return torch.cat(parts, 1).sum(1, dtype=torch.float64)

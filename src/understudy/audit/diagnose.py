@@ -1,0 +1,168 @@
+"""How long gradients of `dit` are, on the way of the condition and elsewhere, with bounds and without (paper 003).
+
+Tables 2, 3 and 12 and Fig. 1 to 4 of the paper are made of norms of single units' gradients. Such norms are as private
+as the units, and no noise is on them; here they are taken of public or simulated series, in a run whose updates are
+those of private training, and what is found is internal all the same.
+
+Notation: g = (g_cond, g_other) is a unit's gradient; η = min(1, C/‖g‖) what clipping leaves of it; S a high quantile
+of norms; ρ the bounded network's S over that of the network without bounds (Eq. 11).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+
+from understudy.data import Panel
+from understudy.errors import InputError
+from understudy.nn.masked_dit import MaskedDiT, conditioning_names
+from understudy.privacy.budget import Guarantee, default_delta
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.synthesizers.base import Progress
+from understudy.synthesizers.dit import packs
+from understudy.synthesizers.dit.denoising import Denoising
+from understudy.synthesizers.dit.method import Dit
+from understudy.synthesizers.dit.model import empty_network
+from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
+from understudy.synthesizers.dit.recipe import Tightness
+from understudy.synthesizers.frame.gradients import TRAINING
+from understudy.training import DPSGDConfig, DrawUnits, Optimisation, Task, UnitWindows, adam, train
+from understudy.training.clipping.engine import PerUnitClipper
+
+QUANTILES = (0.95, 0.99)
+_LOOKS, _WATCHED = 20, 64  # how often norms are taken in a run, and of how many units
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Norms:
+    """Norms of single units' gradients [look · unit] over a run; of public series only.
+
+    Attributes:
+        conditioning: ‖g_cond‖.
+        other: ‖g_other‖.
+        clip: C.
+    """
+
+    conditioning: np.ndarray
+    other: np.ndarray
+    clip: float
+
+    @property
+    def total(self) -> np.ndarray:
+        """‖g‖, whose square is the sum of the two squares."""
+        return np.hypot(self.conditioning, self.other)
+
+    @property
+    def left_by_clip(self) -> np.ndarray:
+        """η of each unit."""
+        return np.minimum(1.0, self.clip / np.maximum(self.total, 1e-12))
+
+    def figures(self) -> dict[str, float]:
+        """Returns quantiles of the norms (Table 2), how many units are clipped (Table 3) and how far (Table 12)."""
+        parts = {"other": self.other, "cond": self.conditioning, "total": self.total}
+        found = {
+            f"s_{name}_p{100 * q:.0f}": float(np.quantile(norms, q)) for q in QUANTILES for name, norms in parts.items()
+        }
+        kept = self.left_by_clip
+        found |= {"clipped": float((self.total > self.clip).mean()), "eta_mean": float(kept.mean())}
+        return found | {f"eta_p{100 * q:.0f}": float(np.quantile(kept, q)) for q in (0.1, 0.5, 0.9, 0.99)}
+
+
+def ratios(aware: Norms, vanilla: Norms) -> dict[str, float]:
+    """Returns ρ_emp and ρ_cond at each quantile (Eq. 11): below 1 where bounds make gradients shorter."""
+    found: dict[str, float] = {}
+    for q in QUANTILES:
+        found[f"rho_emp_p{100 * q:.0f}"] = _over(aware.total, vanilla.total, q)
+        found[f"rho_cond_p{100 * q:.0f}"] = _over(aware.conditioning, vanilla.conditioning, q)
+    return found
+
+
+def _over(ours: np.ndarray, theirs: np.ndarray, q: float) -> float:
+    return float(np.quantile(ours, q) / max(np.quantile(theirs, q), 1e-12))
+
+
+def diagnose(public: Panel, method: Dit, *, noise_multiplier: float, progress: Progress) -> dict[str, Norms]:
+    """Returns the norms of training without bounds ("vanilla") and with the method's own ("aware").
+
+    Args:
+        public: Public or simulated series; private ones are refused.
+        noise_multiplier: Of the updates, so that weights go where private training would take them.
+    """
+    if public.private:
+        raise InputError("Diagnostics read single units' gradients: public or simulated series are expected.")
+    if public.num_series < MIN_SERIES:
+        raise InputError(f"Public series: at least {MIN_SERIES} are expected. Cut long ones into windows.")
+    variants: Mapping[str, Tightness] = {"vanilla": "none", "aware": method.network.tightness}
+    found = {}
+    for place, (name, tightness) in enumerate(variants.items()):
+        own = replace(method, network=replace(method.network, tightness=tightness))
+        told = partial(_part, progress, name, place / len(variants), 1 / len(variants))
+        found[name] = _watched(public, own, noise_multiplier, told)
+    return found
+
+
+def _part(progress: Progress, name: str, begin: float, share: float, done: int, planned: int) -> None:
+    progress(name, begin + share * done / planned)
+
+
+def _watched(public: Panel, method: Dit, noise_multiplier: float, told: partial[None]) -> Norms:
+    schema, recipe = public.schema, method.recipe
+    examples, neighbours = public_examples(public, method)
+    denoising = method.denoising(schema, neighbours)
+    reference = packs.reference(packs.load(method.pack), method.shape(schema))
+    model = empty_network(method.shape(schema), schema, reference, method.seed)
+    number = len(examples["x"])
+    config = DPSGDConfig.for_population(
+        number, expected_batch=recipe.batch, iterations=recipe.iterations, clip_norm=recipe.clip
+    )
+    plan = replace(config, noise_multiplier=noise_multiplier).plan()
+    unlimited = Guarantee(math.inf, default_delta(number))
+    charge = SpendingPlan((PlanEntry(TRAINING, plan.event),), unlimited)
+    grant = Ledger.in_memory(unlimited).charge(charge, label="public series", noise=NoiseSource.secure())
+    watch = _Watch(model, denoising, examples, recipe.iterations)
+    train(
+        Task(
+            model=model,
+            loss=denoising.loss,
+            windows=UnitWindows(examples, np.arange(number), DrawUnits(), np.random.default_rng(method.seed)),
+            after_iteration=watch,
+        ),
+        plan,
+        grant,
+        label=TRAINING,
+        optimisation=Optimisation(make=adam(recipe.learning_rate), warm_up=recipe.warm_up),
+        progress=told,
+    )
+    return Norms(conditioning=np.concatenate(watch.conditioning), other=np.concatenate(watch.other), clip=recipe.clip)
+
+
+class _Watch:
+    """Looks at single units' gradients of a public batch now and then."""
+
+    def __init__(
+        self, model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray], iterations: int
+    ) -> None:
+        self._model, self._denoising, self._examples = model, denoising, examples
+        self._every, self._rng = max(1, iterations // _LOOKS), np.random.default_rng(0)
+        names = conditioning_names(model)
+        self._on_the_way = {id(parameter) for name, parameter in model.named_parameters() if name in names}
+        self.conditioning: list[np.ndarray] = []
+        self.other: list[np.ndarray] = []
+
+    def __call__(self, iteration: int) -> None:
+        if iteration % self._every:
+            return
+        rows = self._rng.integers(0, len(self._examples["x"]), _WATCHED)
+        batch = {name: torch.from_numpy(np.array(array[rows])) for name, array in self._examples.items()}
+        generator = torch.Generator().manual_seed(iteration)
+        gradients = PerUnitClipper(self._model, 1.0).collect(
+            lambda: self._denoising.loss(self._model, batch, generator), _WATCHED
+        )
+        whole, part = gradients.squared_norms(), gradients.squared_norms(self._on_the_way)
+        self.conditioning.append(part.sqrt().numpy())
+        self.other.append((whole - part).clamp_min(0.0).sqrt().numpy())

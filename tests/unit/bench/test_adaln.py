@@ -1,0 +1,104 @@
+"""The comparison of paper 003: ways of filling that are right on series whose answer is known, and rows that add up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from understudy.bench import adaln_ablation, adaln_paper
+from understudy.bench.adaln import SCALES, Scale, Trial, _trials, trained
+from understudy.bench.adaln_data import Study
+from understudy.bench.adaln_errors import TASKS, GaussianFillings, errors, naive_ways
+from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
+from understudy.data.masks import block_mask
+from understudy.synthesizers.dit.recipe import Network, Recipe
+
+TINY = Network(width=16, depth=1, num_heads=2, patch=12)
+
+
+def _waves(number: int, steps: int = 48, seed: int = 0, noise: float = 0.1) -> Panel:
+    """A day of 24 hours over and over, each series with a size of its own."""
+    rng = np.random.default_rng(seed)
+    size = rng.uniform(0.5, 3, (number, 1))
+    values = size * np.sin(2 * np.pi * np.arange(steps) / 24) + noise * rng.standard_normal((number, steps))
+    schema = Schema(
+        name="waves", population=Population(number), unit=PrivacyUnit(dtype="int64"),
+        time=Time(column="when", steps=steps, frequency="1h", start="2024-01-01T00:00:00"),
+        channels=(Continuous("height", -6.0, 6.0),),
+    )  # fmt: skip
+    return Panel(
+        schema=schema, values=values[:, :, None].astype(np.float32), lengths=np.full(number, steps, dtype=np.int32),
+        unit=np.arange(number, dtype=np.int64), static=np.zeros((number, 0), dtype=np.float32),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    train, test, town = _waves(200), _waves(30, seed=1), _waves(40, seed=2)
+    data = {"name": "waves", "sha256": None, "stand_in": False, "simulated": True}
+    return Study(
+        train=replace(train, private=True), test=test, window_steps=None, window_stride=None, unit="one wave",
+        data=data, surrogate=town,
+    )  # fmt: skip
+
+
+def test_the_day_before_foretells_a_wave_and_a_line_does_not(study: Study) -> None:
+    ways = naive_ways(study)
+    told = {name: errors(study, fill) for name, fill in ways.items()}
+    assert told["seasonal naive"]["forecast_rmse"] < 0.15 < told["straight lines"]["forecast_rmse"]
+    assert told["last value"]["forecast_rmse"] > 0.5
+    assert set(TASKS) == {name.split("_")[0] for name in told["last value"]}
+
+
+def test_a_window_of_one_day_takes_the_day_before_from_outside(study: Study) -> None:
+    """Control: the same windows without their day before, where lines stand in."""
+    days = _waves(30, steps=24, seed=3, noise=0.0)
+    hidden = block_mask(30, 24, 12)
+    known = replace(study, test=days, day_before=days.values.astype(np.float64))
+    without = replace(known, day_before=None)
+    apart = [
+        float(np.abs(naive_ways(one)["seasonal naive"](hidden, np.random.default_rng(0))[0] - days.values).max())
+        for one in (known, without)
+    ]
+    assert apart[0] < 1e-5 < 0.5 < apart[1]
+
+
+def test_the_normal_distribution_of_synthetic_series_fills_like_the_real_ones(study: Study) -> None:
+    """Synthetic series here are real ones, so the filling is the best linear one; control: series without memory."""
+    waves = GaussianFillings(_waves(600, seed=4), study.test)
+    rng = np.random.default_rng(5)
+    shuffled = replace(waves.synthetic, values=rng.permuted(waves.synthetic.values, axis=1))
+    good, bad = errors(study, waves), errors(study, GaussianFillings(shuffled, study.test))
+    for task in TASKS:
+        assert good[f"{task}_rmse"] < 0.25 < 0.7 < bad[f"{task}_rmse"]
+    assert good["forecast_coverage"] > 0.8
+
+
+def test_what_is_shown_comes_back_as_it_was(study: Study) -> None:
+    hidden = block_mask(30, 48, 12)
+    filled = GaussianFillings(_waves(600, seed=4), study.test)(hidden, np.random.default_rng(0))
+    np.testing.assert_allclose(filled[0][~hidden], study.test.values[~hidden], atol=0.05)  # by ranks of 600 series
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.1, None), (None, 8.0), (None, None)])
+def test_a_row_tells_its_true_epsilon(study: Study, sigma: float | None, epsilon: float | None) -> None:
+    recipe = Recipe(iterations=2, batch=32, draws=1)
+    line = trained(study, Trial(name="tiny", network=TINY, recipe=recipe, sigma=sigma, epsilon=epsilon))
+    assert (line["epsilon"] is None) == (sigma is None and epsilon is None)
+    assert line["published_noise"] is (sigma is not None)
+    if sigma is not None:
+        assert line["epsilon"] > 50  # a noise of a tenth promises nothing
+    assert np.isfinite([line["metrics"][f"{task}_{figure}"] for task in TASKS for figure in ("rmse", "js")]).all()
+
+
+def test_every_row_of_the_papers_tables_is_visited() -> None:
+    work: Scale = replace(SCALES["target"], seeds=1)
+    names = {(one.name, one.sigma, one.epsilon) for one in _trials(work, "adaln-power", "pack")}
+    for sigma in (0.03, 0.05, 0.1, 0.2):
+        assert {("dp-vanilla", sigma, None), ("dp-aware", sigma, None)} <= names
+    for epsilon in (1.0, 2.0, 8.0):
+        assert {(name, None, epsilon) for name in ("dp-vanilla", "dp-aware", "dp-aware, pre-trained")} <= names
+    visited = {(table, one.name, one.sigma) for table, one in adaln_ablation._trials(work)}
+    assert set(adaln_paper._ABLATIONS) <= visited
+    printed = [one.paper for one in _trials(work, "adaln-power", "pack") if one.sigma is not None]
+    assert all(printed)
