@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.e2e.commands import run
 from tests.unit.synthesizers.dit.small import SMALL, waves
-from understudy.data import Panel, Schema, read_panel, write_panel
+from understudy.data import Panel, Schema, read_panel, simulate_households, write_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.frame.packs import Pack
@@ -107,3 +110,34 @@ def test_a_pack_is_trained_on_public_series(tmp_path: Path) -> None:
     refused = run("synth", tmp_path / "public.parquet", "--schema", tmp_path / "schema.toml", "--epsilon", "1",
                   "--method", "spectral", "--pack", out, "--out", tmp_path / "r")  # fmt: skip
     assert refused.code == 2
+
+
+def test_public_context_of_the_steps_ahead_changes_a_forecast(tmp_path: Path) -> None:
+    """Two tables of context for the same steps, then none; and a release that knows no context refuses one."""
+    homes = replace(simulate_households(120), private=True)
+    tuned = replace(SMALL, network=replace(SMALL.network, tightness="none"), recipe=replace(SMALL.recipe, clip=1000.0))
+    guarantee = Guarantee(1e5, 1e-6)
+    tuned.fit(homes, Ledger.in_memory(guarantee), guarantee=guarantee).save(tmp_path / "release")
+    write_panel(simulate_households(3, seed=5), tmp_path / "others.parquet")
+    end = datetime.fromisoformat(homes.schema.time.start or "") + timedelta(hours=homes.num_steps)
+    asked = ["forecast", tmp_path / "release", "--data", tmp_path / "others.parquet", "--horizon", "6", "--seed", "1"]
+    tables = {}
+    for name, (low, high) in (("cold", (0.0, 0.1)), ("hot", (0.9, 1.0))):
+        rows = {
+            column.name: column.bounds[0] + np.ptp(column.bounds) * np.linspace(low, high, 6)
+            for column in homes.schema.context
+        }
+        when = [end + timedelta(hours=hour) for hour in range(6)]
+        pq.write_table(pa.table({str(homes.schema.time.column): when, **rows}), tmp_path / f"{name}.parquet")
+        out = tmp_path / f"{name}-ahead.parquet"
+        made = run(*asked, "--ahead", tmp_path / f"{name}.parquet", "--out", out)
+        assert made.code == 0, made.err
+        tables[name] = pq.read_table(out)
+    unsaid = run(*asked, "--out", tmp_path / "unsaid.parquet")
+    assert unsaid.code == 0, unsaid.err
+    assert tables["cold"].column_names == tables["hot"].column_names
+    assert not tables["cold"].equals(tables["hot"])
+    assert not tables["hot"].equals(pq.read_table(tmp_path / "unsaid.parquet"))
+    short = run(*asked[:-4], "--horizon", "7", "--ahead", tmp_path / "hot.parquet", "--out", tmp_path / "short.parquet")
+    assert short.code == 2
+    assert not (tmp_path / "short.parquet").exists()

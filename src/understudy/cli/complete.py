@@ -9,6 +9,7 @@ import typer
 
 from understudy.cli.console import Json, Output, Quiet
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
+from understudy.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,6 +126,7 @@ def forecast(
     horizon: Annotated[int, typer.Option(help="Steps ahead.")],
     schema: _SchemaFile = None,
     context: _Context = None,
+    ahead: Annotated[Path | None, typer.Option(help="Table of public context of the steps ahead, by time.")] = None,
     quantile: Annotated[
         list[float] | None, typer.Option(help="A quantile; repeat for several. Default: 0.05, 0.5, 0.95.")
     ] = None,
@@ -134,7 +136,7 @@ def forecast(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what comes after the end of each series, as quantiles. Public context of the steps ahead stays unsaid."""
+    """Say what comes after the end of each series, as quantiles; without --ahead, whatever the context there is."""
     from understudy.synthesizers.completing.forecasting import QUANTILES
 
     output = Output(json=json, quiet=quiet)
@@ -144,9 +146,26 @@ def forecast(
     with output.progress() as progress:
         opened, panel, rng = request.opened()
         wanted = tuple(quantile or QUANTILES)
-        made = opened.forecast(panel, horizon, quantiles=wanted, num_draws=draws, rng=rng, progress=progress)
+        told = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
+        made = opened.forecast(
+            panel, horizon, quantiles=wanted, num_draws=draws, context=told, rng=rng, progress=progress
+        )
     facts = {"horizon": horizon, "quantiles": list(wanted), "draws": draws}
     request.write(made.as_panel(), opened, facts, output, f"Wrote {out}, {horizon} steps ahead.")
+
+
+def _context_ahead(panel: "Panel", table: Path, horizon: int) -> "np.ndarray":
+    """Returns the context of the steps after the end of each series."""
+    import numpy as np
+
+    from understudy.data import read_context
+
+    schema, ends = panel.schema, panel.lengths.astype(np.int64)
+    if not schema.context or schema.time.align != "calendar":
+        raise InputError("--ahead: a release with public context and series on one calendar is expected.")
+    first = int(ends.min(initial=schema.num_steps))
+    known = read_context(table, schema, steps=int(ends.max(initial=first)) - first + horizon, first_step=first)
+    return np.asarray(known[(ends - first)[:, None] + np.arange(horizon)])
 
 
 def _with_gaps(schema: "Schema", with_context: bool) -> "Schema":
