@@ -53,8 +53,8 @@ class Scale:
 
 SCALES = {
     "quick": Scale(
-        network=Network(width=32, depth=1, num_heads=4), recipe=Recipe(iterations=60, batch=64, draws=1),
-        epsilons=(1.0, 2.0, 8.0), published=(0.1,), seeds=1, num_test=30, public_iterations=60,
+        network=Network(), recipe=Recipe(batch=256),
+        epsilons=(1.0, 2.0, 8.0), published=(0.1,), seeds=1, num_test=60, public_iterations=300,
     ),
     "target": Scale(
         network=Network(width=128, depth=4, num_heads=8), recipe=Recipe(iterations=3000, batch=128, draws=4, ema=0.995),
