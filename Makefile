@@ -7,7 +7,7 @@ SCRATCH_HOME = UNDERSTUDY_HOME="$$(mktemp -d)"
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow mutants check format bench clean
+.PHONY: help demo test test-slow mutants check format bench bench-quick clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,7 +45,10 @@ format: $(READY) ## let ruff rewrite what `check` would refuse
 bench: $(READY) ## list the benchmarks; run one with .venv/bin/understudy bench run NAME
 	@$(BIN)/understudy bench list
 
+bench-quick: $(READY) ## every benchmark at its quick scale into understudy-results/, a night on two cores; goes on where it was
+	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/understudy bench all --into understudy-results
+
 clean: ## remove everything that these targets made
-	rm -rf .venv build dist understudy-demo src/*.egg-info
+	rm -rf .venv build dist understudy-demo understudy-results src/*.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,8 +15,17 @@ from detect_secrets.core.secrets_collection import SecretsCollection
 from detect_secrets.settings import default_settings
 
 ROOT = Path(__file__).resolve().parent.parent
-DEMO = "understudy-demo"  # what `make demo` leaves: a key of its own, hashes and signatures; git ignores it
-LEFT_OUT = {".git", ".venv", "__pycache__", "build", "dist", "node_modules", DEMO}  # caches follow: they end alike
+DEMO, RESULTS = "understudy-demo", "understudy-results"  # what make leaves: a key, hashes, signatures; git ignores it
+LEFT_OUT = {
+    ".git",
+    ".venv",
+    "__pycache__",
+    "build",
+    "dist",
+    "node_modules",
+    DEMO,
+    RESULTS,
+}  # caches follow: they end alike
 BINARY = {".png", ".parquet", ".safetensors"}
 
 

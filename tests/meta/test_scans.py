@@ -43,15 +43,17 @@ def test_a_planted_secret_is_found_and_not_repeated(
 
 
 def test_make_test_passes_where_make_demo_ran_before(tmp_path: Path) -> None:
-    """The demo leaves a signing key in its folder, which git ignores; the same key elsewhere is found."""
+    """Demo and benchmarks leave keys and hashes in folders that git ignores; the same key elsewhere is found."""
     scan = script("find_secrets")
     (tmp_path / "harmless.py").write_text("second = 2\n")
-    for folder, code in (("understudy-demo", 0), ("other", 1)):
+    for folder, code in (("understudy-demo", 0), ("understudy-results", 0), ("other", 1)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "default.key").write_text(PLANTED["a private key"] + "\n")
         assert scan.main([str(tmp_path)]) == code
-    assert f"{scan.DEMO}/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    assert f"--out {scan.DEMO}" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    ignored, make = ((ROOT / name).read_text(encoding="utf-8") for name in (".gitignore", "Makefile"))
+    assert {f"{scan.DEMO}/", f"{scan.RESULTS}/"} <= set(ignored.splitlines())
+    assert f"--out {scan.DEMO}" in make
+    assert f"--into {scan.RESULTS}" in make
 
 
 def test_a_folder_without_secrets_passes_and_an_empty_one_does_not(tmp_path: Path) -> None:

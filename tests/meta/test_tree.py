@@ -11,7 +11,7 @@ import pytest
 from tests.meta.pages import ROOT
 
 SOURCE = sorted((ROOT / "src" / "understudy").rglob("*.py"))
-LEFT_OUT = {".git", ".venv", "__pycache__", "understudy-demo", "build", "dist"}
+LEFT_OUT = {".git", ".venv", "__pycache__", "understudy-demo", "understudy-results", "build", "dist"}
 LEFT_OUT |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"}
 MAX_LINES = 350
 

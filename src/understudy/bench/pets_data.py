@@ -92,15 +92,20 @@ def har(root: Path | None) -> Windows:
 
 def traffic(name: str, root: Path | None) -> Windows:
     """Returns two-day windows of a week of sensors, standardised by sensor as in the paper (not private)."""
-    path = find(name, root)
-    lines = path.read_text(encoding="utf-8").split()[int(name == "metr-la") :]  # METR-LA has a line of names
-    whole = re.sub(r"(e[+-]\d\d)\.\d+", r"\1", ",".join(lines))  # equal numbers of PeMSD7's first line were numbered
-    speed = np.fromstring(whole, sep=",").reshape(len(lines), -1).T
+    speed, sha256 = speeds(name, root)
     scaled = standardised(speed)
     per_sensor = scaled.shape[1] // TRAFFIC_STEPS
     cut = scaled[:, : per_sensor * TRAFFIC_STEPS].reshape(-1, TRAFFIC_STEPS)
     owner = np.repeat(np.arange(len(scaled)), per_sensor)
-    return Windows(values=cut[:, :, None].astype(np.float32), owner=owner, sha256=file_sha256(path))
+    return Windows(values=cut[:, :, None].astype(np.float32), owner=owner, sha256=sha256)
+
+
+def speeds(name: str, root: Path | None) -> tuple[np.ndarray, str]:
+    """Returns speeds [sensor, five minutes] of a week, and the file's hash."""
+    path = find(name, root)
+    lines = path.read_text(encoding="utf-8").split()[int(name == "metr-la") :]  # METR-LA has a line of names
+    whole = re.sub(r"(e[+-]\d\d)\.\d+", r"\1", ",".join(lines))  # equal numbers of PeMSD7's first line were numbered
+    return np.fromstring(whole, sep=",").reshape(len(lines), -1).T, file_sha256(path)
 
 
 def standardised(rows: np.ndarray) -> np.ndarray:

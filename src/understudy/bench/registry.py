@@ -231,4 +231,22 @@ BENCHMARKS: dict[str, Benchmark] = {
         "adaln.compare",
         "adaln-households",
     ),
+    "record-metr-la": Benchmark(
+        "All methods on 207 sensors of METR-LA, each protected.", "record_contest.contest", "record-metr-la"
+    ),
+    "record-pemsd7": Benchmark(
+        "All methods on 228 sensors of PeMSD7, each protected.", "record_contest.contest", "record-pemsd7"
+    ),
+    "record-sp500": Benchmark(
+        "All methods on S&P 500 members, each protected.", "record_contest.contest", "record-sp500"
+    ),
+    "record-electricity": Benchmark(
+        "All methods on clients of a utility, each protected.", "record_contest.contest", "record-electricity"
+    ),
+    "record-homes": Benchmark(
+        "All methods on 10,000 simulated homes, each protected.", "record_contest.contest", "record-homes"
+    ),
+    "record-homes-many": Benchmark(
+        "All methods on 100,000 simulated homes, each protected (hours).", "record_contest.contest", "record-homes-many"
+    ),
 }

@@ -9,6 +9,7 @@ import typer
 from understudy.cli import (
     audit,
     bench,
+    bench_all,
     buy,
     certificate,
     compare,
@@ -62,6 +63,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(data.app, name="data")
 app.command("demo")(demo.demo)
+bench.app.command("all")(bench_all.run_all)
 app.add_typer(bench.app, name="bench")
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from understudy.cli.console import Json, Output, Quiet, table
-from understudy.cli.places import whole_file
+from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
 
 app = typer.Typer(help="List and run benchmarks.", no_args_is_help=True)
@@ -67,6 +67,54 @@ def run(
     drawn = _draw(result, pictures) if pictures is not None else []
     written = (f"Wrote {path}." for path in ([out] if out else []) + drawn)
     output.result(result, _rows(result), *result.get("notes", ()), *written)
+
+
+@app.command("report")
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder with results that `bench run … --out` wrote.")],
+    out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("results.html"),
+    markdown: Annotated[Path | None, typer.Option(help="Write the same as Markdown there.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Put all results into one page: papers beside ours, and all methods beside each other."""
+    written = write_report(folder, out, markdown)
+    Output(json=json, quiet=quiet).result({"files": written}, *(f"Wrote {path}." for path in written))
+
+
+def write_report(folder: Path, out: Path, markdown: Path | None) -> list[str]:
+    """Writes the page of a folder's results, as Markdown too if a file is named; returns what was written."""
+    from understudy.report import results_page
+
+    results = _results(folder)
+    pages = {out: results_page.page(results)} | ({} if markdown is None else {markdown: results_page.markdown(results)})
+    for path, text in pages.items():
+        with whole_file(path) as draft:
+            draft.write_text(text, encoding="utf-8")
+    return [str(path) for path in pages]
+
+
+def _results(folder: Path) -> dict[str, dict[str, Any]]:
+    """Returns the results of a folder by benchmark; of one that was run at two scales the larger."""
+    import json as json_format
+
+    from understudy.bench.registry import BENCHMARKS
+
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted(existing(folder, "FOLDER").glob("*.json")):
+        try:
+            result = json_format.loads(file.read_text(encoding="utf-8"))
+            name, scale = result["name"], list(Scale).index(Scale(result["scale"]))
+        except (ValueError, KeyError, TypeError, UnicodeDecodeError) as problem:
+            raise InputError(f"'{file.name}' is not a result of `understudy bench run`. Take it out.") from problem
+        earlier = found.get(name)
+        if name in BENCHMARKS and (earlier is None or list(Scale).index(Scale(earlier["scale"])) <= scale):
+            found[name] = result
+    if not found:
+        raise InputError(
+            "FOLDER: results of `understudy bench run NAME --out FOLDER/NAME.json` are expected, got none."
+        )
+    return {name: found[name] for name in BENCHMARKS if name in found}
 
 
 def _draw(result: Mapping[str, Any], folder: Path) -> list[Path]:

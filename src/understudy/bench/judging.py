@@ -1,0 +1,98 @@
+"""What may be said of a published figure beside ours: reproduced, better, worse, not comparable, not judged."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.bench.published import Published
+
+ENOUGH_SEEDS = 3
+VERDICTS = ("reproduced", "better", "worse", "not comparable", "not judged")
+_HIGHER = ("r2", "auroc", "accuracy", "diversity", "ancestors", "speedup", "tstr_acc")
+_PLACEHOLDERS = ("seconds", "peak_rss_mb", "seed", "metrics", "paper", "seeds", "outlook")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One figure of a paper and ours.
+
+    Attributes:
+        low, high: Over seeds.
+        epsilon: As certified; None where nothing is promised.
+    """
+
+    benchmark: str
+    scale: str
+    data: str
+    method: str
+    metric: str
+    paper: float
+    mean: float
+    low: float
+    high: float
+    seeds: int
+    unit: str | None
+    epsilon: float | None
+    seconds: float
+    verdict: str
+
+
+def figures(result: Mapping[str, Any], apart: str = "") -> list[Judged]:
+    """Returns our figure beside every one that the rows of a result quote from a paper."""
+    return [one for lines in _alike(result["rows"]) for one in _judged(result, lines, apart)]
+
+
+def verdict(item: Published, found: Sequence[Judged], run: bool) -> str:
+    """Returns what may be said of a whole table or figure: of its figures the least favourable."""
+    if not item.benchmarks or item.apart:
+        return "not comparable"
+    if not run or not found or any(one.verdict == "not judged" for one in found):
+        return "not judged"
+    return max((one.verdict for one in found), key=("better", "reproduced", "worse").index)
+
+
+def _judged(result: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], apart: str) -> Iterable[Judged]:
+    first, data = lines[0], result["data"]
+    for metric, printed in first.get("paper", {}).items():
+        values = [_values(line["metrics"][metric]) for line in lines if metric in line["metrics"]]
+        if not values:
+            continue
+        mean, low, high = float(np.mean([v[0] for v in values])), min(v[1] for v in values), max(v[2] for v in values)
+        seeds = len(values) if len(values) > 1 else int(first.get("seeds") or 1)
+        said = "not comparable" if apart else _compared(metric, printed, mean, low, high, seeds)
+        yield Judged(
+            benchmark=result["name"], scale=result["scale"], data=_named(data), method=first["method"], metric=metric,
+            paper=printed, mean=mean, low=low, high=high, seeds=seeds, unit=first.get("unit"),
+            epsilon=first.get("epsilon"), seconds=sum(line.get("seconds") or 0.0 for line in lines), verdict=said,
+        )  # fmt: skip
+
+
+def _compared(metric: str, printed: float, mean: float, low: float, high: float, seeds: int) -> str:
+    if seeds < ENOUGH_SEEDS:
+        return "not judged"
+    if abs(mean - printed) <= high - low:
+        return "reproduced"
+    higher = any(metric.endswith(name) for name in _HIGHER)
+    return "better" if (mean > printed) == higher else "worse"
+
+
+def _values(figure: Any) -> tuple[float, float, float]:
+    if isinstance(figure, Mapping):
+        return float(figure["mean"]), float(figure["low"]), float(figure["high"])
+    return float(figure), float(figure), float(figure)
+
+
+def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Groups rows that differ by their seed alone."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for line in rows:
+        key = repr(sorted((name, repr(value)) for name, value in line.items() if name not in _PLACEHOLDERS))
+        groups.setdefault(key, []).append(line)
+    return list(groups.values())
+
+
+def _named(data: Mapping[str, Any]) -> str:
+    kind = " (stand-in)" if data.get("stand_in") else " (simulated)" if data.get("simulated") else ""
+    return f"{data['name']}{kind}"

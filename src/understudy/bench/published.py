@@ -1,0 +1,129 @@
+"""Every table and figure of the five papers, which benchmark repeats it, and what keeps the two from being compared."""
+
+from dataclasses import dataclass
+
+METERS = "its meter is not public; another household's load stands in"
+SHORT = "one week of METR-LA instead of seventeen, PeMSD7 instead of PeMS-BAY, and another judge"
+TRAINED = "networks here are trained for far fewer iterations"
+CLAIMED = "the published epsilon does not hold (a noisy scalar per tensor, batches known to parties)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """One table or figure.
+
+    Attributes:
+        paper: Number of the paper.
+        place: Such as "Table 1".
+        shows: In a few words.
+        benchmarks: Names of those that repeat it; none where it shows no measurement.
+        apart: Why its figures and ours can't be compared, if they can't.
+    """
+
+    paper: str
+    place: str
+    shows: str
+    benchmarks: tuple[str, ...] = ()
+    apart: str = ""
+
+
+def _of(paper: str, *lines: tuple[str, str, str, str]) -> tuple[Published, ...]:
+    return tuple(
+        Published(paper=paper, place=place, shows=shows, benchmarks=tuple(names.split()), apart=apart)
+        for place, shows, names, apart in lines
+    )
+
+
+PUB2PRIV = _of(
+    "000",
+    ("Fig. 1", "idea", "", "drawing of the method"),
+    ("Fig. 2, 7", "architecture", "", "drawing of the method"),
+    (
+        "Table 1",
+        "utility at epsilon 1",
+        "pub2priv-portfolio pub2priv-electricity pub2priv-trade-simulated",
+        "it samples for contexts of training series and judges on these; TSLA and the Dow Jones are missing here",
+    ),
+    ("Fig. 3", "utility over epsilon, portfolios", "pub2priv-portfolio", "figures are only drawn there"),
+    ("Fig. 4", "t-SNE of samples", "pub2priv-portfolio", "a picture"),
+    ("Fig. 5", "identifiability over epsilon", "pub2priv-portfolio", "figures are only drawn there"),
+    ("Fig. 6", "portfolios of growing complexity", "pub2priv-strategies", "figures are only drawn there"),
+    ("Table 2", "correlation of context and series", "pub2priv-portfolio", "one stock and one index are missing here"),
+    ("Tables 3, 4", "hyperparameters", "", "no measurement"),
+    ("Table 5", "toy: error by correlation of the context", "pub2priv-toy", ""),
+    ("Fig. 8", "series of one context", "pub2priv-portfolio", "a picture"),
+    ("Fig. 9", "distributions of three statistics", "pub2priv-portfolio", "a picture"),
+    ("Tables 6, 7", "time and memory", "cost-pub2priv", "a GPU there"),
+)
+PETS = _of(
+    "001",
+    ("Fig. 1, 2", "idea and pipeline", "", "drawing of the method"),
+    ("Fig. 3a", "C-FID over epsilon, UCI HAR", "pets-har", "another judge: the paper's is the encoder that voted"),
+    ("Fig. 3b, 3c", "C-FID and forecasts over epsilon, METR-LA", "pets-traffic", SHORT),
+    ("Fig. 4", "real and synthetic traffic", "pets-traffic", "a picture"),
+    ("Table 1", "options one at a time", "pets-ablation", SHORT),
+)
+PPEM = _of(
+    "002",
+    ("Fig. 1", "idea", "", "drawing of the method"),
+    ("Fig. 2", "three estimators under null and alternative", "ppem-tests", ""),
+    (
+        "Table 1",
+        "tests and prediction, credit and MIMIC",
+        "ppem-credit ppem-mimic",
+        "part of one table, and the demo of the other",
+    ),
+    ("Fig. 3", "marginals and conditionals, credit", "ppem-credit", "a picture"),
+    ("Fig. 4", "diagnoses, MIMIC", "ppem-mimic", "a picture, of the demo here"),
+    ("D.3", "further attributes", "ppem-credit", "part of the table"),
+    ("D.4", "DP on the hidden attributes alone", "ppem-credit", "part of the table; its DP does not hold"),
+)
+ADALN = _of(
+    "003",
+    ("Fig. 1", "heavy tails of the condition's gradients", "adaln-gradients", METERS),
+    ("Fig. 2, 3", "distributions of gradient norms", "adaln-gradients", METERS),
+    ("Fig. 4", "what clipping leaves", "adaln-gradients", METERS),
+    ("Fig. 5", "loss over iterations", "", "a loss of private training is not shown here"),
+    ("Table 1", "imputing and forecasting by noise", "adaln-power", METERS),
+    ("Tables 2, 3, 12", "gradient norms and clipping", "adaln-gradients", METERS),
+    ("Tables 4, 17", "components", "adaln-ablation", METERS),
+    ("Tables 5, 10, 11", "operators", "adaln-ablation", METERS),
+    ("Tables 6, 7", "all metrics by noise", "adaln-power", METERS),
+    (
+        "Table 8",
+        "ETTh1",
+        "adaln-etth1",
+        "errors there are of one sample of unknown masks; a network eight times as large",
+    ),
+    (
+        "Table 9",
+        "ETTm1",
+        "adaln-ettm1",
+        "errors there are of one sample of unknown masks; a network eight times as large",
+    ),
+    ("Tables 13, 16", "tightness", "adaln-ablation", METERS),
+    ("Table 14", "bounds without noise", "adaln-ablation", METERS),
+    ("Table 15", "clip", "adaln-ablation", METERS),
+    ("Table 18", "time of a step", "cost-dit", "a GPU there"),
+    ("Table 19", "ranges of masks", "", "no measurement"),
+)
+VFLGAN = _of(
+    "004",
+    ("Fig. 1", "architecture", "", "drawing of the method"),
+    ("Fig. 2", "AWD while training, sines", "vertical-sine2 vertical-sine6", TRAINED),
+    ("Table 1, Fig. 3", "sines: error and amplitudes", "vertical-sine2 vertical-sine6", ""),
+    ("Table 2, Fig. 4, 5", "EEG", "vertical-eeg", TRAINED),
+    ("Table 3, Fig. 6, 7", "Stock and Energy without noise", "vertical-stock vertical-energy", ""),
+    (
+        "Fig. 8",
+        "AADA on four sets",
+        "vertical-sine2 vertical-eeg vertical-stock vertical-energy",
+        "figures are only drawn there",
+    ),
+    ("Table 4, Fig. 9, 10", "Stock and Energy with noise", "vertical-stock vertical-energy", CLAIMED),
+    ("Fig. 11", "EEG with noise", "vertical-eeg", CLAIMED),
+    ("Table 5, Fig. 12", "2 to 10 parties", "vertical-parties", ""),
+    ("Table 6", "operations, memory, bytes", "cost-vertical", "the paper does not say what its operations count"),
+    ("Tables 7 to 10", "attacks", "audit-stock", "fewer models for each attack"),
+)
+ALL = (*PUB2PRIV, *PETS, *PPEM, *ADALN, *VFLGAN)

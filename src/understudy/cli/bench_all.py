@@ -1,0 +1,89 @@
+"""`understudy bench all`: every benchmark, several at a time, then the page; what is finished is not run again."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli.bench import Scale, write_report
+from understudy.cli.console import Json, Output, Quiet
+from understudy.errors import MissingData
+
+_COST = "cost-"  # benchmarks of time and memory: one at a time, when nothing else runs
+_LONG = ("record-homes-many",)  # not part of a night
+_FOLDER = "understudy-results"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one benchmark ended."""
+
+    name: str
+    code: int
+    said: str
+
+    @property
+    def words(self) -> str:
+        """For the list of what is missing."""
+        return "data are missing" if self.code == MissingData.exit_code else f"ended with {self.code}"
+
+
+def run_all(
+    into: Annotated[Path, typer.Option(help="Folder for results; run again with the same to go on.")] = Path(_FOLDER),
+    scale: Annotated[Scale, typer.Option(help="quick: a night on two cores.")] = Scale.quick,
+    data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Benchmarks at a time.")] = 2,
+    only: Annotated[list[str] | None, typer.Option(help="Those whose name begins so; repeat for several.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run every benchmark and write the page. A run that was killed goes on; missing public data are named."""
+    from understudy.bench.registry import BENCHMARKS
+
+    output = Output(json=json, quiet=quiet)
+    into.mkdir(parents=True, exist_ok=True)
+    names = [name for name in BENCHMARKS if name not in _LONG and (only is None or name.startswith(tuple(only)))]
+    waiting = [name for name in names if not (into / f"{name}.json").exists()]
+    failed: list[Ended] = []
+    with output.progress() as progress:
+        for done, ended in enumerate(_ended(waiting, into, str(scale), data, workers), start=1):
+            progress(ended.name, done / len(waiting))
+            log = into / f"{ended.name}.log"
+            if ended.code:
+                failed.append(ended)
+                log.write_text(ended.said, encoding="utf-8")
+            else:
+                log.unlink(missing_ok=True)
+    pages = write_report(into, into / "results.html", into / "results.md") if any(into.glob("*.json")) else []
+    facts = {"finished": len(names) - len(failed), "failed": {one.name: one.words for one in failed}, "files": pages}
+    lines = [f"{one.name}: {one.words}; see {into / one.name}.log." for one in failed]
+    output.result(
+        facts, *lines, f"{len(names) - len(failed)} of {len(names)} finished.", *(f"Wrote {p}." for p in pages)
+    )
+    if any(one.code != MissingData.exit_code for one in failed):
+        raise typer.Exit(1)
+
+
+def _ended(names: list[str], into: Path, scale: str, data: Path | None, workers: int) -> Iterator[Ended]:
+    """Yields benchmarks as they end: several at a time, those of cost alone and last."""
+    together = [name for name in names if not name.startswith(_COST)]
+    with ThreadPoolExecutor(workers) as pool:
+        for future in as_completed([pool.submit(_run, name, into, scale, data) for name in together]):
+            yield future.result()
+    for name in names:
+        if name.startswith(_COST):
+            yield _run(name, into, scale, data)
+
+
+def _run(name: str, into: Path, scale: str, data: Path | None) -> Ended:
+    command = [sys.executable, "-m", "understudy.cli.main", "bench", "run", name, "--scale", scale, "--quiet"]
+    command += ["--out", str(into / f"{name}.json"), "--pictures", str(into / "pictures" / name)]
+    ended = subprocess.run(
+        [*command, *([] if data is None else ["--data", str(data)])], capture_output=True, text=True, check=False
+    )
+    return Ended(name, ended.returncode, ended.stderr)

@@ -1,0 +1,179 @@
+"""The record: papers beside ours, all methods beside each other, as Markdown and as one HTML page."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+from matplotlib.figure import Figure
+
+from understudy.bench.judging import VERDICTS, Judged, figures, verdict
+from understudy.bench.published import ALL, Published
+from understudy.report.drawing import FAINT, INK, Drawing, style, tidy
+from understudy.report.words import figure
+
+Results = Mapping[str, Mapping[str, Any]]  # by benchmark
+_PAPERS = {
+    "000": "Pub2Priv",
+    "001": "PETS",
+    "002": "PPEM",
+    "003": "DP-aware AdaLN-Zero",
+    "004": "VFLGAN-TS",
+}
+_MARKS, _RECORD = "osD^vP*X<>hd", "record-"
+
+
+def markdown(results: Results) -> str:
+    """Returns the page as Markdown."""
+    parts = ["# Results", _INTRODUCTION, _tally(results)]
+    parts += [part for paper in _PAPERS for part in _paper(paper, results)]
+    parts += [part for name, result in results.items() if name.startswith(_RECORD) for part in _contest(result)]
+    return "\n\n".join(parts) + "\n"
+
+
+_INTRODUCTION = (
+    "Every table and figure of the five papers, and what the benchmarks of this package show beside them. Written by "
+    "`understudy bench report` from the files that `understudy bench run NAME --out FILE` left; nothing is typed in. "
+    "*Reproduced*: the paper's figure lies within the spread of at least three seeds. *Better*, *worse*: beyond it. "
+    "*Not comparable*: for the reason that stands there. *Not judged*: fewer than three seeds, or not run."
+)
+
+
+def _tally(results: Results) -> str:
+    counts = dict.fromkeys(VERDICTS, 0)
+    for item in ALL:
+        counts[verdict(item, _found(item, results), _run(item, results))] += 1
+    lines = [f"| {said} | {number} |" for said, number in counts.items()]
+    return "\n".join(["| verdict | tables and figures |", "|---|---|", *lines])
+
+
+def _found(item: Published, results: Results) -> list[Judged]:
+    return [one for name in item.benchmarks if name in results for one in figures(results[name], item.apart)]
+
+
+def _run(item: Published, results: Results) -> bool:
+    return bool(item.benchmarks) and all(name in results for name in item.benchmarks)
+
+
+def _paper(paper: str, results: Results) -> list[str]:
+    items = [item for item in ALL if item.paper == paper]
+    lines = ["| place | shows | benchmark | verdict | why |", "|---|---|---|---|---|"]
+    for item in items:
+        said, missing = (
+            verdict(item, _found(item, results), _run(item, results)),
+            [name for name in item.benchmarks if name not in results],
+        )
+        why = item.apart or (f"not run: {', '.join(missing)}" if missing else "fewer than three seeds")
+        names = ", ".join(f"`{name}`" for name in item.benchmarks)
+        shown = "" if said in VERDICTS[:3] else why
+        lines.append(f"| {item.place} | {item.shows} | {names} | {said} | {shown} |")
+    beside = _beside([name for item in items for name in item.benchmarks], results)
+    return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), *beside]
+
+
+def _beside(names: Sequence[str], results: Results) -> list[str]:
+    """Returns the papers' figures beside ours, benchmark by benchmark."""
+    parts = []
+    apart = {name: item.apart for item in ALL for name in item.benchmarks}
+    for name in dict.fromkeys(names):
+        found = figures(results[name], apart[name]) if name in results else []
+        if not found:
+            continue
+        lines = [
+            "| method | ε certified | unit | figure | paper | ours | seeds | |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| {one.method} | {figure(one.epsilon)} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
+            f"{_ours(one)} | {one.seeds} | {one.verdict} |"
+            for one in found
+        ]
+        seconds = sum({(one.method, one.epsilon): one.seconds for one in found}.values())
+        parts.append(f"`{name}`, {found[0].scale}, {found[0].data}, {seconds:.0f} seconds:")
+        parts.append("\n".join(lines))
+    return parts
+
+
+def _ours(one: Judged) -> str:
+    return figure(one.mean) if one.seeds == 1 else f"{figure(one.mean)} ({figure(one.low)} to {figure(one.high)})"
+
+
+def _contest(result: Mapping[str, Any]) -> list[str]:
+    """Returns all methods on one table, the best forecasts first."""
+    shown = sorted(
+        (line for line in [*result["rows"], *result["controls"]] if "ratio" in line["metrics"]),
+        key=lambda line: (line["epsilon"] or 0.0, line["metrics"]["ratio"]),
+    )
+    lines = ["| method | ε | TSTR ÷ train-on-real | TSTR MAE | KS | autocorrelation |", "|---|---|---|---|---|---|"]
+    for line in shown:
+        cells = [_spread(line["metrics"].get(name)) for name in ("tstr_mae", "ks", "autocorrelation_error")]
+        lines.append(
+            f"| {line['method']} | {figure(line['epsilon'])} | {line['metrics']['ratio']:.2f} | {' | '.join(cells)} |"
+        )
+    refused = [f"{line['method']}: {line['note']}" for line in result["rows"] if line.get("note")]
+    return [f"## All methods on {result['data']['name']}", "\n".join(lines), "\n".join(f"- {one}" for one in refused)]
+
+
+def _spread(found: Any) -> str:
+    if found is None:
+        return ""
+    return f"{figure(found['mean'])} ({figure(found['low'])} to {figure(found['high'])})"
+
+
+def curves(results: Results) -> list[Drawing]:
+    """Returns, for each table, what epsilon buys with every method, on the same axes."""
+    return [
+        _curve(name, result)
+        for name, result in results.items()
+        if name.startswith(_RECORD) and len({line["epsilon"] for line in result["rows"] if line["epsilon"]}) > 1
+    ]
+
+
+def _curve(name: str, result: Mapping[str, Any]) -> Drawing:
+    lines = [line for line in result["rows"] if "ratio" in line["metrics"] and line["epsilon"]]
+    methods = list(dict.fromkeys(line["method"] for line in lines))
+    with style():
+        made = Figure(figsize=(8, 4.2), dpi=72, layout="constrained")
+        axes = made.subplots()
+        axes.axhline(1.0, color=FAINT, linewidth=1)
+        for place, method in enumerate(methods):
+            own = sorted((line["epsilon"], line["metrics"]["ratio"]) for line in lines if line["method"] == method)
+            axes.plot(
+                *zip(*own, strict=True), marker=_MARKS[place % len(_MARKS)], color=INK, linewidth=0.8, label=method
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        tidy(axes)
+        axes.set_xlabel("epsilon")
+        axes.set_title("error trained on synthetic ÷ trained on real", loc="left", fontsize=10, color=INK)
+        made.legend(loc="outside lower center", ncols=5, frameon=False)
+    return Drawing(
+        name=f"{name}-epsilon",
+        figure=made,
+        caption=f"{result['data']['name']}: what epsilon buys. 1 is as good as real series.",
+        alternative=f"Curves over epsilon of {', '.join(methods)}.",
+    )
+
+
+def page(results: Results) -> str:
+    """Returns one HTML page that needs nothing but itself."""
+    drawn = "".join(
+        f"<figure>{drawing.svg()}<figcaption>{html.escape(drawing.caption)}</figcaption></figure>"
+        for drawing in curves(results)
+    )
+    return _PAGE.format(
+        body=MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown(results)), drawn=drawn
+    )
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Understudy: results</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+:root {{ color-scheme: light dark; --real: #4d4d4d; --synthetic: #d55e00; --control: #0072b2; }}
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }}
+th, td {{ padding: .25rem .6rem; border-bottom: 1px solid #8884; text-align: left; vertical-align: top; }}
+code {{ font-size: .92em; }} figure {{ margin: 1rem 0; }} svg {{ max-width: 100%; height: auto; }}
+</style></head><body>{body}{drawn}</body></html>
+"""

@@ -1,0 +1,140 @@
+"""The record: verdicts that follow from figures, a page that says why, and all methods on one table."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from understudy.bench import record_contest
+from understudy.bench.cells import Cells
+from understudy.bench.judging import Judged, figures, verdict
+from understudy.bench.published import ALL, Published
+from understudy.bench.record_data import Arena, homes
+from understudy.bench.registry import BENCHMARKS
+from understudy.errors import InputError
+from understudy.report import results_page
+from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.registry import METHODS
+
+
+def _result(values: list[float], paper: float, metric: str = "error", **facts: Any) -> dict[str, Any]:
+    rows = [
+        {"method": "ours", "epsilon": 1.0, "unit": "entity", "metrics": {metric: value}, "paper": {metric: paper}}
+        | {"seed": seed, "seconds": 1.0, "peak_rss_mb": 100.0 + seed} | facts
+        for seed, value in enumerate(values)
+    ]  # fmt: skip
+    data = {"name": "waves", "stand_in": True}
+    return {"name": "cost-voting", "scale": "quick", "data": data, "rows": rows, "controls": []}
+
+
+@pytest.mark.parametrize(
+    ("values", "paper", "metric", "said"),
+    [
+        ([1.0, 1.1, 1.2], 1.15, "error", "reproduced"),
+        ([1.0, 1.1, 1.2], 2.0, "error", "better"),
+        ([1.0, 1.1, 1.2], 0.5, "error", "worse"),
+        ([1.0, 1.1, 1.2], 0.5, "r2", "better"),
+        ([1.0, 1.1], 1.05, "error", "not judged"),
+    ],
+)
+def test_a_figure_is_judged_by_the_spread_of_three_seeds(
+    values: list[float], paper: float, metric: str, said: str
+) -> None:
+    (found,) = figures(_result(values, paper, metric))
+    assert found.verdict == said
+    assert found.seeds == len(values)
+    assert found.seconds == len(values)
+    assert found.data == "waves (stand-in)"
+
+
+def test_rows_that_carry_their_spread_count_their_own_seeds() -> None:
+    one = _result([0.0], 1.05)
+    one["rows"][0] |= {"metrics": {"error": {"mean": 1.0, "low": 0.9, "high": 1.1}}, "seeds": 3}
+    assert [found.verdict for found in figures(one)] == ["reproduced"]
+
+
+def test_a_table_is_as_good_as_the_worst_of_its_figures() -> None:
+    item = Published(paper="000", place="Table 1", shows="x", benchmarks=("cost-voting",))
+    (good,) = figures(_result([1.0, 1.1, 1.2], 1.1))
+    bad = replace(good, verdict="worse")
+    assert verdict(item, [good], run=True) == "reproduced"
+    assert verdict(item, [good, bad], run=True) == "worse"
+    assert verdict(item, [], run=False) == "not judged"
+    assert verdict(replace(item, apart="other data"), [good], run=True) == "not comparable"
+
+
+def test_every_table_names_benchmarks_that_exist_and_says_why_not_where_it_has_none() -> None:
+    for item in ALL:
+        assert item.benchmarks or item.apart, item
+        assert set(item.benchmarks) <= set(BENCHMARKS), item
+    assert {item.paper for item in ALL} == {"000", "001", "002", "003", "004"}
+
+
+def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
+    result = _result([1.0, 1.1, 1.2], 1.1, method="<b>ours</b>")
+    result["name"] = "vertical-parties"
+    text, page = results_page.markdown({"vertical-parties": result}), results_page.page({"vertical-parties": result})
+    assert "| Table 5, Fig. 12 | 2 to 10 parties | `vertical-parties` | reproduced |" in text
+    assert "1.1 (1 to 1.2)" in text
+    assert "not run: pub2priv-toy" in text
+    assert "<b>ours" not in page
+    assert "<table>" in page
+
+
+class Refusing(Independent):
+    """A method that takes no table."""
+
+    def spending_plan(self, *arguments: Any, **options: Any) -> Any:
+        raise InputError("no table is good enough.")
+
+
+def test_all_methods_meet_on_one_table_and_a_refusal_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = homes(60)
+    few = Arena(entities=some.entities.take_units(np.arange(120)), num_train=60, data=some.data)
+    monkeypatch.setitem(record_contest.ARENAS, "record-homes", lambda root: few)  # type: ignore[arg-type]
+    monkeypatch.setattr(record_contest, "METHODS", {"spectral": METHODS["spectral"], "refusing": Refusing})
+    found = record_contest.contest("record-homes", "quick", None, lambda *done: None, Cells())
+    spectral, refused = found["rows"][:2]
+    assert spectral["metrics"]["ratio"] > 0.5
+    assert spectral["epsilon"] == 1.0
+    assert spectral["seeds"] == 3
+    assert refused["metrics"] == {}
+    assert "refusing: no table is good enough." in found["notes"]
+    assert found["controls"][0]["metrics"]["ratio"] == 1.0
+    assert {line["method"] for line in found["controls"]} >= {"train-on-real", "persistence"}
+    text = results_page.markdown({"record-homes": found})
+    assert "## All methods on 60 homes" in text
+    assert not results_page.curves({"record-homes": found})  # one epsilon makes no curve
+
+
+def test_curves_of_all_methods_share_their_axes() -> None:
+    rows = [
+        {
+            "method": name,
+            "epsilon": epsilon,
+            "unit": "entity",
+            "metrics": {"ratio": 1 + place / epsilon},
+            "seconds": 1.0,
+        }
+        for place, name in enumerate(("spectral", "aim"), start=1)
+        for epsilon in (1.0, 5.0)
+    ]
+    result = {"name": "record-homes", "scale": "target", "data": {"name": "homes"}, "rows": rows, "controls": []}
+    (drawn,) = results_page.curves({"record-homes": result})
+    assert {line.get_label() for line in drawn.figure.axes[0].lines} >= {"spectral", "aim"}
+    assert "<svg" in results_page.page({"record-homes": result})
+
+
+def test_a_judged_figure_is_complete() -> None:
+    assert set(Judged.__annotations__) >= {
+        "paper",
+        "mean",
+        "low",
+        "high",
+        "seeds",
+        "unit",
+        "epsilon",
+        "data",
+        "seconds",
+    }
