@@ -3,6 +3,7 @@
 from tests.mutants import (
     accounting,
     audits,
+    baselines,
     border,
     canaries,
     choosing,
@@ -32,6 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *pub2priv.MUTANTS,
     *ppem.MUTANTS,
     *vflgan_ts.MUTANTS,
+    *baselines.MUTANTS,
     *federated.MUTANTS,
     *dit.MUTANTS,
     *canaries.MUTANTS,

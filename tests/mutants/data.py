@@ -5,9 +5,26 @@ from tests.mutants.mutant import Mutant
 PANEL = "tests/unit/data/test_panel.py"
 WINDOWS = "tests/unit/data/test_windows.py"
 REFUSALS = "tests/unit/data/io/test_refusals.py"
+UNITS = "tests/unit/synthesizers/test_units.py"
 EXTRA = "tests/unit/data/test_mutant_data.py"
 
 MUTANTS = (
+    Mutant(
+        name="windows of series that end at a private row",
+        why="one late row takes away windows that nobody counted: epsilon 1 becomes 5 and more",
+        file="synthesizers/base.py",
+        before='if schema.unit.kind == "event" and shorter and not self.whole_windows:',
+        after='if schema.unit.kind == "event" and shorter and self.whole_windows:',
+        tests=(f"{UNITS}::test_one_late_row_would_take_away_more_windows_than_an_event_touches_so_it_is_refused",),
+    ),
+    Mutant(
+        name="windows as units drawn by their series",
+        why="one window more changes which of its neighbours are drawn, and is priced as one",
+        file="synthesizers/base.py",
+        before="            cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)",
+        after="            pass",
+        tests=(f"{UNITS}::test_windows_that_are_units_share_none",),
+    ),
     Mutant(
         name="min and max from private data",
         why="one extreme unit rescales everybody else",

@@ -44,7 +44,8 @@ def _pets() -> Synthesizer:
 
 
 def _pub2priv() -> Synthesizer:
-    return METHODS["pub2priv"](iterations=3, batch=POPULATION, knowledge="direct", clip=0.1)  # type: ignore[call-arg]
+    small = {"network": "projected", "iterations": 3, "batch": POPULATION, "knowledge": "direct", "clip": 0.1}
+    return METHODS["pub2priv"](**small)  # type: ignore[arg-type]
 
 
 def _dit() -> Synthesizer:
@@ -70,6 +71,19 @@ def vertical(**options: object) -> Synthesizer:
     return METHODS["vflgan-ts"](recipe=Recipe(**chosen), **own)  # type: ignore[arg-type,call-arg]
 
 
+def _dp_gan() -> Synthesizer:
+    from understudy.synthesizers.baselines.dp_gan import Recipe
+
+    small = Recipe(width=8, iterations=3, batch=POPULATION, clip_norm=0.1)
+    return METHODS["dp-gan"](recipe=small)  # type: ignore[call-arg]
+
+
+_GEM = {"coefficients": 1, "rounds": 2, "chosen": 2, "rows": 32, "updates": 5, "width": 8}
+_GSD = {"coefficients": 1, "rows": 50, "generations": 50}
+_PATE = {"teachers": 3, "rounds": 2, "questions": 4, "updates": 1, "width": 8}
+_GS = {"critics": 3, "iterations": 2, "questions": 4, "updates": 1, "width": 8}
+
+
 def _steady_dit() -> Synthesizer:
     """One iteration that shows each unit with so many times and noises that its gradient hardly varies."""
     from understudy.synthesizers.dit.recipe import Network, Recipe
@@ -85,6 +99,12 @@ SUBJECTS: Mapping[str, Subject] = {
     "dit": Subject(make=_dit, schema=small_schema(), trained=True),
     "ppem": Subject(make=_ppem, schema=small_schema(), trained=True),
     "vflgan-ts": Subject(make=vertical, schema=small_schema(parties=True), trained=True),
+    "aim": Subject(make=lambda: METHODS["aim"](coefficients=1), schema=small_schema()),  # type: ignore[call-arg]
+    "gem": Subject(make=lambda: METHODS["gem"](**_GEM), schema=small_schema()),
+    "private-gsd": Subject(make=lambda: METHODS["private-gsd"](**_GSD), schema=small_schema()),
+    "dp-gan": Subject(make=_dp_gan, schema=small_schema(), trained=True),
+    "pate-gan": Subject(make=lambda: METHODS["pate-gan"](**_PATE), schema=small_schema()),
+    "gs-wgan": Subject(make=lambda: METHODS["gs-wgan"](**_GS), schema=small_schema()),
 }
 # For audits by one run, which have to know each canary's gradient among others: losses that leave little to chance.
 STEADY: Mapping[str, Subject] = {

@@ -11,12 +11,13 @@ from understudy.bench.cells import Cells
 from understudy.bench.pets_experiment import EPSILONS, SEEDS, Experiment
 from understudy.bench.result import Progress, Row
 from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.spectral import Spectral
+from understudy.synthesizers.registry import METHODS
 
 IMPROVES = "private votes improve the result"
 BOUGHT = "private data improve the result, by what was bought beside the votes and not by the votes"
 CHANCE = "no more than chance"
 UNJUDGED = "not judged: one seed"
+_RIVALS = ("spectral", "gs-wgan")
 CENTRAL = 1.0  # the epsilon that is measured first, with every seed
 _SHOWN, _DRAWN = 4, 2  # series of each side in the picture, and contenders that are a side
 
@@ -56,9 +57,10 @@ class Contest:
             found[place, epsilon] = {**line, "paper": self.paper.get(epsilon, {}), "verdict": verdict(line, beside)}
             controls += beside
             progress(f"{one.name}, epsilon {epsilon:g}", (done + 1) / (len(turns) + 1))
-        for epsilon in EPSILONS:
-            spectral = partial(self.experiment.row, "spectral", Spectral(), epsilon, 1)
-            controls.append(cells(f"{self.key} spectral {epsilon}", spectral))
+        for name in _RIVALS:
+            for epsilon in EPSILONS:
+                measured = partial(self.experiment.row, name, METHODS[name](), epsilon, 1)
+                controls.append(cells(f"{self.key} {name} {epsilon}", measured))
         return [line for _, line in sorted(found.items())], controls
 
     def _turns(self) -> list[tuple[int, float]]:

@@ -13,6 +13,7 @@ from understudy.report.words import figure, printable
 
 _FIGURES = {"c_fid": "C-FID", "forecast_rmse": "forecast RMSE", "forecast_mae": "forecast MAE"}
 _DASHES = ("-", "--", ":", "-.")
+_RIVALS = ("spectral", "gs-wgan")
 _REAL, _BLIND, _UNVOTED = "other real series", "the same without private data", "the same without votes"
 
 
@@ -26,11 +27,12 @@ def _over_epsilon(result: Mapping[str, Any], unit: str) -> Drawing:
     """Methods orange; in the same dashes, what they give without private data blue and without votes grey."""
     rows, controls = ([line for line in result[kind] if line["unit"] == unit] for kind in ("rows", "controls"))
     swept = {name: [line for line in rows if line["method"] == name] for name in _names(rows)}
-    levels = [line for line in controls if line["method"] != "spectral"]
+    rivals = {name: [line for line in controls if line["method"] == name] for name in _RIVALS}
+    levels = [line for line in controls if line["method"] not in _RIVALS]
     with style():
         made = Figure(figsize=(10, 3.8), dpi=72, layout="constrained")
         for axes, (name, title) in zip(made.subplots(1, len(_FIGURES)), _FIGURES.items(), strict=True):
-            _curves(axes, name, {**swept, "spectral": [line for line in controls if line["method"] == "spectral"]})
+            _curves(axes, name, {**swept, **{rival: lines for rival, lines in rivals.items() if lines}})
             _levels(axes, name, levels, list(swept))
             axes.set_xlabel("epsilon")
             axes.set_title(title, loc="left", fontsize=10, color=INK)
@@ -69,7 +71,7 @@ def _curves(axes: Axes, name: str, swept: Mapping[str, Sequence[Mapping[str, Any
     tidy(axes)
     for place, (method, lines) in enumerate(swept.items()):
         points = np.array(sorted((line["epsilon"], _mean(line, name)) for line in lines), dtype=float).reshape(-1, 2)
-        colour = INK if method == "spectral" else SYNTHETIC
+        colour = INK if method in _RIVALS else SYNTHETIC
         axes.plot(*points.T, color=colour, marker="o", markersize=3, linestyle=_DASHES[place % 4], label=method)
     axes.set_xscale("log")
     if name == "c_fid":

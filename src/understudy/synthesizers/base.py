@@ -262,6 +262,14 @@ class Synthesizer(ABC):
                 "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
                 "one row less would move all the others. Use time.align = 'calendar', or protect entities."
             )
+        shorter = self._window(schema)[0] < schema.num_steps and schema.time.min_steps is not None
+        if schema.unit.kind == "event" and shorter and not self.whole_windows:
+            raise InputError(
+                "Events can't be protected in windows of series that end at their last row (time.min_steps): one late "
+                "row less would take away every window after the row before it, however many. Declare series of fixed "
+                "length with gaps (no time.min_steps, missing = true), leave window_steps out, or use a method that "
+                "learns from whole windows, such as dit."
+            )
 
     def _window(self, schema: Schema) -> tuple[int, int]:
         """Returns the steps of a window and the steps from one to the next."""
@@ -274,6 +282,8 @@ class Synthesizer(ABC):
         cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride).panel
         if schema.unit.kind == "event" and self.whole_windows:
             cut = windows.without_empty_steps(cut)
+        if schema.unit.kind == "overlapping-window":  # the unit is a window, so no two share one
+            cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)
         weights = np.ones(cut.num_series)
         if schema.unit.kind == "entity" and cut.num_series:
             weights = 1.0 / np.bincount(cut.unit)[cut.unit]

@@ -1,0 +1,1 @@
+"""Methods to compare with, each after its paper and with a guarantee that holds."""
