@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 METHOD = "tests/unit/synthesizers/ppem/test_method.py"
+DONORS = "tests/unit/synthesizers/ppem/test_donors.py"
 CONTEST = "tests/unit/synthesizers/ppem/test_contest.py"
 EFFECTS = "tests/unit/synthesizers/ppem/test_effects.py"
 THRESHOLD = "tests/unit/privacy/test_threshold.py"
@@ -34,8 +35,8 @@ MUTANTS = (
         name="sketch kept in the release",
         why="whoever receives the release has the distribution that is to be hidden",
         file=f"{FOLDER}/learning.py",
-        before="statements.FIGURES: said}",
-        after='statements.FIGURES: said, "points": trial.points}',
+        before="nodes, given, generators), statements.FIGURES: said}",
+        after='nodes, given, generators), statements.FIGURES: said, "points": trial.points}',
         tests=(f"{METHOD}::test_a_release_does_not_hold_the_sketch_or_the_marginal_of_what_is_hidden",),
     ),
     Mutant(
@@ -96,5 +97,38 @@ MUTANTS = (
         before='PRIVATE = ("both", "dp")',
         after='PRIVATE = ("both", "dp", "lmdp")',
         tests=(f"{METHOD}::test_modes_that_protect_nobody_say_so_and_need_an_infinite_budget",),
+    ),
+    Mutant(
+        name="pool of donors kept in the release",
+        why="whoever receives the release has the distribution that is to be hidden",
+        file=f"{FOLDER}/learning.py",
+        before="        return {**donors.series_for(values, pool.panel, rows, partition), statements.FIGURES: said}",
+        after="        return {**donors.series_for(values, pool.panel, rows, partition), statements.FIGURES: said, "
+        '"pool": points}',
+        tests=(f"{DONORS}::test_a_release_holds_finished_series_and_nothing_of_the_pool",),
+    ),
+    Mutant(
+        name="donors keep their own x′",
+        why="the real distribution is released under the name of another",
+        file=f"{FOLDER}/donors.py",
+        before="            static[:, attribute.place] = np.where(wanted <= known, wanted, np.nan)",
+        after="            static[:, attribute.place] = static[:, attribute.place]",
+        tests=(f"{DONORS}::test_values_that_nobody_has_are_released_as_wanted_and_reported",),
+    ),
+    Mutant(
+        name="donors bought for the check's money as well",
+        why="the check and the donors together cost more than was promised",
+        file=f"{FOLDER}/method.py",
+        before="left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)",
+        after="left = guarantee",
+        tests=(f"{DONORS}::test_the_plan_is_that_of_spectral_beside_the_check",),
+    ),
+    Mutant(
+        name="kept-out units among the donors",
+        why="the promise is about units that nothing was learned from",
+        file=f"{FOLDER}/learning.py",
+        before="pool = donors.bought_pool(learned, self.grant",
+        after="pool = donors.bought_pool(self.private, self.grant",
+        tests=(f"{DONORS}::test_kept_out_units_are_not_in_the_pool",),
     ),
 )

@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
+SKETCHED = "tests/unit/synthesizers/pub2priv/test_sketched.py"
 METHOD = "tests/unit/synthesizers/pub2priv/test_method.py"
 FOLDER = "synthesizers/pub2priv"
 
@@ -73,5 +74,61 @@ MUTANTS = (
         before='"known": np.repeat(~np.isnan(panel.values), widths, axis=2)',
         after='"known": np.repeat(np.ones_like(panel.values, dtype=bool), widths, axis=2)',
         tests=(f"{METHOD}::test_gaps_are_masked_in_the_loss",),
+    ),
+    Mutant(
+        name="vote left out of the bound of the products",
+        why="a unit moves the sum further than its noise was made for",
+        file=f"{FOLDER}/moments.py",
+        before="return float(np.hypot(self._products_bound, self.vote_weight))",
+        after="return float(self._products_bound)",
+        tests=(f"{SKETCHED}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
+    ),
+    Mutant(
+        name="products of one half of the matrix counted once",
+        why="the products of shape and context weigh √2 in the sum and 1 in its bound",
+        file=f"{FOLDER}/moments.py",
+        before="+ 2 * (shape * context) ** 2 +",
+        after="+ (shape * context) ** 2 +",
+        tests=(f"{SKETCHED}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
+    ),
+    Mutant(
+        name="mapped context left unclipped",
+        why="a context unlike all public windows moves the sum beyond its bound",
+        file=f"{FOLDER}/basis.py",
+        before="clipped = clip_rows(directions, self.clip) if self.turn.shape[1] else directions",
+        after="clipped = directions",
+        tests=(f"{SKETCHED}::test_no_series_is_longer_than_the_reach_of_its_parts",),
+    ),
+    Mutant(
+        name="every series of a unit adds its products whole",
+        why="a unit with many series moves the sum many times its bound",
+        file=f"{FOLDER}/sketched.py",
+        before="total += layout.total(shapes, mapped, cells, weights[rows])",
+        after="total += layout.total(shapes, mapped, cells, np.ones(len(cells)))",
+        tests=(f"{SKETCHED}::test_one_unit_moves_the_sum_by_at_most_its_bound",),
+    ),
+    Mutant(
+        name="products of events noised as those of entities",
+        why="an event changes windows and so moves the sum twice as far for each",
+        file=f"{FOLDER}/sketched.py",
+        before="bound = layout.bound * private.influence",
+        after="bound = layout.bound",
+        tests=(f"{SKETCHED}::test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes",),
+    ),
+    Mutant(
+        name="private contexts taken for public windows",
+        why="means and products of private contexts are released without noise",
+        file=f"{FOLDER}/method.py",
+        before="public = purchases.public_windows(self.public_context, schema)",
+        after="public = private.panel.context",
+        tests=(f"{SKETCHED}::test_what_context_looks_like_is_told_by_public_windows_only",),
+    ),
+    Mutant(
+        name="products priced as if nothing else was bought",
+        why="the spectral release and the products together cost more than was allowed",
+        file=f"{FOLDER}/purchases.py",
+        before="rest = noise_multipliers(guarantee, {MOMENTS: 1 - share})[MOMENTS]",
+        after="rest = noise_multipliers(guarantee, {MOMENTS: 1.0})[MOMENTS]",
+        tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
 )

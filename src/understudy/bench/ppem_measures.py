@@ -1,10 +1,13 @@
 """What the PPEM benchmarks measure: how far x′ is, and whether everything else given x′ is as it was."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from understudy.bench import ppem_shown
 from understudy.data import Panel
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.kernels import gram, quadratic_test, stein_gram, two_sample_test
@@ -18,9 +21,13 @@ from understudy.synthesizers.ppem.learning import Rows
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.training import train_plainly
 
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
+
 _TESTED = 1000  # rows of each side of a two-sample test, as in paper 002
 _GROUPS = 8  # neighbourhoods of x′ within which the rest is compared
 _FEWEST = 25  # rows of each side that a neighbourhood needs
+_REPLICATES = 200  # of the bootstrap over kept-out units
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,23 +62,54 @@ class Measures:
         return {"effect_mmd": found["mmd"], "effect_wasserstein": found["wasserstein"], "p_mmd": test.p_value}
 
     def conditional(self, candidate: Panel) -> dict[str, float]:
-        """Returns how far x* given x′ is: mean distance of means within neighbourhoods of x′, in deviations.
+        """Returns how far x* given x′ is from rows that were learned from, and in how many neighbourhoods."""
+        gaps = self._gaps(candidate, _some(self.train, 20_000, self.seed), replicates=0)
+        return {"conditional_gap": float(np.mean(gaps)) if len(gaps) else float("nan"), "neighbourhoods": len(gaps)}
 
-        Neighbourhoods are those of the real x′, and all count alike, however often the candidate visits them.
+    def held_out_gap(self, candidates: Sequence[Panel]) -> dict[str, float] | None:
+        """Returns how far x* given x′ is from kept-out rows, with an interval; None where too few were kept out.
+
+        The interval (95 %) covers what other kept-out units would have shown, by a bootstrap moved to the measured
+        distance because resampling adds distance of its own, and all candidates, which differ by their seeds.
         """
-        from sklearn.cluster import KMeans
+        found = []
+        for candidate in candidates:
+            gaps = self._gaps(_some(candidate, self.max_rows, self.seed), self.rest, _REPLICATES)
+            if not len(gaps):
+                return None
+            measured, *resampled = gaps.mean(axis=0)
+            found.append((measured, *(measured + np.quantile(resampled - np.mean(resampled), [0.025, 0.975]))))
+        means, lows, highs = np.array(found).T
+        return {"mean": float(means.mean()), "low": float(lows.min()), "high": float(highs.max())}
 
-        real, other = self.rows(_some(self.train, 20_000, self.seed)), self.rows(candidate)
-        groups = KMeans(_GROUPS, n_init=2, random_state=0).fit(real.sensitive)
-        places = groups.labels_, groups.predict(other.sensitive)
-        spread = real.rest.std(axis=0)
+    def _gaps(self, candidate: Panel, against: Panel, replicates: int) -> np.ndarray:
+        """Returns mean distances of means [neighbourhood, 1 + replicate] within neighbourhoods of x′, in deviations.
+
+        Neighbourhoods are those of the real x′, and all count alike, however often the candidate visits them. A
+        replicate draws the real rows anew.
+        """
+        real, other = self.rows(against), self.rows(candidate)
+        groups = self._neighbourhoods
+        places = groups.predict(real.sensitive), groups.predict(other.sensitive)
+        number, spread = len(real.rest), real.rest.std(axis=0)
         moving = spread > 1e-6
+        drawn = np.random.default_rng(self.seed).multinomial(number, np.full(number, 1 / number), replicates)
+        counts = np.concatenate([np.ones((1, number)), drawn]).astype(np.float32)
         gaps = []
         for group in range(_GROUPS):
-            sides = [rows.rest[place == group][:, moving] for rows, place in zip((real, other), places, strict=True)]
-            if min(map(len, sides)) >= _FEWEST:
-                gaps.append(np.abs(sides[0].mean(axis=0) - sides[1].mean(axis=0)) / spread[moving])
-        return {"conditional_gap": float(np.mean(gaps)) if gaps else float("nan"), "neighbourhoods": float(len(gaps))}
+            own, made = places[0] == group, other.rest[places[1] == group][:, moving]
+            if min(own.sum(), len(made)) >= _FEWEST:
+                weights = counts[:, own] / counts[:, own].sum(axis=1, keepdims=True)
+                apart = weights @ real.rest[own][:, moving] - made.mean(axis=0)
+                gaps.append((np.abs(apart) / spread[moving]).mean(axis=1))
+        return np.array(gaps)
+
+    @property
+    def _neighbourhoods(self) -> "KMeans":
+        from sklearn.cluster import KMeans
+
+        real = self.rows(_some(self.train, 20_000, self.seed)).sensitive
+        return KMeans(_GROUPS, n_init=2, random_state=0).fit(real)
 
     def tasks(self, candidate: Panel, against: Panel) -> dict[str, float]:
         """Returns AUROC, MSE and R² of models trained on the candidate and tested on other, real rows."""
@@ -86,13 +124,15 @@ class Measures:
                 continue
         return found
 
-    def marginals(self, candidate: Panel, num_points: int = 60) -> dict[str, list[list[float]]]:
-        """Returns distributions of a few columns of x′ and of x*, for pictures: real and candidate quantiles."""
-        sides = [self.rows(_some(panel, 4000, self.seed)) for panel in (self.rest, candidate)]
-        ranks = np.linspace(0.01, 0.99, num_points)
-        shown = {f"x′ {n}": [side.sensitive[:, n] for side in sides] for n in range(min(3, len(sides[0].sensitive[0])))}
-        shown |= {f"x* {n}": [side.rest[:, n] for side in sides] for n in range(min(3, sides[0].rest.shape[1]))}
-        return {name: [np.quantile(values, ranks).tolist() for values in pair] for name, pair in shown.items()}
+    def shown(self, candidate: Panel) -> dict[str, Any]:
+        """Returns what pictures show of a candidate, beside kept-out rows."""
+        real, drawn = (self.rows(_some(panel, 4000, self.seed)) for panel in (self.rest, candidate))
+        groups = self._neighbourhoods
+        places = groups.predict(real.sensitive), groups.predict(drawn.sensitive)
+        return {
+            "marginals": ppem_shown.marginals(self.partition, real, drawn),
+            "conditionals": ppem_shown.conditionals(self.partition, real, drawn, places, _FEWEST),
+        }
 
     def energy_test(self, recipe: Recipe, penalty: float) -> dict[str, float]:
         """Trains a marginal energy on real x′ and tests whether its density made them (Table 1's p_KSD)."""

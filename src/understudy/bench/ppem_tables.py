@@ -6,7 +6,7 @@ that nobody learned from, and `independent`, which never saw any.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,13 +34,14 @@ from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
 
+_Task = tuple[str, Callable[[], Row]]  # what a row is called, and what makes it
 EPSILONS = (1.0, 5.0)
 _EFFECT = 0.1  # that the row `checked` asks for, in shares of the declared range
 # Table 1 and appendix D of paper 002, two sensitive attributes; on other data, so not to be compared.
 _PAPER: dict[str, dict[str, float]] = {
     "ppem, lmdp": {"auroc": 0.922, "regression_mse": 0.184, "regression_r2": 0.822, "p_ksd": 0.0, "p_mmd": 0.02},
     "ppem, both 1": {"auroc": 0.872, "regression_mse": 0.656, "regression_r2": 0.368, "p_mmd": 0.0},
-    "ppem, marginal-dp": {"auroc": 0.903, "regression_mse": 0.602, "regression_r2": 0.421},
+    "ppem, marginal-dp (not private)": {"auroc": 0.903, "regression_mse": 0.602, "regression_r2": 0.421},
     "wgan-gp": {"auroc": 0.966, "regression_mse": 0.126, "regression_r2": 0.879, "p_mmd": 0.15},
     "energygan": {"auroc": 0.871, "regression_mse": 7.13, "regression_r2": -5.86, "p_mmd": 0.0},
     "steingan": {"auroc": 0.822, "regression_mse": 1.81, "regression_r2": -0.740, "p_mmd": 0.0},
@@ -56,65 +57,54 @@ class Scale:
     homes: int
 
 
-SCALES = {"quick": Scale(600, 4000, 4000), "target": Scale(6000, 10_000, 10_000), "full": Scale(60_000, 20_000, 20_000)}
+SCALES = {
+    "quick": Scale(600, 4000, 4000),
+    "target": Scale(6000, 10_000, 10_000),
+    "full": Scale(60_000, 20_000, 20_000),
+}
+_SEEDS = (0, 1, 2)  # of rows that are judged against each other
+_LMDP, _WITHOUT = "ppem, lmdp", "ppem, lmdp without penalty"
+
+
+@dataclass(frozen=True)
+class Secret:
+    """What is hidden, and a public marginal in its place."""
+
+    sensitive: tuple[str, ...]
+    stated: dict[str, list[float | str]]
 
 
 def credit(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Part of the credit-card table: two factors hidden (target: hours)."""
     panel, data = ppem_data.credit(data_root)
-    return _run("ppem-credit", scale, panel, data, ("V0+V1",), progress, cells)
+    spread = np.linspace(-3, 3, 61).tolist()
+    return _run("ppem-credit", scale, panel, data, Secret(("V0+V1",), {"V0": spread, "V1": spread}), progress, cells)
 
 
 def mimic(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """The MIMIC-III demo: five diagnoses of 100 patients hidden (target: an hour)."""
     panel, data = ppem_data.mimic(data_root)
-    hidden = "+".join(channel.name for channel in panel.schema.channels[:5])
-    return _run("ppem-mimic", scale, panel, data, (hidden,), progress, cells, private=False)
+    hidden = [channel.name for channel in panel.schema.channels[:5]]
+    secret = Secret(("+".join(hidden),), {name: [0, 1] for name in hidden})
+    return _run("ppem-mimic", scale, panel, data, secret, progress, cells, private=False)
 
 
 def series(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Simulated homes: the tariff mix and the mean load hidden (target: hours)."""
     panel, data = ppem_data.homes(SCALES[scale].homes)
-    return _run("ppem-series", scale, panel, data, ("tariff+mean(load_kw)",), progress, cells)
+    stated = {"tariff": ["flat", "night", "dynamic"], "mean(load_kw)": np.linspace(0.5, 4, 71).tolist()}
+    return _run("ppem-series", scale, panel, data, Secret(("tariff+mean(load_kw)",), stated), progress, cells)
 
 
 def _run(
-    name: str,
-    scale: str,
-    panel: Panel,
-    data: dict[str, Any],
-    sensitive: tuple[str, ...],
-    progress: Progress,
-    cells: Cells,
-    *,
+    name: str, scale: str, panel: Panel, data: dict[str, Any], secret: Secret, progress: Progress, cells: Cells, *,
     private: bool = True,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     train, rest = ppem_data.split(panel)
-    work = _Work(train, rest, sensitive, SCALES[scale])
-    recipe = Recipe(iterations=SCALES[scale].iterations)
-    without = replace(recipe, penalty=0.0)
-    tasks: list[tuple[str, Callable[[], Row]]] = [
-        ("ppem, lmdp", partial(work.fitted, "ppem, lmdp", work.ppem(mode="lmdp", recipe=recipe), math.inf, 10.0)),
-        (
-            "ppem, lmdp without penalty",
-            partial(work.fitted, "ppem, lmdp without penalty", work.ppem(mode="lmdp", recipe=without), math.inf, 0.0),
-        ),
-        ("ppem, marginal-dp", partial(work.fitted, "ppem, marginal-dp", work.ppem(mode="marginal-dp", recipe=recipe))),
-        (
-            "ppem, uniform",
-            partial(work.fitted, "ppem, uniform", work.ppem(mode="lmdp", recipe=recipe, target="uniform")),
-        ),
-    ]
-    for epsilon in EPSILONS if private else ():
-        both = work.ppem(mode="both", recipe=recipe)
-        stated = work.ppem(mode="both", recipe=recipe, target="uniform")
-        tasks.append((f"ppem, both {epsilon:g}", partial(work.fitted, "ppem, both", both, epsilon)))
-        tasks.append((f"ppem, both, uniform {epsilon:g}", partial(work.fitted, "ppem, both, uniform", stated, epsilon)))
-    if private:
-        asked = work.ppem(mode="both", recipe=recipe, target="uniform", effect=_EFFECT, metric="wasserstein")
-        tasks.append(("ppem, both, checked", partial(work.fitted, "ppem, both, checked", asked, EPSILONS[-1])))
+    work = _Work(train, rest, secret.sensitive, SCALES[scale])
+    tasks = [*_without_noise(work), *(_with_noise(work, secret) if private else ())]
     tasks += [(kind, partial(work.baseline, kind)) for kind in BASELINES]
-    checks: list[tuple[str, Callable[[], Row]]] = [("holdout", work.holdout)]
+    checks: list[_Task] = [("holdout", work.holdout)]
     checks += [(f"spectral {e:g}", partial(work.fitted, "spectral", Spectral(), e)) for e in EPSILONS]
     checks.append(("independent", partial(work.fitted, "independent", Independent(), 1.0)))
     rows: list[Row] = []
@@ -122,11 +112,91 @@ def _run(
     for place, (label, task) in enumerate([*tasks, *checks], start=1):
         (rows if place <= len(tasks) else controls).append(cells(f"{scale} {label}", task))
         progress(label, place / (len(tasks) + len(checks)))
-    return {**result(name, scale, data, rows, controls), "ppem": _pictures(rows)}
+    return {**result(name, scale, data, rows, controls), "ppem": _pictures(rows), "notes": notes(rows, controls)}
+
+
+def _without_noise(work: "_Work") -> list[_Task]:
+    """Rows that protect nobody: with and without the penalty, along the steps, appendix D.4, a stated target."""
+    recipe = Recipe(iterations=work.scale.iterations)
+    without, temporal = replace(recipe, penalty=0.0), replace(recipe, network="temporal")
+    found: list[_Task] = [
+        (_LMDP, partial(work.fitted, _LMDP, work.ppem(mode="lmdp", recipe=recipe), tested_penalty=10.0, seeds=_SEEDS)),
+        (
+            _WITHOUT,
+            partial(work.fitted, _WITHOUT, work.ppem(mode="lmdp", recipe=without), tested_penalty=0.0, seeds=_SEEDS),
+        ),
+    ]
+    if work.train.num_steps > 1:
+        label = "ppem, lmdp, temporal"
+        found.append((label, partial(work.fitted, label, work.ppem(mode="lmdp", recipe=temporal))))
+    others = {
+        "ppem, marginal-dp (not private)": work.ppem(mode="marginal-dp", recipe=recipe),
+        "ppem, uniform": work.ppem(mode="lmdp", recipe=recipe, target="uniform"),
+    }
+    return found + [(label, partial(work.fitted, label, method)) for label, method in others.items()]
+
+
+def _with_noise(work: "_Work", secret: Secret) -> list[_Task]:
+    """Rows that are differentially private: x* given x′ by energies, and by `spectral`."""
+    recipe = Recipe(iterations=work.scale.iterations)
+    asked = {"recipe": recipe, "effect": _EFFECT, "metric": "wasserstein"}
+    methods = {
+        "ppem, both": work.ppem(recipe=recipe),
+        "ppem, both, stated": work.ppem(recipe=recipe, target=secret.stated),
+        "ppem, spectral, stated": work.ppem(conditional="spectral", target=secret.stated),
+        "ppem, both, uniform, checked": work.ppem(target="uniform", **asked),
+        "ppem, spectral, different, checked": work.ppem(conditional="spectral", attempts=3, **asked),
+    }
+    return [
+        (f"{label} {epsilon:g}", partial(work.fitted, label, method, epsilon))
+        for label, method in methods.items()
+        for epsilon in EPSILONS
+        if method.effect is None or epsilon == EPSILONS[-1]
+    ]
+
+
+def notes(rows: Sequence[Row], controls: Sequence[Row]) -> list[str]:
+    """Returns whether the penalty costs conditional fidelity, what its test says without it, and what was checked."""
+    return [*_kept(rows, controls), *_hidden(rows)]
+
+
+def _hidden(rows: Sequence[Row]) -> list[str]:
+    """Returns what the test says without the penalty, and how far marginals are that passed a check."""
+    told = []
+    for line in rows:
+        metrics = line["metrics"]
+        if line["method"] == _WITHOUT and "p_ksd" in metrics:
+            found = "rejects" if metrics["p_ksd"] < 0.05 else "does not reject"
+            told.append(f"x′: the test {found} without any penalty (p_KSD {metrics['p_ksd']:.3g}).")
+        if line["method"].endswith("checked"):
+            passed = f"released, {metrics['effect_wasserstein']:.3g} away" if metrics else "nothing released"
+            told.append(f"x′: {line['method']}, epsilon {line['epsilon']:.3g}, asked for {_EFFECT:g}: {passed}.")
+    return told
+
+
+def _kept(rows: Sequence[Row], controls: Sequence[Row]) -> list[str]:
+    found = {line["method"]: line["metrics"] for line in [*rows, *controls]}
+    gaps = {name: found[name].get("held_out_gap") for name in (_LMDP, _WITHOUT, "holdout") if name in found}
+    if not all(gaps.get(name) for name in (_LMDP, _WITHOUT)):
+        return ["x* given x′: too few rows were kept out for a verdict."]
+    own, interval = gaps[_LMDP]["mean"], gaps[_WITHOUT]
+    verdict = "is nearer than" if own < interval["low"] else "lies within" if own <= interval["high"] else "is beyond"
+    told = [
+        f"x* given x′: with the penalty {own:.3g}, which {verdict} what the model without it shows on kept-out rows "
+        f"({interval['low']:.3g} to {interval['high']:.3g})."
+    ]
+    if gaps.get("holdout"):
+        real = gaps["holdout"]
+        told.append(f"x* given x′: real rows against kept-out rows {real['low']:.3g} to {real['high']:.3g}.")
+    return told
 
 
 def _pictures(rows: list[Row]) -> dict[str, Any]:
-    return {line["method"]: line["marginals"] for line in rows if "marginals" in line}
+    return {f"{line['method']}{_budget(line)}": line["shown"] for line in rows if "shown" in line}
+
+
+def _budget(line: Row) -> str:
+    return f", epsilon {line['epsilon']:.3g}" if math.isfinite(line["epsilon"] or math.inf) else ""
 
 
 @dataclass(frozen=True)
@@ -151,19 +221,28 @@ class _Work:
         return Ppem(sensitive=self.sensitive, **options)
 
     def fitted(
-        self, label: str, method: Synthesizer, epsilon: float = math.inf, tested_penalty: float | None = None
+        self,
+        label: str,
+        method: Synthesizer,
+        epsilon: float = math.inf,
+        tested_penalty: float | None = None,
+        seeds: Sequence[int] = (0,),
     ) -> Row:
-        """Fits once, samples, and measures."""
+        """Fits and samples once for every seed, and measures; figures are means over seeds."""
         watch = Stopwatch()
         delta = default_delta(self.train.schema.population.size or 1)
-        ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
-        try:
-            release = method.fit(self.train, ledger)
-        except ReleaseError as refusal:
-            return row(label, {}, epsilon=epsilon, delta=delta, seconds=watch.seconds, status=f"nothing: {refusal}")
-        fitting = watch.seconds
-        drawn = release.sample(self.scale.rows, rng=np.random.default_rng(0))
-        metrics = {**self.measures.figures(drawn), "fit_s": fitting}
+        found, drawn = [], []
+        for seed in seeds:
+            own = replace(method, seed=seed) if isinstance(method, Ppem) else method
+            ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
+            try:
+                release = own.fit(self.train, ledger)
+            except ReleaseError as refusal:
+                return row(label, {}, epsilon=epsilon, delta=delta, seconds=watch.seconds, status=f"nothing: {refusal}")
+            drawn.append(release.sample(self.scale.rows, rng=np.random.default_rng(seed)))
+            found.append(self.measures.figures(drawn[-1]))
+        metrics: dict[str, Any] = {key: float(np.mean([one[key] for one in found if key in one])) for key in found[0]}
+        metrics |= {"seeds": len(seeds), "held_out_gap": self.measures.held_out_gap(drawn)}
         if tested_penalty is not None:
             metrics |= self.measures.energy_test(Recipe(iterations=self.scale.iterations), tested_penalty)
         return row(
@@ -176,7 +255,8 @@ class _Work:
             seconds=watch.seconds,
             status=release.certificate.status,
             obfuscation=list(release.certificate.marginal_obfuscation),
-            marginals=self.measures.marginals(drawn),
+            findings=list(own.findings(release.schema, release.arrays)) if isinstance(own, Ppem) else [],
+            shown=self.measures.shown(drawn[0]),
         )
 
     def baseline(self, kind: str) -> Row:
@@ -187,16 +267,23 @@ class _Work:
         made = BASELINES[kind](np.concatenate([real.sensitive, real.rest], axis=1), self.scale.iterations, 0)
         made = made[: self.scale.rows]
         drawn = self._panel(measures.partition, made[:, :cut], made[:, cut:])
-        marginals = measures.marginals(drawn)
         return row(
-            kind, measures.figures(drawn), paper=_PAPER.get(kind, {}), unit=self.train.schema.unit.kind,
-            seconds=watch.seconds, status="not private: no noise", marginals=marginals,
-        )  # fmt: skip
+            kind,
+            {**measures.figures(drawn), "held_out_gap": measures.held_out_gap([drawn])},
+            paper=_PAPER.get(kind, {}),
+            unit=self.train.schema.unit.kind,
+            seconds=watch.seconds,
+            status="not private: no noise",
+            shown=measures.shown(drawn),
+        )
 
     def holdout(self) -> Row:
         """Kept-out real rows in the place of synthetic ones, against those that were learned from."""
         watch = Stopwatch()
-        figures = self.measures.figures(self.rest, against=self.train)
+        figures = {
+            **self.measures.figures(self.rest, against=self.train),
+            "held_out_gap": self.measures.held_out_gap([self.train]),
+        }
         return row("holdout", figures, unit=self.train.schema.unit.kind, seconds=watch.seconds)
 
     def _panel(self, partition: Partition, sensitive: np.ndarray, rest: np.ndarray) -> Panel:

@@ -4,6 +4,7 @@ The first leaves parts out, or adds parts that were tried and not kept, one at a
 other asks the pack that ships to fill in hidden entries of public series which it never saw.
 """
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from understudy.bench.cells import Cells
 from understudy.bench.pub2priv_experiment import SCALES, Experiment
 from understudy.bench.result import Progress, Row, Stopwatch, result, row
 from understudy.data.datasets import file_sha256, find_file
-from understudy.data.portfolios import simulate_market, simulate_portfolios
+from understudy.data.portfolios import market_windows, simulate_market, simulate_portfolios
 from understudy.nn.knowledge import KnowledgeTransformer
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.independent import Independent
@@ -29,14 +30,15 @@ RATES = (
     "daily rates of eight currencies, github.com/laiguokun/multivariate-time-series",
 )
 _PORTFOLIOS, _STEPS, _EPSILON = 1_260, 120, 1.0
+_BOUGHT = "what context looks like bought, not public"
 VARIANTS: dict[str, Synthesizer] = {
     "as it is": Pub2Priv(),
     "context as it is (w/o theta_T)": Pub2Priv(knowledge="direct"),
     "without context (w/o c)": Pub2Priv(knowledge="none"),
-    "one noise per window": Pub2Priv(draws=1),
-    "five signals": Pub2Priv(signals=5),
-    "a network beside the Gaussian": Pub2Priv(layers=1, width=16),
-    "a tenth of the clip": Pub2Priv(clip=0.1),
+    _BOUGHT: Pub2Priv(knowledge="direct"),
+    "gradients instead of products": Pub2Priv(network="projected"),
+    "gradients, one noise per window": Pub2Priv(network="projected", draws=1),
+    "gradients, a network beside the Gaussian": Pub2Priv(network="projected", layers=1, width=16),
 }
 
 
@@ -46,7 +48,8 @@ def design(scale: str, data_root: Path | None, progress: Progress, cells: Cells)
     experiment = _experiment(work.sampled)
     rows = []
     for place, (name, method) in enumerate(VARIANTS.items(), start=1):
-        measure = partial(experiment.row, name, method, _EPSILON, work.seeds, ())
+        seen = replace(experiment, market=None) if name == _BOUGHT else experiment
+        measure = partial(seen.row, name, method, _EPSILON, work.seeds, ())
         rows.append(cells(f"{scale} {name}", measure))
         progress(name, place / (len(VARIANTS) + 1))
     controls = [cells(f"{scale} other real portfolios", partial(_control, experiment))]
@@ -77,7 +80,8 @@ def _experiment(number: int) -> Experiment:
     first = np.random.default_rng(11).integers(0, len(market.held) - _STEPS + 1, number)
     real, second = (simulate_portfolios(market, number, steps=_STEPS, first_days=first, seed=seed) for seed in (12, 13))
     private = simulate_portfolios(market, _PORTFOLIOS, steps=_STEPS)
-    return Experiment(private=private, real=real, second=second, judge=work.judge)
+    windows = market_windows(market, np.arange(len(market.held) - _STEPS + 1), _STEPS)
+    return Experiment(private=private, real=real, second=second, judge=work.judge, market=windows)
 
 
 def _control(experiment: Experiment) -> Row:

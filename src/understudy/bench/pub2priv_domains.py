@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from understudy.bench.cells import Cells
 from understudy.bench.pub2priv_experiment import SCALES, Experiment, Scale
@@ -12,7 +13,14 @@ from understudy.bench.pub2priv_tables import TABLE, facts, measure
 from understudy.bench.result import Progress, Row, result
 from understudy.data import Panel
 from understudy.data.datasets import DatasetInfo
-from understudy.data.electricity import STATION, Clients, electricity_panel, load_clients, with_weather
+from understudy.data.electricity import (
+    STATION,
+    Clients,
+    electricity_panel,
+    load_clients,
+    public_context,
+    with_weather,
+)
 from understudy.data.io.checks import check_units
 from understudy.data.trade import COUNTRIES, Trade, load_trade, simulate_trade, trade_panel
 from understudy.errors import UnderstudyError
@@ -54,7 +62,10 @@ def electricity_experiment(clients: Clients, unit: str, work: Scale) -> Experime
     panels = [electricity_panel(replace(clients, consumption=clients.consumption[rows]), unit) for rows in groups]
     size = min(panels[1].num_series, panels[2].num_series, work.sampled)
     real, second = (panel.take_units(np.arange(int(panel.unit[size - 1]) + 1)) for panel in panels[1:])
-    return Experiment(private=panels[0], real=real, second=second, judge=work.judge, paper=TABLE["electricity"])
+    weather = sliding_window_view(public_context(clients), real.num_steps, axis=0).swapaxes(1, 2)
+    return Experiment(
+        private=panels[0], real=real, second=second, judge=work.judge, market=weather, paper=TABLE["electricity"]
+    )
 
 
 def trade_experiment(known: Trade, work: Scale) -> Experiment:
@@ -68,7 +79,11 @@ def trade_experiment(known: Trade, work: Scale) -> Experiment:
     if not known.stand_in:
         others = (np.arange(_TEN), np.roll(np.arange(_TEN), 1))
     real, second = (trade_panel(_some(known, rows), seed=8) for rows in others)
-    return Experiment(private=private, real=real, second=second, judge=work.judge, paper=TABLE["trade"])
+    windows = sliding_window_view(known.index, private.num_steps)
+    relative = (windows / windows[:, :1])[:, :, None]
+    return Experiment(
+        private=private, real=real, second=second, judge=work.judge, market=relative, paper=TABLE["trade"]
+    )
 
 
 def _trade(

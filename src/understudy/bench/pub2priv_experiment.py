@@ -13,6 +13,8 @@ it gives all series of one context the same movements. That is said as *collapse
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -123,6 +125,7 @@ class Experiment:
         real: Put aside; their contexts are the conditions that samples are asked for.
         second: Other real series, where possible of exactly those contexts: the control, and what `predictive` is
             trained on when it is trained on real series.
+        market: Public windows of context [window, step, context], which `pub2priv` may look at; None without any.
         paper: Figures of the paper's Table 1 by method.
     """
 
@@ -130,6 +133,7 @@ class Experiment:
     real: Panel
     second: Panel
     judge: Effort
+    market: np.ndarray | None = None
     delta: float = DELTA
     paper: Mapping[str, Mapping[str, float]] | None = None
 
@@ -141,10 +145,19 @@ class Experiment:
     def fitted(self, method: Synthesizer, epsilon: float, seed: int) -> tuple[Panel, float]:
         """Fits once with secure noise; returns series sampled for the conditions and the certified epsilon."""
         guarantee = Guarantee(epsilon, self.delta)
-        method = replace(method, seed=seed) if isinstance(method, Pub2Priv) else method
-        release = method.fit(self.private, Ledger.in_memory(guarantee), guarantee=guarantee)
+        with TemporaryDirectory() as folder:
+            if isinstance(method, Pub2Priv):
+                method = replace(method, seed=seed, public_context=self._public_context(method, Path(folder)))
+            release = method.fit(self.private, Ledger.in_memory(guarantee), guarantee=guarantee)
         sampled = release.sample(self.real.num_series, rng=np.random.default_rng(seed), context=self.real.context)
         return sampled, release.certificate.epsilon
+
+    def _public_context(self, method: Pub2Priv, folder: Path) -> str | None:
+        """Returns the file of public windows, for a method that looks at context."""
+        if self.market is None or method.knowledge == "none":
+            return None
+        np.save(folder / "context.npy", self.market)
+        return str(folder / "context.npy")
 
     def metrics(self, candidate: Panel, seed: int = 0, trained: tuple[str, ...] = TRAINED) -> dict[str, float]:
         """Returns the figures of a candidate; reads real series, so they are internal."""

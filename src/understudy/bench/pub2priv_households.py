@@ -49,4 +49,6 @@ def many_weeks(work: Scale, homes: int = HOMES, weeks: int = WEEKS) -> Experimen
     private = simulate_household_weeks(homes // weeks, contexts[:weeks])
     each = max(1, work.sampled // (weeks // 2))
     real, second = (simulate_household_weeks(each, contexts[weeks:], seed=seed) for seed in (1_000, 2_000))
-    return Experiment(private=private, real=real, second=second, judge=work.judge, delta=default_delta(homes))
+    return Experiment(
+        private=private, real=real, second=second, judge=work.judge, delta=default_delta(homes), market=contexts
+    )

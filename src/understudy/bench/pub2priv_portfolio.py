@@ -11,7 +11,7 @@ from understudy.bench.pub2priv_experiment import SCALES, Experiment, Scale, meth
 from understudy.bench.pub2priv_tables import TABLE, facts, judged, measure
 from understudy.bench.result import Progress, Row, result
 from understudy.data.markets import load_market
-from understudy.data.portfolios import REVIEW_DAYS, Market, simulate_portfolios
+from understudy.data.portfolios import REVIEW_DAYS, Market, market_windows, simulate_portfolios
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.spectral import Spectral
 
@@ -54,7 +54,10 @@ def portfolio_experiment(
         simulate_portfolios(market, work.sampled, review_days=review_days, first_days=first, seed=seed)
         for seed in (12, 13)
     )
-    return Experiment(private=private, real=real, second=second, judge=work.judge, paper=TABLE["portfolio"])
+    windows = market_windows(market, np.arange(len(market.held) - private.num_steps + 1), private.num_steps)
+    return Experiment(
+        private=private, real=real, second=second, judge=work.judge, market=windows, paper=TABLE["portfolio"]
+    )
 
 
 def _one(experiment: Experiment, work: Scale, key: str, cells: Cells) -> tuple[list[Row], list[Row]]:

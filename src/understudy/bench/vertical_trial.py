@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Trial:
         ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
         release = method.fit(self.train, ledger)
         fitting = watch.seconds
-        sampled = release.sample(self.num_rows, rng=np.random.default_rng(0))
+        sampled = release.sample(self._real.num_units, rng=np.random.default_rng(0))
         line = row(
             label,
             {**self._metrics(sampled), "fit_s": fitting},
@@ -100,6 +101,10 @@ class Trial:
             return {"amplitudes": np.round(found, _DIGITS).tolist()}
         return {"clouds": embedding(self._compared(candidate))}
 
+    @cached_property  # one object, by which networks trained on it are known again
+    def _real(self) -> Panel:
+        """Real series that metrics look at; as many synthetic ones, because an epoch of more has more updates."""
+        return self.train.take_units(np.arange(min(self.num_rows, self.train.num_units)))
+
     def _compared(self, candidate: Panel) -> Comparison:
-        real = self.train.take_units(np.arange(min(self.num_rows, self.train.num_units)))
-        return Comparison(real=real, candidate=candidate, reference=self.rest, unseen=self.rest)
+        return Comparison(real=self._real, candidate=candidate, reference=self.rest, unseen=self.rest)

@@ -87,7 +87,7 @@ def electricity_panel(clients: Clients, unit: str = "entity", *, windows: int = 
         lengths=np.full(len(owner), steps, dtype=np.int32),
         unit=owner if unit == "entity" else np.arange(len(owner), dtype=np.int64),
         static=np.zeros((len(owner), 0), dtype=np.float32),
-        context=_context(clients)[places].astype(np.float32),
+        context=public_context(clients)[places].astype(np.float32),
         private=False,
     )
 
@@ -114,7 +114,7 @@ def electricity_schema(num_clients: int, clients: Clients, unit: str, windows: i
     )
 
 
-def _context(clients: Clients) -> np.ndarray:
+def public_context(clients: Clients) -> np.ndarray:
     """Returns the season, and the temperature if it is known [step, context]."""
     day = clients.first_day.timetuple().tm_yday + clients.days * np.arange(clients.consumption.shape[1])
     angle = 2 * np.pi * day / 365.25

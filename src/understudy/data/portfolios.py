@@ -67,16 +67,23 @@ def simulate_portfolios(
     review = rng.choice(review_days, num_portfolios)
     shares = hold(prices, contrarian, review, rng.dirichlet(np.full(len(HELD), 4.0), num_portfolios))
     schema = portfolio_schema(num_portfolios, steps)
-    context = np.clip(np.log(market.shown[days] / market.shown[first][:, None]), -GROWTH, GROWTH)
     return Panel(
         schema=schema,
         values=np.clip(shares, 0.0, 2.0).astype(np.float32),
         lengths=np.full(num_portfolios, steps, dtype=np.int32),
         unit=np.arange(num_portfolios, dtype=np.int64),
         static=np.zeros((num_portfolios, 0), dtype=np.float32),
-        context=context.astype(np.float32),
+        context=market_windows(market, first, steps),
         private=False,
     )
+
+
+def market_windows(market: Market, first: np.ndarray, steps: int = STEPS) -> np.ndarray:
+    """Returns the public context [window, step, shown] of windows that begin on the given days."""
+    days = first[:, None] + np.arange(steps)
+    growth = np.log(market.shown[days] / market.shown[first][:, None])
+    windows: np.ndarray = np.clip(growth, -GROWTH, GROWTH).astype(np.float32)
+    return windows
 
 
 def hold(prices: np.ndarray, contrarian: np.ndarray, review: np.ndarray, allocation: np.ndarray) -> np.ndarray:

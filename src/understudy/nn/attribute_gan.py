@@ -7,19 +7,16 @@ itself wherever its parts are computed.
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
-from torch.ops import aten
 
+from understudy.nn.by_hand import SLOPE, Masks
 from understudy.nn.stacked import StackedLinear
 
-_SLOPE = 0.2
 _INITIAL_DEVIATION = 0.02
 
 
@@ -39,8 +36,9 @@ class AttributeGenerators(nn.Module):
             nn.init.uniform_(parameter, -(num_hidden**-0.5), num_hidden**-0.5)
 
     def forward(self, latent: Float[Tensor, "row latent"]) -> Float[Tensor, "row attribute step"]:
-        hidden = _Cells.apply(latent, self.gates.weight, self.gates.bias)
-        return self.output(hidden.unflatten(1, self._shape))
+        enter, leave, cell = self.gates(latent).unflatten(1, (3, *self._shape)).unbind(1)
+        hidden = leave.sigmoid() * (enter.sigmoid() * cell.tanh()).tanh()
+        return self.output(hidden)
 
 
 class ClassGenerators(nn.Module):
@@ -56,60 +54,23 @@ class ClassGenerators(nn.Module):
         return torch.einsum("krat,rk->rat", made, wanted)
 
 
-class _Cells(torch.autograd.Function):
-    """From latent to hidden states: LSTM cells at rest with their slopes in one tensor, half the memory autograd moves.
+class AttributeDiscriminators(nn.Module):
+    """One perceptron per attribute: how real it looks by itself, as a logit.
 
-    h = o · tanh(i · tanh(c)) with i, o through a sigmoid; weights stand in the order i, o, c.
+    Attributes share a row's masks: they are networks of their own, which never meet.
     """
 
-    @staticmethod
-    def forward(ctx: Any, latent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        gates = torch.addmm(bias, latent, weight.t())
-        size = gates.shape[1] // 3
-        gates[:, : 2 * size].sigmoid_()
-        gates[:, 2 * size :].tanh_()
-        enter, leave, cell = gates.chunk(3, dim=1)
-        state = (enter * cell).tanh_()
-        ctx.save_for_backward(latent, weight, gates, state)
-        return leave * state
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        latent, weight, gates, state = ctx.saved_tensors
-        size = state.shape[1]
-        enter, leave, cell = gates.chunk(3, dim=1)
-        slopes = torch.empty_like(gates)
-        of_enter, of_leave, of_cell = slopes.chunk(3, dim=1)
-        inner = aten.tanh_backward(grad * leave, state)  # slope of i · tanh(c)
-        torch.mul(inner, cell, out=of_enter)
-        torch.mul(grad, state, out=of_leave)
-        torch.mul(inner, enter, out=of_cell)
-        opened = slopes[:, : 2 * size]
-        aten.sigmoid_backward(opened, gates[:, : 2 * size], grad_input=opened)
-        aten.tanh_backward(of_cell, cell, grad_input=of_cell)
-        before = slopes @ weight if ctx.needs_input_grad[0] else None
-        return before, slopes.t() @ latent, slopes.sum(0)
-
-
-class AttributeDiscriminators(nn.Module):
-    """One perceptron per attribute: how real it looks by itself, as a logit."""
-
-    def __init__(self, num_attributes: int, num_steps: int, widths: tuple[int, ...], dropout: float) -> None:
+    def __init__(self, num_attributes: int, num_steps: int, widths: tuple[int, ...]) -> None:
         super().__init__()
         sizes = (num_steps, *widths)
         layers = [StackedLinear(num_attributes, *pair) for pair in pairwise(sizes)]
         self.layers = nn.ModuleList(layers)
         self.head = StackedLinear(num_attributes, sizes[-1], 1)
-        self._widths, self._dropout = widths, dropout
         small_weights(self)
 
-    def forward(
-        self, series: Float[Tensor, "row attribute step"], generator: torch.Generator
-    ) -> Float[Tensor, "row attribute"]:
-        # One mask for all attributes of a row: they are networks of their own, which never meet.
-        for layer, kept in zip(self.layers, masks(len(series), self._widths, self._dropout, generator), strict=True):
-            series = functional.leaky_relu(layer(series), _SLOPE)
+    def forward(self, series: Float[Tensor, "row attribute step"], masks: Masks) -> Float[Tensor, "row attribute"]:
+        for layer, kept in zip(self.layers, masks, strict=True):
+            series = functional.leaky_relu(layer(series), SLOPE)
             series = series if kept is None else series * kept.unsqueeze(1)
         return self.head(series).squeeze(-1)
 
@@ -128,24 +89,23 @@ class FeatureExtractor(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "row input"], kept: Float[Tensor, "row feature"] | None
     ) -> Float[Tensor, "row feature"]:
-        features = functional.leaky_relu(self.layer(inputs), _SLOPE)
+        features = functional.leaky_relu(self.layer(inputs), SLOPE)
         return features if kept is None else features * kept
 
 
 class SharedDiscriminator(nn.Module):
     """Whether the features of all parties belong together, as a logit."""
 
-    def __init__(self, num_features: int, widths: tuple[int, ...], dropout: float) -> None:
+    def __init__(self, num_features: int, widths: tuple[int, ...]) -> None:
         super().__init__()
         sizes = (num_features, *widths)
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
         self.head = nn.Linear(sizes[-1], 1)
-        self._widths, self._dropout = widths, dropout
         small_weights(self)
 
-    def forward(self, features: Float[Tensor, "row feature"], generator: torch.Generator) -> Float[Tensor, " row"]:
-        for layer, kept in zip(self.layers, masks(len(features), self._widths, self._dropout, generator), strict=True):
-            features = functional.leaky_relu(layer(features), _SLOPE, inplace=True)
+    def forward(self, features: Float[Tensor, "row feature"], masks: Masks) -> Float[Tensor, " row"]:
+        for layer, kept in zip(self.layers, masks, strict=True):
+            features = functional.leaky_relu(layer(features), SLOPE, inplace=True)
             features = features if kept is None else features * kept
         return self.head(features).squeeze(-1)
 
@@ -159,8 +119,8 @@ def small_weights(module: nn.Module) -> None:
             nn.init.normal_(parameter, std=_INITIAL_DEVIATION)
 
 
-def masks(num_rows: int, widths: tuple[int, ...], share: float, generator: torch.Generator) -> Sequence[Tensor | None]:
-    """Returns what dropout leaves of each hidden layer of a network, [row, width] each, drawn at once."""
+def masks(num_rows: int, widths: tuple[int, ...], share: float, generator: torch.Generator) -> Masks:
+    """Returns what dropout leaves of some layers, [row, width] each, drawn at once."""
     kept = kept_by_dropout((num_rows, sum(widths)), share, generator)
     return [None] * len(widths) if kept is None else kept.split(widths, dim=1)
 

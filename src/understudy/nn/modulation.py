@@ -50,7 +50,7 @@ def _soft(x: Tensor, bound: Tensor) -> Tensor:
 
 def _straight_through(x: Tensor, bound: Tensor) -> Tensor:
     """Clamped on the way forward, as if it were not on the way back."""
-    return x + (x.clamp(-bound, bound) - x).detach()
+    return x.clamp(-bound, bound).detach() + (x - x.detach())  # adds nothing, to the last bit
 
 
 OPERATORS: Mapping[Operator, Callable[[Tensor, Tensor], Tensor]] = {

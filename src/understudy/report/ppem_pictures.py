@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2
 
 from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
 
+_SIDES = {"real": REAL, "drawn": SYNTHETIC}
+_WORDS = {"real": "real, kept out", "drawn": "generated"}
 _STATISTICS = {"normalised": "normalised (Eq. 17)", "studentised": "one-sided, studentised", "finite": "finite set"}
 
 
@@ -40,28 +43,54 @@ def estimators(result: Mapping[str, Any]) -> list[Drawing]:
 
 
 def marginals(result: Mapping[str, Any]) -> list[Drawing]:
-    """Returns quantiles of sensitive and other columns, real against generated: a diagonal is a copy."""
-    found = []
-    for method, columns in result["ppem"].items():
-        with style():
-            made = Figure(figsize=(2 * len(columns), 2.4), dpi=72, layout="constrained")
-            for axes, (name, (real, drawn)) in zip(
-                np.ravel(made.subplots(1, len(columns))), columns.items(), strict=True
-            ):
-                tidy(axes)
-                ends = [min(*real, *drawn), max(*real, *drawn)]
-                axes.plot(ends, ends, color=CONTROL, linewidth=0.8)
-                axes.plot(real, drawn, color=SYNTHETIC, marker=".", markersize=2)
-                axes.set_title(name, loc="left", fontsize=9, color=INK)
-        gaps = [[name, figure(float(np.mean(np.abs(np.subtract(*pair)))))] for name, pair in columns.items()]
-        found.append(
-            Drawing(
-                name="ppem-marginals-" + "".join(letter if letter.isalnum() else "-" for letter in method),
-                figure=made,
-                caption=f"{method}: quantiles, real across and generated up. x′ is to leave the diagonal, x* need not.",
-                alternative="Quantile plots. " + "; ".join(": ".join(gap) for gap in gaps),
-                header=("column", "mean distance of quantiles"),
-                rows=gaps,
-            )
-        )
-    return found
+    """Returns a picture for each method: x′, which is to differ, and means of x* given x′, which are to agree."""
+    return [_hidden_and_kept(method, shown) for method, shown in result["ppem"].items()]
+
+
+def _hidden_and_kept(method: str, shown: Mapping[str, Any]) -> Drawing:
+    hidden, kept = shown["marginals"], shown["conditionals"]
+    columns = max(len(hidden), len(kept))
+    with style():
+        made = Figure(figsize=(3.4 * columns, 4.8 if kept else 2.6), dpi=72, layout="constrained")
+        grid = made.subplots(2 if kept else 1, columns, squeeze=False)
+        for axes in made.axes:
+            tidy(axes)
+        for axes, (name, shares) in zip(grid[0], hidden.items(), strict=False):
+            _bars(axes, shares) if "names" in shares else _steps(axes, shares)
+            axes.set_title(f"x′: {name}", loc="left", fontsize=9, color=INK)
+        for axes, means in zip(grid[-1], kept, strict=False):
+            for side, colour in _SIDES.items():
+                axes.plot(means[side], color=colour, linewidth=1.2, label=_WORDS[side])
+            axes.set_title(f"x* near {means['title']}", loc="left", fontsize=9, color=INK)
+            axes.set_xlabel(means["along"], fontsize=8)
+        for axes in made.axes:
+            axes.set_visible(axes.has_data())
+        made.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    rows = [[f"x′: {name}", figure(_apart(shares))] for name, shares in hidden.items()]
+    rows += [[f"x* near {m['title']}", figure(float(np.abs(np.subtract(m["real"], m["drawn"])).mean()))] for m in kept]
+    return Drawing(
+        name="ppem-" + "".join(letter if letter.isalnum() else "-" for letter in method),
+        figure=made,
+        caption=f"{method}. Above: x′, which is to differ. Below: means of x* where x′ is alike, which are to agree.",
+        alternative=f"{method}. " + "; ".join(": ".join(row) for row in rows),
+        header=("what", "total variation, or mean distance"),
+        rows=rows,
+    )
+
+
+def _bars(axes: Axes, shares: Mapping[str, Any]) -> None:
+    """Categories side by side."""
+    places = np.arange(len(shares["names"]))
+    for shift, (side, colour) in zip((-0.2, 0.2), _SIDES.items(), strict=True):
+        axes.bar(places + shift, shares[side], width=0.38, color=colour, label=_WORDS[side])
+    axes.set_xticks(places, shares["names"])
+
+
+def _steps(axes: Axes, shares: Mapping[str, Any]) -> None:
+    """Outlines of histograms."""
+    for side, colour in _SIDES.items():
+        axes.stairs(shares[side], shares["edges"], color=colour, linewidth=1.4, label=_WORDS[side])
+
+
+def _apart(shares: Mapping[str, Any]) -> float:
+    return float(np.abs(np.subtract(shares["real"], shares["drawn"])).sum() / 2)

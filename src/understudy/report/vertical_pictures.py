@@ -1,4 +1,4 @@
-"""Pictures of several organisations' benchmarks, as Fig. 3, 5, 7 and 10 of paper 004."""
+"""Pictures of several organisations' benchmarks, as Fig. 3, 5, 7, 10 and 12 of paper 004."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,17 +11,28 @@ from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, st
 from understudy.report.words import figure
 
 _FIGURES = {"awd": "AWD", "aada": "AADA", "tpd": "TPD", "sine_ratio": "amplitudes apart"}
-_SWEPT = {"vflgan-ts, sound": SYNTHETIC, "spectral": CONTROL}
+_SWEPT = {
+    "epsilon": {"vflgan-ts, sound": SYNTHETIC, "spectral": CONTROL},
+    "parties": {"vflgan-ts": SYNTHETIC, "spectral": CONTROL},
+}
+_CAPTIONS = {
+    "epsilon": "What epsilon buys, lower is better. Dotted: without noise, and other real series.",
+    "parties": "More parties, fewer columns each; lower is better. Without noise. Dotted: other real series.",
+}
 _LEVELS = {"vflgan-ts": (SYNTHETIC, "vflgan-ts, no noise"), "holdout": (REAL, "other real series")}
 _BINS = 24
 
 
 def vertical(result: Mapping[str, Any]) -> list[Drawing]:
-    """Returns what epsilon buys, and the methods side by side: amplitudes of a sine set, or clouds of series."""
+    """Returns what epsilon buys, or the number of parties costs, and the methods side by side.
+
+    Side by side are amplitudes of a sine set, or clouds of series.
+    """
     shown: Mapping[str, Any] = result["vertical"]
     amplitudes = {method: found["amplitudes"] for method, found in shown.items() if "amplitudes" in found}
     clouds = {method: found["clouds"] for method, found in shown.items() if "clouds" in found}
-    made = [_over_epsilon([*result["rows"], *result["controls"]])]
+    lines = [*result["rows"], *result["controls"]]
+    made = [_over("parties" if all("parties" in line for line in lines) else "epsilon", lines)]
     if amplitudes:
         made.append(_amplitudes(amplitudes))
     if clouds:
@@ -29,32 +40,29 @@ def vertical(result: Mapping[str, Any]) -> list[Drawing]:
     return made
 
 
-def _over_epsilon(lines: Sequence[Mapping[str, Any]]) -> Drawing:
+def _over(axis: str, lines: Sequence[Mapping[str, Any]]) -> Drawing:
     names = [name for name in _FIGURES if all(name in line["metrics"] for line in lines)]
     with style():
         made = Figure(figsize=(10, 3), dpi=72, layout="constrained")
         for axes, name in zip(made.subplots(1, len(names), squeeze=False)[0], names, strict=True):
             tidy(axes)
-            for method, colour in _SWEPT.items():
-                points = sorted((x["epsilon"], x["metrics"][name]) for x in lines if x["method"] == method)
+            for method, colour in _SWEPT[axis].items():
+                points = sorted((x[axis], x["metrics"][name]) for x in lines if x["method"] == method)
                 axes.plot(*np.array(points).reshape(-1, 2).T, color=colour, marker="o", markersize=4, label=method)
-            for line in lines:
-                if line["method"] in _LEVELS:
-                    colour, words = _LEVELS[line["method"]]
-                    axes.axhline(line["metrics"][name], color=colour, linestyle=":", label=words)
-            axes.set_xlabel("epsilon")
+            for line in (line for line in lines if line["method"] in _LEVELS.keys() - _SWEPT[axis].keys()):
+                colour, words = _LEVELS[line["method"]]
+                axes.axhline(line["metrics"][name], color=colour, linestyle=":", label=words)
+            axes.set_xlabel(axis)
             axes.set_ylim(bottom=0)
             axes.set_title(_FIGURES[name], loc="left", fontsize=10, color=INK)
         made.legend(*made.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    rows = [
-        [line["method"], figure(line["epsilon"]), *(figure(line["metrics"][name]) for name in names)] for line in lines
-    ]
+    rows = [[line["method"], figure(line[axis]), *(figure(line["metrics"][name]) for name in names)] for line in lines]
     return Drawing(
-        name="epsilon",
+        name=axis,
         figure=made,
-        caption="What epsilon buys, lower is better. Dotted: without noise, and other real series.",
-        alternative="Curves over epsilon. " + "; ".join(" ".join(row) for row in rows) + ".",
-        header=("method", "epsilon", *(_FIGURES[name] for name in names)),
+        caption=_CAPTIONS[axis],
+        alternative=f"Curves over {axis}. " + "; ".join(" ".join(row) for row in rows) + ".",
+        header=("method", axis, *(_FIGURES[name] for name in names)),
         rows=rows,
     )
 

@@ -15,7 +15,7 @@ from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
 
 _PIECE = 1 << 16  # elements per optimiser tensor: large enough for few calls, small enough to stay in cache
-_RESERVE = 1 << 17  # normals drawn at a time: one call's fixed cost spread over many iterations
+_RESERVE = 12 << 10  # normals drawn at a time: many for one call, few enough that what makes them stays in cache
 
 MakeOptimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 

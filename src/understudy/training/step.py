@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from understudy.privacy.noise import NoiseSource
-from understudy.training.clipping import PerUnitClipper
+from understudy.training.clipping import Leave, PerUnitClipper
 from understudy.training.flat import FlatParameters, NormalReserve
 from understudy.training.plan import MechanismPlan, Performance
 from understudy.training.windows import Batch, UnitWindows
@@ -50,6 +50,10 @@ class PrivateGradient:
     def add_clipped(self, losses: Callable[[], Tensor], num_units: int) -> None:
         """Adds the clipped gradients of one chunk."""
         self._clipper.add_clipped_sum(losses, num_units, self.flat.views)
+
+    def add_clipped_records(self, leave: Leave, num_units: int) -> None:
+        """Adds the clipped gradients of units whose gradients the caller has worked out."""
+        self._clipper.add_clipped_records(leave, num_units, self.flat.views)
 
     def finish(self) -> None:
         """Adds the noise and divides by the public expected batch, never by the realised one."""

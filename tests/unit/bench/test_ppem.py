@@ -11,7 +11,7 @@ import pytest
 from tests.unit.synthesizers.ppem.toy import panel
 from understudy.bench import ppem_data
 from understudy.bench.ppem_baselines import BASELINES
-from understudy.bench.ppem_tables import Scale, _Work
+from understudy.bench.ppem_tables import Scale, _Work, notes
 from understudy.errors import MissingData
 from understudy.report.bench_pictures import drawings
 
@@ -70,6 +70,41 @@ def test_pictures_are_drawn_from_results() -> None:
     ranks = {name: list(range(201)) for name in ("normalised", "studentised", "finite")}
     (estimators,) = drawings({"rows": [line], "ppem_tests": {"true": ranks, "other": ranks}})
     assert estimators.name == "ppem-estimators"
-    (shown,) = drawings({"rows": [], "ppem": {"ppem, lmdp": {"x′ 0": [[0.0, 1.0], [0.0, 2.0]]}}})
-    assert shown.rows[0][0] == "x′ 0"
+    train, rest = ppem_data.split(panel(600))
+    work = _Work(train, rest, ("region+income",), Scale(10, 400, 0))
+    (shown,) = drawings({"rows": [], "ppem": {"ppem, lmdp": work.measures.shown(train)}})
+    assert [row[0] for row in shown.rows[:2]] == ["x′: region", "x′: income"]
+    assert shown.rows[2][0].startswith("x* near region ")
+    assert float(shown.rows[0][1]) < 0.2
     assert "<svg" in shown.svg()
+
+
+def test_what_is_kept_is_judged_by_an_interval_over_kept_out_units_and_seeds() -> None:
+    """Two real samples of one population come within it; rows whose x* was moved by a deviation do not."""
+    train, rest = ppem_data.split(panel(2000))
+    measures = _Work(train, rest, ("region",), Scale(10, 2000, 0)).measures
+    halves = [train.take_units(np.arange(place, train.num_units, 2)) for place in (0, 1)]
+    real = measures.held_out_gap(halves)
+    assert real is not None
+    assert real["low"] < real["mean"] < real["high"] < 0.3
+    moved = np.array(train.values)
+    moved[:, :, 0] = np.minimum(moved[:, :, 0] + 2, 10)
+    other = measures.held_out_gap([replace(train, values=moved)])
+    assert other is not None
+    assert other["low"] > real["high"]
+    assert measures.held_out_gap([train.take_units(np.arange(20))]) is None
+
+
+@pytest.mark.parametrize(("own", "words"), [(0.5, "lies within"), (0.7, "is beyond"), (0.1, "is nearer than")])
+def test_notes_say_whether_the_penalty_costs_what_is_kept(own: float, words: str) -> None:
+    lines = [
+        {"method": "ppem, lmdp", "metrics": {"held_out_gap": {"mean": own, "low": 0.0, "high": 1.0}}},
+        {"method": "ppem, lmdp without penalty",
+         "metrics": {"held_out_gap": {"mean": 0.4, "low": 0.3, "high": 0.6}, "p_ksd": 0.001}},
+        {"method": "ppem, both, uniform, checked", "metrics": {}, "epsilon": 5.0},
+    ]  # fmt: skip
+    first, second, third = notes(lines, [])
+    assert words in first
+    assert "rejects without any penalty" in second
+    assert "nothing released" in third
+    assert "too few rows" in notes(lines[2:], [])[0]

@@ -191,6 +191,16 @@ def test_amplitudes_at_rest_are_nothing() -> None:
     np.testing.assert_allclose(amplitudes(np.full((2, 50, 2), 0.3)), 0, atol=1e-9)
 
 
+def test_what_is_no_sine_has_no_larger_amplitude_than_it_spans() -> None:
+    """Of a bend a piece of a large wave is near; at half a period per step a sine of any size is zero everywhere."""
+    clock = np.arange(200)
+    jumps = clock % 2 + np.random.default_rng(0).normal(0, 0.3, 200)
+    shapes = np.stack([clock / 200, clock - clock**2 / 100, np.exp(-clock / 40), clock > 150, clock % 2, jumps])
+    found = amplitudes(shapes[:, :, None])
+    assert (found[:, 0] <= np.ptp(shapes, axis=1)).all()
+    assert found[4, 0] == pytest.approx(0.5, rel=0.3)  # up and down, as fast as can be
+
+
 def test_a_sine_with_the_papers_noise_errs_by_its_mean_size() -> None:
     # The mean of |N(0, 0.05²)|. Over 100 × 400 × 2 values its standard deviation is 1.1e-4: 6 of them, 2e-9.
     values = sines(100, 2).values

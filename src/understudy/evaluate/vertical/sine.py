@@ -23,7 +23,9 @@ _CHUNK = 512  # rows fitted at a time
 def amplitudes(values: np.ndarray) -> np.ndarray:
     """Returns the amplitude [series, channel] of the sine that fits each series best (Eq. 27).
 
-    Least squares over amplitude, phase, offset and frequency, by Gauss–Newton from the peak of the spectrum.
+    Least squares over amplitude, phase, offset and frequency, by Gauss–Newton from the peak of the spectrum. A piece
+    of a wave of any size fits a series that is no sine, so none has more than it spans: twice what a sine has that
+    shows a whole period, as the sets do.
 
     Args:
         values: [series, step, channel], without gaps.
@@ -38,7 +40,8 @@ def _amplitudes(flat: np.ndarray) -> np.ndarray:
     """Returns one amplitude for each row [row, step]."""
     num_steps = flat.shape[1]
     power = np.abs(np.fft.rfft(flat - flat.mean(axis=1, keepdims=True), axis=1))
-    frequency = (power[:, 1:].argmax(axis=1) + 1) / num_steps
+    ends = 0.25 / num_steps, 0.5 - 0.25 / num_steps  # at 0.5 all sines of a phase are zero at every step
+    frequency = np.clip((power[:, 1:].argmax(axis=1) + 1) / num_steps, *ends)
     best, least = np.zeros(len(flat)), np.full(len(flat), np.inf)
     for _ in range(_REFINEMENTS):
         fitted, step, left = _fit(flat, frequency)
@@ -47,8 +50,8 @@ def _amplitudes(flat: np.ndarray) -> np.ndarray:
         step = np.clip(step, -0.25 / num_steps, 0.25 / num_steps)
         if np.abs(step).max(initial=0.0) < 1e-6 / num_steps:
             break
-        frequency = np.clip(frequency + step, 0.25 / num_steps, 0.5)
-    return best
+        frequency = np.clip(frequency + step, *ends)
+    return np.minimum(best, np.ptp(flat, axis=1))
 
 
 def _fit(flat: np.ndarray, frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -43,24 +43,24 @@ class Energies(nn.Module):
 
 
 class Generators(nn.Module):
-    """The marginal and the conditional generator; without a marginal one x′ comes from a stated target."""
+    """The marginal and the conditional generator; either may be left out where x′ or x* come from elsewhere."""
 
-    def __init__(self, partition: Partition, recipe: Recipe, *, marginal: bool) -> None:
+    def __init__(self, partition: Partition, recipe: Recipe, *, marginal: bool, conditional: bool = True) -> None:
         super().__init__()
         given, width = partition.num_sensitive, recipe.width
         self.marginal = RowGenerator(LATENT, 0, given, width) if marginal else None
-        self.conditional: RowGenerator | TemporalGenerator
-        if recipe.network == "temporal":
+        self.conditional: RowGenerator | TemporalGenerator | None = None
+        if conditional and recipe.network == "temporal":
             self.conditional = TemporalGenerator(LATENT, given, partition.series_shape, partition.num_single, width)
-        else:
+        elif conditional:
             self.conditional = RowGenerator(LATENT, given, partition.num_rest, width)
 
 
-def made(partition: Partition, recipe: Recipe, seed: int, *, marginal: bool) -> Generators:
+def made(partition: Partition, recipe: Recipe, seed: int, *, marginal: bool, conditional: bool = True) -> Generators:
     """Returns new generators, the same for the same seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Generators(partition, recipe, marginal=marginal)
+        return Generators(partition, recipe, marginal=marginal, conditional=conditional)
 
 
 @dataclass(eq=False)
@@ -134,6 +134,7 @@ class Contest:
             loss = loss + _APART_WEIGHT * self.apart(far, self._some_references(_APART_ROWS, self._generator))
         if self.energies.conditional is not None:
             given = self._some_references(number, self._generator)
+            assert self.generators.conditional is not None
             rest = self.generators.conditional(_noise((number, LATENT), self._generator), given)
             loss = loss + self.energies.conditional(rest, given).mean()  # Eq. 7
         gradients = torch.autograd.grad(loss, [*self.generators.parameters()], allow_unused=True)
@@ -169,6 +170,7 @@ class Contest:
 
     @torch.no_grad()
     def _drawn_rest(self, given: Tensor, generator: torch.Generator) -> Tensor:
+        assert self.generators.conditional is not None
         drawn: Tensor = self.generators.conditional(_noise((len(given), LATENT), generator), given)
         return drawn
 

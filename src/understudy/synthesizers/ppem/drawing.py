@@ -12,7 +12,7 @@ from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame.encoding import Encoding, Scores
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.frame.gradients import load_arrays, to_arrays
-from understudy.synthesizers.ppem import contest, targets
+from understudy.synthesizers.ppem import contest, donors, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.purchases import bare, encoding_of
 from understudy.synthesizers.ppem.recipe import LATENT
@@ -30,6 +30,8 @@ _CHUNK = 4096
 
 def draw(method: "Ppem", arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
     """Returns series: x′ by the released marginal, the rest by the conditional generator."""
+    if method.conditional == "spectral":
+        return donors.draw(arrays, schema, request)
     facts = Facts.from_arrays(arrays)
     partition = partition_of(method, schema, facts)
     made = contest.made(partition, method.recipe, method.seed, marginal=method.has_generator)
@@ -81,6 +83,7 @@ def conditional(
     made: contest.Generators, partition: Partition, values: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Returns x* for sensitive columns."""
+    assert made.conditional is not None
     return _generated(made.conditional, len(values), partition.encoded(values), rng)
 
 

@@ -11,9 +11,10 @@ from torch import Tensor
 from understudy.errors import ReleaseError
 from understudy.privacy.grant import Grant
 from understudy.synthesizers.base import PrivateSeries, Progress
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged
-from understudy.synthesizers.ppem import drawing, effects, modes, purchases, sketch, statements, targets
+from understudy.synthesizers.ppem import donors, drawing, effects, modes, purchases, sketch, statements, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, Generators, made
 from understudy.synthesizers.ppem.training import train_plainly, train_privately
@@ -62,7 +63,7 @@ class Run:
     """One call of `Ppem.learn`.
 
     Privacy: kept-out units are chosen by a coin each, and are looked at by the check only; all others by `purchases`,
-    `sketch` and `train` only. Each of them is charged to every unit.
+    `sketch` and `train` only, or by `spectral` alone where donors come from it. Each is charged to every unit.
     """
 
     method: "Ppem"
@@ -74,6 +75,8 @@ class Run:
         """Returns what is released."""
         method, checked = self.method, self.method.effect is not None
         learned, kept_out = _split(self.private, HELD_OUT) if checked else (self.private, None)
+        if method.conditional == "spectral":
+            return self._from_donors(learned, kept_out)
         schema = learned.panel.schema
         sets = parse(schema, method.sets)
         attributes = tuple(attribute for group in sets for attribute in group)
@@ -89,6 +92,21 @@ class Run:
         trial = _Trial(self, learned, partition, rows, points, judged)
         generators, values = self._accepted(trial, kept_out)
         return self._released(trial, bought, generators, values)
+
+    def _from_donors(self, learned: PrivateSeries, kept_out: PrivateSeries | None) -> dict[str, np.ndarray]:
+        """Returns series whose x* given x′ is that of `spectral`; past its releases nothing private is looked at."""
+        method = self.method
+        pool = donors.bought_pool(learned, self.grant, method.seed, self.progress)
+        schema = pool.panel.schema
+        sets = parse(schema, method.sets)
+        attributes = tuple(attribute for group in sets for attribute in group)
+        partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
+        rows = Rows.of(pool, partition)
+        points = partition.decoded(rows.sensitive)
+        judged = effects.effects_of(method.metric, sets, rows.sensitive, method.seed)
+        _, values = self._accepted(_Trial(self, pool, partition, rows, points, judged), kept_out)
+        said = statements.figures(method, partition, values, points)
+        return {**donors.series_for(values, pool.panel, rows, partition), statements.FIGURES: said}
 
     def _accepted(self, trial: "_Trial", kept_out: PrivateSeries | None) -> tuple[Generators, np.ndarray]:
         """Trains until the check passes; nothing of the other attempts leaves."""
@@ -107,10 +125,11 @@ class Run:
             released = trial.partition.encoded(values)
             if asked(effects.figure(trial.effects, method.effect, released, held, kept_out)):
                 return generators, values
+        tries = "1 attempt" if method.attempts == 1 else f"{method.attempts} attempts"
         raise ReleaseError(
-            f"effect: no marginal at least {method.effect:g} away ({method.metric}) was found in {method.attempts} "
-            "attempts, so nothing is released; what was charged stays charged. Ask for a smaller effect, state a "
-            "target, or bring a larger epsilon."
+            f"effect: no marginal at least {method.effect:g} away ({method.metric}) was found in {tries}, so nothing "
+            "is released; what was charged stays charged. Ask for a smaller effect, state a target, or bring a larger "
+            "epsilon."
         )
 
     def _released(
@@ -138,8 +157,12 @@ class _Trial:
         """Returns the generators of one attempt."""
         method, label = self.run.method, training_label(number)
         seed = method.seed + 1000 * number
-        generators = made(self.partition, method.recipe, seed, marginal=method.has_generator)
-        if method.mode == "marginal-dp":
+        donated = method.conditional == "spectral"
+        generators = made(self.partition, method.recipe, seed, marginal=method.has_generator, conditional=not donated)
+        if donated:  # rows are of the pool
+            if method.has_generator:
+                train_plainly(self._contest(generators, seed, conditional=False), self._arrays, self._told(0.1, 1.0))
+        elif method.mode == "marginal-dp":
             self._privately(self._contest(generators, seed, conditional=False), label, 0.1, 0.5)
             self._plainly(self._contest(generators, seed, marginal=False), CONDITIONAL, 0.5, 1.0)
         elif method.mode in modes.PRIVATE:
@@ -195,14 +218,16 @@ class _Trial:
         event = self.run.grant.plan.event(label)
         plan = as_charged(event, private.population, method.recipe.clip_norm, rule).plan()
         unit = None if private.panel.schema.unit.kind == "event" else private.panel.unit
-        arrays = {"sensitive": self.rows.sensitive, "rest": self.rows.rest}
-        windows = UnitWindows(arrays, unit, rule, np.random.default_rng())
+        windows = UnitWindows(self._arrays, unit, rule, np.random.default_rng())
         train_privately(contest, windows, plan, self.run.grant, label, self._told(begin, end))
 
     def _plainly(self, contest: Contest, label: str, begin: float, end: float) -> None:
         self.run.grant.without_privacy(label)
-        arrays = {"sensitive": self.rows.sensitive, "rest": self.rows.rest}
-        train_plainly(contest, arrays, self._told(begin, end))
+        train_plainly(contest, self._arrays, self._told(begin, end))
+
+    @property
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {"sensitive": self.rows.sensitive, "rest": self.rows.rest}
 
     def _told(self, begin: float, end: float) -> Callable[[float], None]:
         return lambda share: self.run.progress("training", begin + (end - begin) * share)

@@ -6,7 +6,8 @@ by one that the user states, while the conditional pair is left alone (paper 002
 
 Private data is touched by the small releases of `purchases`, by the `sketch` of x′, by clipped sums of gradients of
 both energies, clipped together, and by a check on units that were kept out. Generators see the energies and points of
-the sketch. Only generators and what `purchases` bought are released, and none of that holds the sketch.
+the sketch. Only generators and what `purchases` bought are released, and none of that holds the sketch. With
+`conditional="spectral"` one release of `spectral` takes the place of all of these but the check (`donors`).
 
 Cost: a minute. Choose it where an aggregate is a secret of its own: where a bank is active, what its clients are like.
 Where only people have to be protected, `spectral` is better at any epsilon.
@@ -39,6 +40,7 @@ from understudy.synthesizers.ppem.attributes import Attribute, parse
 from understudy.synthesizers.ppem.learning import CHECK, CONDITIONAL, HELD_OUT, RELEASED, Run, training_label
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.targets import Target
+from understudy.synthesizers.spectral import Spectral
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows
 
 _RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
@@ -46,6 +48,7 @@ _UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nob
 _SURE = 1e3  # epsilon of a check in these modes
 _CHECK_SHARE = 0.1  # of epsilon that a check on kept-out units costs
 _FEWEST_UNITS = 100
+CONDITIONALS = ("energies", "spectral")
 _MOST_ATTEMPTS = 10
 
 
@@ -63,6 +66,8 @@ class Ppem(Synthesizer):
         effect: How far every set must be from the real one; checked on kept-out units. None checks nothing.
         metric: Effect size: "mmd", from 0 to √2, or "wasserstein", in shares of the declared range.
         attempts: Trainings that are tried, and paid for, until the check passes; none of the others is released.
+        conditional: Where x* given x′ comes from: "energies" (paper 002), or one release of "spectral", the nearer one
+            at any epsilon; then nothing else is bought, and a release holds finished series.
         scale: Working scale of columns that are not sensitive: "bought" distributions, or declared "bounds".
         claimed_epsilon: What "marginal-dp" is to claim for the marginal alone.
         recipe: Networks, losses and loop.
@@ -77,6 +82,7 @@ class Ppem(Synthesizer):
     effect: float | None = None
     metric: effects.Metric = "mmd"
     attempts: int = 1
+    conditional: Literal["energies", "spectral"] = "energies"
     scale: Literal["bought", "bounds"] = "bought"
     claimed_epsilon: float = 1.0
     recipe: Recipe = field(default_factory=Recipe)
@@ -87,7 +93,10 @@ class Ppem(Synthesizer):
             object.__setattr__(self, "recipe", Recipe(**self.recipe))
         object.__setattr__(self, "sensitive", self.sets)
         modes.check(self.mode, self.target, self.effect)
-        for name, allowed in {"metric": tuple(effects.LARGEST), "scale": ("bought", "bounds")}.items():
+        if self.conditional == "spectral" and self.mode != "both":
+            raise InputError(f"conditional: 'spectral' goes with the mode 'both', got '{self.mode}'.")
+        choices = {"metric": tuple(effects.LARGEST), "scale": ("bought", "bounds"), "conditional": CONDITIONALS}
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name}: one of {', '.join(allowed)} is expected, got '{getattr(self, name)}'.")
         if self.effect is not None and not 0 < self.effect < effects.LARGEST[self.metric]:
@@ -168,10 +177,14 @@ class Ppem(Synthesizer):
                 f"population: at least {_FEWEST_UNITS} units are expected, because fewer can't be hidden in a crowd; "
                 f"got {schema.population.size}."
             )
-        entries = [PlanEntry(label, Gaussian(m)) for label, m in noise_multipliers(guarantee, labels).items()]
+        checks = []
         if self.effect is not None:
-            entries.append(PlanEntry(CHECK, PureDP(_CHECK_SHARE * guarantee.epsilon)))
+            checks = [PlanEntry(CHECK, PureDP(_CHECK_SHARE * guarantee.epsilon))]
             self._check_reachable(schema, attributes, guarantee)
+        if self.conditional == "spectral":
+            left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
+            return SpendingPlan((*checks, *Spectral().plan(purchases.bare(schema), left).entries), guarantee)
+        entries = [PlanEntry(label, Gaussian(m)) for label, m in noise_multipliers(guarantee, labels).items()] + checks
         all_tries = replace(config, iterations=config.iterations * self.attempts)
         noise = all_tries.calibrated(guarantee, others=[entry.event for entry in entries]).noise_multiplier
         event = replace(config, noise_multiplier=noise).plan().event

@@ -77,6 +77,19 @@ def outlook(
     method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan, held_out: float | None
 ) -> tuple[str, ...]:
     """Returns what public facts foretell about a private run."""
+    told = _learned(method, schema, attributes, plan) if method.conditional == "energies" else []
+    if method.effect is not None and held_out is not None:
+        check = plan.event("check")
+        assert isinstance(check, PureDP)
+        least = effects.needed(
+            any_effect(method, attributes), method.effect, held_out, check.epsilon, method.attempts, 8192
+        )
+        told.append(f"The check for {method.effect:g} passes, more often than not, from an effect of {least:.3g} on.")
+    return tuple(told)
+
+
+def _learned(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan) -> list[str]:
+    """Returns what noise leaves of energies and sketch."""
     number = num_parameters(method, schema, attributes)
     noise = float(getattr(plan.event(TRAINING), "noise_multiplier", 0.0))
     relative = noise * math.sqrt(number) / method.recipe.batch
@@ -93,14 +106,7 @@ def outlook(
     if isinstance(event, Gaussian) and schema.population.size is not None:
         error = event.noise_multiplier * math.sqrt(columns) / schema.population.size
         told.append(f"The sketch of x′ knows shares of its cells to about {error:.2g}.")
-    if method.effect is not None and held_out is not None:
-        check = plan.event("check")
-        assert isinstance(check, PureDP)
-        least = effects.needed(
-            any_effect(method, attributes), method.effect, held_out, check.epsilon, method.attempts, 8192
-        )
-        told.append(f"The check for {method.effect:g} passes, more often than not, from an effect of {least:.3g} on.")
-    return tuple(told)
+    return told
 
 
 def any_effect(method: "Ppem", attributes: tuple[Attribute, ...]) -> effects.Effect:

@@ -37,7 +37,7 @@ def train_privately(
 def train_plainly(contest: Contest, arrays: Mapping[str, np.ndarray], told: Told) -> None:
     """Runs Algorithm 1 of paper 002 as it is.
 
-    Privacy: none.
+    Privacy: none of its own; rows are synthetic, or nobody is protected.
     """
     recipe, model = contest.recipe, contest.energies
     rng, generator = np.random.default_rng(contest.seed), torch.Generator().manual_seed(contest.seed + 1)

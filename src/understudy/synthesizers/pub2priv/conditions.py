@@ -14,7 +14,10 @@ from understudy.data.channels import num_codes
 from understudy.errors import InputError
 from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.signals import standardised
-from understudy.synthesizers.spectral.series import dct_matrix
+from understudy.synthesizers.spectral.series import dct_matrix, to_frequencies, unit_length
+
+_LEVEL_WEIGHT = 0.5  # of the level of a channel beside its movement
+_KNOWN_DIRECTIONS = 2  # of z, whose movements are features beside the channels' own
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,39 @@ class Conditions:
             return np.zeros((num_series, self.schema.num_steps, 0), dtype=np.float32)
         whole = self.of_windows(context)
         return np.nan_to_num(whole) if self.knowledge is None else self.knowledge.embed(whole)
+
+    def num_features(self, num_frequencies: int) -> int:
+        """Numbers that `features` returns for each series."""
+        return self._num_followed * num_frequencies + self.num_levels
+
+    @property
+    def feature_reach(self) -> float:
+        """Most that the features of one context measure: directions have length one, levels lie within their weight."""
+        return float(max(np.sqrt(self._num_followed + _LEVEL_WEIGHT**2 * self.num_levels), 1.0))
+
+    @property
+    def _num_followed(self) -> int:
+        """Signals whose movements are features: every channel, and what θ_T says of them."""
+        if not self.own:
+            return 0
+        return len(self._columns()) + (0 if self.knowledge is None else _KNOWN_DIRECTIONS)
+
+    def features(self, context: np.ndarray | None, num_series: int, frequencies: np.ndarray) -> np.ndarray:
+        """Returns what of a context may explain a shape [series, feature], none longer than `feature_reach`.
+
+        How each channel moves at some frequencies (0 for the slowest), not how much, as for series; then its level.
+
+        Privacy: private if the contexts are; a row follows from its own context alone.
+        """
+        if not self.own or context is None:
+            return np.zeros((num_series, 0))
+        whole = self.of_windows(context)
+        signals = np.nan_to_num(whole)
+        if self.knowledge is not None:
+            known = self.knowledge.embed(whole) @ self.knowledge.directions[:, :_KNOWN_DIRECTIONS]
+            signals = np.concatenate([signals, known], axis=2)
+        moves = unit_length(to_frequencies(signals.astype(np.float64))[:, 1:][:, frequencies])
+        return np.concatenate([moves.reshape(num_series, -1), _LEVEL_WEIGHT * self.levels(context, num_series)], axis=1)
 
     def levels(self, context: np.ndarray | None, num_series: int) -> np.ndarray:
         """Returns the mean of each channel over a window in units of its bounds [series, level], within [−1, 1]."""

@@ -75,18 +75,36 @@ class Coordinates:
         Privacy: private if the panel is; a series follows from its own values alone.
         """
         marginals, channels = self.model.marginals, self.schema.num_channels
-        raw = [marginals[place].scores_of(panel.values[rows, :, place]) for place in range(channels)]
-        scores = filled(np.stack(raw, axis=2), panel.lengths[rows]) @ self.model.rotation
         values = single_values(self.schema, panel.static[rows], None)
         single = np.zeros(values.shape)
         for place, own in enumerate(values.T):
             single[:, place] = np.nan_to_num(marginals[channels + place].scores_of(own))
-        blocks = np.empty((len(scores), self.schema.num_steps + 1, channels))
+        coefficients = self.coefficients(panel, kinds, rows)
+        blocks = np.empty((len(values), self.schema.num_steps + 1, channels))
         for kind in np.unique(kinds[rows]):
-            here, road = kinds[rows] == kind, self.model.kind(kind)
-            standard = (scores[here] - road.profile.mean) / road.profile.spread
-            blocks[here] = road.coordinates_of(to_frequencies(standard))
+            here = kinds[rows] == kind
+            blocks[here] = self.model.kind(kind).coordinates_of(coefficients[here])
         return self._arranged(single, blocks)
+
+    def coefficients(self, panel: Panel, kinds: np.ndarray, rows: slice) -> np.ndarray:
+        """Returns frequencies [series, frequency, factor] of some series, the profile of their class taken out.
+
+        Privacy: private if the panel is; a series follows from its own values alone.
+        """
+        marginals = self.model.marginals
+        raw = [marginals[place].scores_of(panel.values[rows, :, place]) for place in range(self.schema.num_channels)]
+        scores = filled(np.stack(raw, axis=2), panel.lengths[rows]) @ self.model.rotation
+        mean, spread = self.model.mean[kinds[rows]], self.model.spread[kinds[rows]]
+        return to_frequencies((scores - mean) / spread)
+
+    def drawn(self, kinds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Returns coordinates as `spectral` draws them."""
+        model = self.model
+        drawn = np.empty((len(kinds), model.coupled.shape[1] + int(np.prod(model.free.shape[1:3]))))
+        for kind in np.unique(kinds):
+            rows = np.flatnonzero(kinds == kind)
+            drawn[rows] = model.covariance(kind).draw(len(rows), rng)
+        return drawn
 
     def measurements(self, signals: np.ndarray, kind: int, *, level: bool) -> Measurements:
         """Returns how series follow signals [series, step, signal]: measurements factor by factor, level first.

@@ -12,8 +12,11 @@ from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.pub2priv import knowledge
 from understudy.synthesizers.pub2priv.denoising import load_weights, sample, schedule
+from understudy.synthesizers.pub2priv.holds import hold
+from understudy.synthesizers.pub2priv.moments import Moments
 from understudy.synthesizers.pub2priv.projected import Projected
 from understudy.synthesizers.pub2priv.published import Published
+from understudy.synthesizers.pub2priv.sketched import Sketched
 from understudy.synthesizers.spectral import sampling
 
 if TYPE_CHECKING:
@@ -41,13 +44,13 @@ def draw(method: "Pub2Priv", arrays: dict[str, np.ndarray], schema: Schema, requ
     core.conditions.tell_beyond(request.context, request.fit_context)
     if isinstance(core, Published):
         return _published(method, core, arrays, request)
-    return _projected(method, core, arrays, schema, request)
+    return _on_spectral(method, core, arrays, schema, request)
 
 
-def _projected(
-    method: "Pub2Priv", core: Projected, arrays: dict[str, np.ndarray], schema: Schema, request: Draw
+def _on_spectral(
+    method: "Pub2Priv", core: Projected | Sketched, arrays: dict[str, np.ndarray], schema: Schema, request: Draw
 ) -> Panel:
-    """Draws as `spectral` does, and moves series to where the denoiser says they lie along the signals.
+    """Draws as `spectral` does, and moves series to where what was learned says they lie given the context.
 
     Where all series of the fit shared a context, that is the one they were measured along; another one is responded
     to afterwards, as `spectral` does.
@@ -58,13 +61,18 @@ def _projected(
     context = request.context
     if shared is not None:
         context = broadcast_context(shared, number)
-    x = _diffused(method, core, arrays, core.levels(context, number), rng)
-    scores, singles = core.scores(x, context, classes, rng)
+    if isinstance(core, Sketched):
+        scores, singles = core.scores(arrays, context, classes, rng)
+    else:
+        x = _diffused(method, core, arrays, core.levels(context, number), rng)
+        scores, singles = core.scores(x, context, classes, rng)
     if shared is not None and request.context is not None:
         scores = sampling.respond(scores, schema, shared, request.context)
     lengths, missing = sampling.draw_absence(model, schema, scores, rng)
     ranks, marginals = sampling.ranks_of(model, scores), model.marginals
     values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
+    if isinstance(core, Sketched):
+        values = hold(values, Moments.from_arrays(arrays).holds, schema, rng)
     single, shares = marginals[schema.num_channels :], model.single_missing
     static = sampling.static_values(schema, classes, ndtr(singles), single, shares, rng)
     return request.panel(schema, np.where(missing, np.nan, values), lengths, static)

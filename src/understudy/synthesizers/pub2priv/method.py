@@ -1,13 +1,14 @@
-"""`pub2priv`: private series from public context, by a diffusion model trained with private gradients.
+"""`pub2priv`: private series from public context.
 
-Idea. A transformer θ_T, trained on public signals and frozen, says what public context knows about every step; a
-conditional diffusion model θ_DM learns, with DP-SGD, how private series follow it (paper 000). Samples are drawn for
-public contexts that the caller brings, never for those of the training series.
+Idea. A transformer θ_T, trained on public signals and frozen, says what public context knows about every step; what is
+learned privately is how series follow it (paper 000). Samples are drawn for public contexts that the caller brings,
+never for those of the training series.
 
-Private data is touched by the releases of `spectral` (or of `facts`, for the published network), and by clipped sums of
-gradients over units: one window of each drawn unit, several times and noises of it averaged before the clip.
+Private data is touched by the releases of `spectral` and by one more noisy sum, of products of shapes and contexts
+(network "moments"); or by clipped sums of gradients over units: one window of each drawn unit, several times and noises
+of it averaged before the clip (networks "projected" and "paper", the diffusion models).
 
-Cost: seconds to minutes with the default network; the published one takes a second or more per iteration.
+Cost: seconds with the default; the published network takes a second or more per iteration.
 Choose it when series follow a public signal (weather, prices, an index) and every series, or window, meets another
 stretch of it. Where all series share one stretch, `spectral` already knows what there is to know.
 Not to be confused with conditions taken from training rows, as in the paper's own experiments: they would tell who is
@@ -42,12 +43,13 @@ from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule,
 from understudy.synthesizers.pub2priv.knowledge import GENERAL, Knowledge, load_pack, pack_from_bytes
 from understudy.synthesizers.pub2priv.projected import Projected, denoiser_of
 from understudy.synthesizers.pub2priv.published import Published
+from understudy.synthesizers.pub2priv.sketched import Sketched
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.step import Loss
 
 TRAINING = "training"  # label under which the gradients are charged
 _PUBLIC_RATE = 1e-3  # learning rate where no noise is in the way
-_CHOICES = {"network": ("projected", "paper"), "knowledge": ("pack", "direct", "none")}
+_CHOICES = {"network": ("moments", "projected", "paper"), "knowledge": ("pack", "direct", "none")}
 _POSITIVE = (
     "iterations", "batch", "draws", "diffusion_steps", "sampling_steps", "width", "learning_rate", "clip", "signals",
 )  # fmt: skip
@@ -58,8 +60,9 @@ class Pub2Priv(Synthesizer):
     """Private series from public context.
 
     Attributes:
-        network: "projected" diffuses how series follow public signals and buys the rest as a `spectral` release;
-            "paper" diffuses whole series by the published network, which wants far more units and hours.
+        network: "moments" buys a `spectral` release and a regression of shapes on context; "projected" learns by
+            gradients how series lie along public signals, beside such a release; "paper" diffuses whole series by the
+            published network, which wants far more units and hours. Options about gradients and diffusion are theirs.
         knowledge: "pack" for θ_T, "direct" for context as it is, "none" for the ablation without context.
         iterations: Private updates.
         batch: Units expected in an iteration; at most the population, and all units where the population is bought.
@@ -72,6 +75,8 @@ class Pub2Priv(Synthesizer):
         clip: Most a unit may weigh.
         signals: What each factor is measured along ("projected").
         pack: "general" for the θ_T that comes with the package, or the file of a pack of your own.
+        public_context: File of public context over many steps, columns in the order of the schema's: its windows show
+            which features of context differ at all, which otherwise has to be bought ("moments").
         public: File of a public table with the same columns and the context beside them, on which the denoiser is
             trained first.
         public_iterations: Updates on the public table.
@@ -79,7 +84,7 @@ class Pub2Priv(Synthesizer):
     """
 
     name: ClassVar[str] = "pub2priv"
-    network: Literal["projected", "paper"] = "projected"
+    network: Literal["moments", "projected", "paper"] = "moments"
     knowledge: Literal["pack", "direct", "none"] = "pack"
     iterations: int = 150
     batch: int = 1024
@@ -93,6 +98,7 @@ class Pub2Priv(Synthesizer):
     ema: float = 0.9
     signals: int = 3
     pack: str = GENERAL
+    public_context: str | None = None
     public: str | None = None
     public_iterations: int = 300
     seed: int = 0
@@ -109,9 +115,11 @@ class Pub2Priv(Synthesizer):
             raise InputError("layers: at least 1 for the paper's network, else 0; ema: from 0 to below 1.")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """What is bought beforehand, then DP-SGD with all that is left; refuses what public facts rule out."""
+        """What is bought, then DP-SGD with all that is left if there is any; refuses what public facts rule out."""
         self._check_public_facts(schema)
         bought = purchases.entries(self.network, schema, guarantee)
+        if self.network == "moments":
+            return SpendingPlan(bought, guarantee)
         config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in bought])
         return SpendingPlan((*bought, PlanEntry(TRAINING, config.plan().event)), guarantee)
 
@@ -124,14 +132,17 @@ class Pub2Priv(Synthesizer):
         return schema.own_contexts and self.knowledge != "none"
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        """Buys what stands beside the gradients, trains, and returns both.
+        """Buys a regression, or what stands beside gradients and trains; returns what may be public.
 
-        Privacy: unit and neighbours as the schema says. `purchases` looks at private series through the grant, and so
-        does `train`, whose clipped sums a unit moves by at most `clip`; for events see `_draw`.
+        Privacy: unit and neighbours as the schema says. `purchases` and `Sketched.buy` look at private series through
+        the grant, and so does `train`, whose clipped sums a unit moves by at most `clip`; for events see `_draw`.
         """
         bought = purchases.buy(self.network, private, grant, lambda stage, share: progress(stage, 0.5 * share))
         schema = private.panel.schema
         core = self.core(schema, bought)
+        if isinstance(core, Sketched):
+            public = purchases.public_windows(self.public_context, schema)
+            return {**bought, **core.buy(private, grant, public), **drawing.carried(self)}
         config = _charged(grant.plan.event(TRAINING), private.population, self.clip, self._draw(schema))
         model = self._publicly_trained(core, schema)
         windows = UnitWindows(
@@ -159,16 +170,7 @@ class Pub2Priv(Synthesizer):
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what is learned from context."""
         learned = self.learned_schema(schema)
-        config = self._config(learned)
-        others = [entry.event for entry in purchases.entries(self.network, learned, guarantee)]
-        noise = config.calibrated(guarantee, others=others).noise_multiplier or 0.0
-        numbers = self._num_parameters(learned)
-        relative = noise * np.sqrt(numbers) / config.expected_batch
-        told = [
-            f"{numbers} parameters learn in {self.iterations} iterations of {config.expected_batch:.0f} units; noise "
-            f"on a gradient is {relative:.2g} times what all units together can weigh"
-            + (", so most of what is learned is noise." if relative > 3 else "."),
-        ]
+        told = [self._noise_outlook(learned, guarantee)]
         if self.knowledge != "none" and not learned.own_contexts:
             told.append(
                 "All series share one context, so nothing tells its effect from that of the calendar. Cut windows "
@@ -176,10 +178,29 @@ class Pub2Priv(Synthesizer):
             )
         return tuple(told)
 
+    def _noise_outlook(self, schema: Schema, guarantee: Guarantee) -> str:
+        bought = purchases.entries(self.network, schema, guarantee)
+        if self.network == "moments":
+            error = purchases.mean_error(self.conditions(schema), bought[-1], schema.population.size or 1)
+            return (
+                f"Noise moves every mean product of a shape with its context by about {error:.2g}, where 0.5 is much"
+                + (", so little will be learned from context." if error > 0.25 else ".")
+            )
+        config = self._config(schema)
+        noise = config.calibrated(guarantee, others=[entry.event for entry in bought]).noise_multiplier or 0.0
+        numbers = self._num_parameters(schema)
+        relative = noise * np.sqrt(numbers) / config.expected_batch
+        return (
+            f"{numbers} parameters learn in {self.iterations} iterations of {config.expected_batch:.0f} units; noise "
+            f"on a gradient is {relative:.2g} times what all units together can weigh"
+            + (", so most of what is learned is noise." if relative > 3 else ".")
+        )
+
     def own_inputs(self) -> Mapping[str, str]:
-        """The pack of θ_T and the public table."""
+        """The pack of θ_T and the public tables."""
         inputs = {"pub2priv pack": load_pack(self.pack).sha256} if self.knowledge == "pack" else {}
-        return inputs if self.public is None else {**inputs, "pub2priv public table": file_sha256(self.public)}
+        tables = {"pub2priv public table": self.public, "pub2priv public context": self.public_context}
+        return {**inputs, **{name: file_sha256(file) for name, file in tables.items() if file is not None}}
 
     def conditions(self, schema: Schema, pack: bytes | None = None) -> Conditions:
         """Returns how context is read; `pack` is the one that a release carries."""
@@ -191,11 +212,13 @@ class Pub2Priv(Synthesizer):
 
     def core(
         self, schema: Schema, bought: Mapping[str, np.ndarray], pack: bytes | None = None
-    ) -> Projected | Published:
-        """Returns what is diffused, given what was bought."""
+    ) -> Sketched | Projected | Published:
+        """Returns what is summed or diffused, given what was bought."""
         conditions = self.conditions(schema, pack)
         if self.network == "paper":
             return Published(conditions, purchases.encoding_of(schema, bought))
+        if self.network == "moments":
+            return Sketched(conditions, purchases.coordinates_of(schema, bought))
         return Projected(conditions, purchases.coordinates_of(schema, bought), self.signals)
 
     def empty_network(self, core: Projected | Published) -> nn.Module:
@@ -240,6 +263,7 @@ class Pub2Priv(Synthesizer):
             if not Path(self.public).is_file():
                 raise MissingData(f"public: '{self.public}' is not there.")
             purchases.public_panel(self.public, schema)  # what can't be read is told before anything is charged
+        purchases.public_windows(self.public_context, schema)
         if self.knowledge == "pack":
             load_pack(self.pack)
 

@@ -91,7 +91,7 @@ class Projected:
         scores: list[np.ndarray] = []
         singles: list[np.ndarray] = []
         for rows in self._chunks(len(x)):
-            moved = self._drawn(classes[rows], rng)
+            moved = self.coordinates.drawn(classes[rows], rng)
             own = None if context is None else context[rows]
             for here, measured in self._measured(own, classes[rows]):
                 expected, rest = measured.split(moved[here], x[rows][here].reshape(len(here), -1))
@@ -99,15 +99,6 @@ class Projected:
             for parts, part in zip((scores, singles), self.coordinates.scores(moved, classes[rows]), strict=True):
                 parts.append(part)
         return np.concatenate(scores), np.concatenate(singles)
-
-    def _drawn(self, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Returns coordinates as `spectral` draws them."""
-        model = self.coordinates.model
-        drawn = np.empty((len(classes), model.coupled.shape[1] + int(np.prod(model.free.shape[1:3]))))
-        for kind in np.unique(classes):
-            rows = np.flatnonzero(classes == kind)
-            drawn[rows] = model.covariance(kind).draw(len(rows), rng)
-        return drawn
 
     def _measured(self, context: np.ndarray | None, classes: np.ndarray) -> Iterator[tuple[np.ndarray, Measurements]]:
         """Returns, class by class, which series of a chunk belong to it and what they are measured by."""

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from understudy.data import Panel, Schema, read_panel
+from understudy.errors import InputError, MissingData
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.calibrate import noise_multipliers, round_up
 from understudy.privacy.events import Gaussian
@@ -14,14 +16,21 @@ from understudy.privacy.plan import PlanEntry
 from understudy.synthesizers.base import PrivateSeries, Progress
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.pub2priv.basis import Basis
+from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates
+from understudy.synthesizers.pub2priv.moments import Layout
+from understudy.synthesizers.pub2priv.public_file import read_signals
+from understudy.synthesizers.pub2priv.shapes import most_frequencies, shape_reach
+from understudy.synthesizers.pub2priv.sketched import MOMENTS
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.sampling import num_labels
 
 SPECTRAL = "spectral."  # prefix of the arrays of the `spectral` release that the fast network starts from
-_SPECTRAL_SHARE = 0.6  # of mu²
+_SPECTRAL_SHARE = {"projected": 0.6, "moments": 0.4}  # of mu²
+_MOST_WINDOWS = 2_000  # of a public table of context that are looked at
 
 
 def without_context(schema: Schema) -> Schema:
@@ -30,21 +39,28 @@ def without_context(schema: Schema) -> Schema:
 
 
 def entries(network: str, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
-    """What is bought: a `spectral` release for the fast network, single facts for the published one."""
+    """What is bought beside gradients: single facts for the published network, else a `spectral` release.
+
+    Where no gradients follow, the rest of the budget buys the sum of products.
+    """
     if network == "paper":
         shares = facts.shares_of(schema, marginals=True)
         return tuple(PlanEntry(label, Gaussian(noise)) for label, noise in noise_multipliers(guarantee, shares).items())
     whole = Spectral(max_splits=0).plan(without_context(schema), guarantee)
-    stretch = _SPECTRAL_SHARE**-0.5  # of every noise multiplier: the release gets its share of mu²
-    return tuple(
-        PlanEntry(entry.label, Gaussian(round_up(entry.event.noise_multiplier * stretch)))
+    share = _SPECTRAL_SHARE[network]
+    release = tuple(
+        PlanEntry(entry.label, Gaussian(round_up(entry.event.noise_multiplier * share**-0.5)))  # its share of mu²
         for entry in whole.entries
         if isinstance(entry.event, Gaussian)
     )
+    if network == "projected":
+        return release
+    rest = noise_multipliers(guarantee, {MOMENTS: 1 - share})[MOMENTS]
+    return (*release, PlanEntry(MOMENTS, Gaussian(rest)))
 
 
 def buy(network: str, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-    """Makes the purchases and returns them as public arrays.
+    """Makes the purchases that come first and returns them as public arrays.
 
     Privacy: `spectral`'s releases, or those of `facts.buy`; nothing else is looked at.
     """
@@ -76,6 +92,39 @@ def encoding_of(schema: Schema, bought: Mapping[str, np.ndarray]) -> Encoding:
 def public_panel(file: str, schema: Schema) -> Panel:
     """Reads public series with the same columns."""
     return replace(read_panel(file, schema, allow_few_units=True), private=False)
+
+
+def mean_error(conditions: Conditions, entry: PlanEntry, population: int) -> float:
+    """Returns the noise on a mean product of shape and context, from public facts, where no window is public."""
+    assert isinstance(entry.event, Gaussian)
+    schema = conditions.schema
+    frequencies = min(most_frequencies(schema.num_channels), max(schema.num_steps - 1, 0))
+    basis = Basis.plain(conditions.num_features(frequencies), conditions.feature_reach)
+    layout = Layout(
+        num_shape=schema.num_channels * (1 + frequencies),
+        num_context=basis.size,
+        shape_reach=shape_reach(schema.num_channels),
+        context_reach=basis.reach,
+        context_known=basis.known,
+    )
+    return float(entry.event.noise_multiplier * layout.bound / np.sqrt(2) / population)
+
+
+def public_windows(file: str | None, schema: Schema) -> np.ndarray | None:
+    """Returns windows [window, step, context] of a public table of context, as long as series are; None without."""
+    if file is None:
+        return None
+    if not Path(file).is_file():
+        raise MissingData(f"public_context: '{file}' is not there.")
+    table, steps = read_signals(Path(file), "public_context"), schema.num_steps
+    if table.shape[2] != len(schema.context) or table.shape[1] < steps:
+        raise InputError(
+            f"public_context: {len(schema.context)} columns of numbers over at least {steps} steps are expected, in "
+            f"the order of the schema's context; got {table.shape[2]} over {table.shape[1]}."
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(table, steps, axis=1)  # [series, first, context, step]
+    flat = np.swapaxes(windows.reshape(-1, *windows.shape[2:]), 1, 2)
+    return np.array(flat[:: max(1, -(-len(flat) // _MOST_WINDOWS))])
 
 
 def classes(panel: Panel) -> np.ndarray:

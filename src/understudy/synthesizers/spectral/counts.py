@@ -4,7 +4,7 @@ The noise of every cell is Gaussian with one known standard deviation, so Stein'
 to smooth and the positive part of James and Stein says how far to trust what departs from a simple shape.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -40,19 +40,24 @@ def cumulative_of(shares: np.ndarray) -> np.ndarray:
 
 
 def smooth_by_risk(noisy: np.ndarray, noise: float) -> np.ndarray:
-    """Returns running means of noisy cells, over the width with the least estimated risk.
+    """Returns running means of noisy cells, over the width with the least estimated risk."""
+    return least_risk(noisy, noise, _REACHES)[0]
+
+
+def least_risk(noisy: np.ndarray, noise: float, reaches: Sequence[int]) -> tuple[np.ndarray, float]:
+    """Returns (running means over the reach with the least estimated risk, the noise that is left in them).
 
     Stein (1981): for a linear smoother S, ‖Sy − y‖² + 2 noise² tr S − m noise² estimates the squared error.
     """
-    best, least = noisy, np.inf
-    for reach in _REACHES:
-        if 2 * reach + 1 > len(noisy):
+    best, least, left = noisy, np.inf, noise
+    for reach in reaches:
+        if reach and 2 * reach + 1 > len(noisy):
             break
         smooth, trace = running_mean(noisy, reach)
         risk = float(((smooth - noisy) ** 2).sum()) + 2 * noise**2 * trace
         if risk < least:
-            best, least = smooth, risk
-    return best
+            best, least, left = smooth, risk, noise * float(np.sqrt(trace / len(noisy)))
+    return best, left
 
 
 def quiet_ends(noisy: np.ndarray, noise: float) -> tuple[int, int]:

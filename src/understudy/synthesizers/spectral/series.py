@@ -42,6 +42,12 @@ def to_frequencies(series: np.ndarray) -> np.ndarray:
     return dct(series, axis=1, norm="ortho")
 
 
+def unit_length(moves: np.ndarray) -> np.ndarray:
+    """Returns [series, frequency, column] with length one over the frequencies; no movement stays none."""
+    length = np.sqrt((moves**2).sum(axis=1, keepdims=True))
+    return np.where(length > 1e-9, moves / np.maximum(length, 1e-9), 0.0)
+
+
 def dct_matrix(num_steps: int) -> np.ndarray:
     """Returns the matrix [frequency, step] of `to_frequencies`."""
     return np.asarray(dct(np.eye(num_steps), axis=0, norm="ortho"))

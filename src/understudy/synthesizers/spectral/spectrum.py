@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.synthesizers.spectral.counts import running_mean
+from understudy.synthesizers.spectral.counts import least_risk
+from understudy.synthesizers.spectral.series import unit_length
 
-_REACH = 3  # neighbours on each side of a frequency that it is compared with
+_REACHES = (0, 1, 3, 7, 15, 31, 63, 127)  # neighbours on each side that a frequency may be averaged with
 _SMALLEST = 0.02  # relative strength of the weakest frequency
 
 
 def directions(coefficients: np.ndarray) -> np.ndarray:
     """Returns |c| / ‖c‖ along the frequencies of [series, frequency, channel]; a series without movement gives 0."""
-    sizes = np.abs(coefficients)
-    norm = np.sqrt((sizes**2).sum(axis=1, keepdims=True))
-    return np.where(norm > 1e-9, sizes / np.maximum(norm, 1e-9), 0.0)
+    return unit_length(np.abs(coefficients))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +40,23 @@ class Strengths:
 def fit_strengths(mean_directions: np.ndarray, noise: float) -> Strengths:
     """Returns the strengths behind a noisy mean direction [frequency, channel].
 
-    Each is drawn towards the mean of its neighbours as far as noise explains the difference.
+    Octave by octave, a frequency is the mean of as many neighbours as the least estimated risk asks for: of none where
+    noise is small, of most of an octave where it is not. What noise is left is the least strength: one that is too
+    small blows up what it divides, and with it the volatility of every series.
     """
     if mean_directions.shape[0] == 0:
         return Strengths(mean_directions)
-    smooth, _ = running_mean(mean_directions, _REACH)
-    distance = ((mean_directions - smooth) ** 2).mean(axis=0)
-    weight = np.clip(1 - noise**2 / np.maximum(distance, 1e-300), 0, 1)
-    settled = smooth + weight * (mean_directions - smooth)
+    settled = np.empty_like(mean_directions)
+    for octave in _octaves(len(settled)):
+        for channel, own in enumerate(mean_directions[octave].T):
+            smooth, left = least_risk(own, noise, _REACHES)
+            settled[octave, channel] = np.maximum(smooth, left)
     typical = np.sqrt(np.maximum((settled**2).mean(axis=0), 1e-12))
     relative = np.maximum(settled / typical, _SMALLEST)
     return Strengths(relative / np.sqrt((relative**2).mean(axis=0)))
+
+
+def _octaves(number: int) -> list[slice]:
+    """Returns the frequencies 1, 2 to 3, 4 to 7, … of so many, counted from 0."""
+    first = [2**power - 1 for power in range(number.bit_length())]
+    return [slice(begin, min(2 * begin + 1, number)) for begin in first]

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from understudy.nn.attribute_gan import SharedDiscriminator
+from understudy.nn.attribute_gan import SharedDiscriminator, masks
+from understudy.nn.by_hand import Masks, Passed, Perceptron
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, Stage, seeded
 from understudy.synthesizers.vflgan_ts.objectives import Objective, gradient_penalty
 from understudy.synthesizers.vflgan_ts.recipe import LATENT
@@ -38,11 +39,10 @@ class Aggregator:
         recipe = agreement.recipe
         self._objective = Objective.of(recipe)
         with seeded(agreement.seed, "aggregator"):
-            self.discriminator = SharedDiscriminator(
-                len(parties) * self._agreement.recipe.features, recipe.shared_widths, recipe.dropout
-            )
+            self.discriminator = SharedDiscriminator(len(parties) * recipe.features, recipe.shared_widths)
             self._generator = agreement.randomness()
         self.update = make_update(((self.discriminator, recipe.learning_rate / 2),), recipe.betas)
+        self._judge = Perceptron(self.discriminator, self.update.flat.views)
         self.losses: list[float] = []  # of the shared discriminator on synthetic rows: public in every mode
 
     @property
@@ -73,24 +73,19 @@ class Aggregator:
         shapes = {"real": (num_rows, self._agreement.recipe.features), "fake": (batch, self._agreement.recipe.features)}
         heard = {name: frames[name].expect(stage.iteration, stage.name, shapes, sender=name) for name in self._parties}
         real, fake = (torch.cat([heard[party][name] for party in self._parties], 1) for name in shapes)
-        both = torch.cat([real, fake]).requires_grad_()
-        judged = self._judged(both) if self.update.together else None
+        passed = [self._passed(rows) for rows in ((real, fake) if self.update.apart else (torch.cat([real, fake]),))]
+        logits = torch.cat([each.output for each in passed])
+        self.losses.append(self._objective.fake(logits[num_rows:]).mean().item())
 
-        def private(some: slice) -> Tensor:
-            logits = self._judged(both[some]) if judged is None else judged[some]
-            return self._objective.real(logits)  # Eq. 10 on real rows
+        def penalty() -> None:
+            gradient_penalty(self._critic, real, fake, self._generator).backward()
 
-        def public() -> Tensor:
-            logits = self._judged(both[num_rows:]) if judged is None else judged[num_rows:]
-            loss = self._objective.fake(logits).mean()  # Eq. 10 on synthetic rows
-            self.losses.append(loss.item())
-            if self._agreement.recipe.wasserstein:
-                loss = loss + gradient_penalty(self._judged, real, fake, self._generator)
-            return loss
-
-        weight = self.update(private, num_rows, public)
-        assert both.grad is not None
-        return self._by_party({"real": both.grad[:num_rows] / weight, "fake": both.grad[num_rows:]})
+        weight, sizes = self.update.weight(num_rows), [len(each.output) for each in passed]
+        own = self._objective.slopes(logits, num_rows, weight).split(sizes)  # Eq. 10
+        slopes = [each.back(slope) for each, slope in zip(passed, own, strict=True)]
+        along = torch.cat([each.along_input() for each in slopes])
+        self.update(slopes[:-1], slopes[-1:], penalty if self._agreement.recipe.wasserstein else None)
+        return self._by_party({"real": along[:num_rows] / weight, "fake": along[num_rows:]})
 
     def _generate(self, stage: Stage, frames: Frames) -> Answers:
         """Line 30: returns how features have to change for the shared discriminator to take them for real."""
@@ -98,20 +93,24 @@ class Aggregator:
         heard = [
             frames[name].expect(stage.iteration, stage.name, shapes, sender=name)["fake"] for name in self._parties
         ]
-        fake = torch.cat(heard, 1).requires_grad_()
-        loss = self._objective.generated(self._judged(fake)).mean()  # Eq. 11
-        (slopes,) = torch.autograd.grad(loss, fake)
-        return self._by_party({"fake": slopes})
+        passed = self._passed(torch.cat(heard, 1))
+        slopes = self._objective.generated.slope(passed.output) / len(passed.output)  # Eq. 11
+        return self._by_party({"fake": passed.back(slopes).along_input()})
 
-    def _judged(self, features: Tensor) -> Tensor:
-        return self.discriminator(features, self._generator)
+    def _passed(self, features: Tensor) -> Passed:
+        return self._judge(features, self._masks(len(features)))
+
+    def _critic(self, features: Tensor) -> Tensor:
+        """The same for slopes of slopes (VFLGAN)."""
+        return self.discriminator(features, self._masks(len(features)))
+
+    def _masks(self, num_rows: int) -> Masks:
+        recipe = self._agreement.recipe
+        return masks(num_rows, recipe.shared_widths, recipe.dropout, self._generator)
 
     def _by_party(self, slopes: Mapping[str, Tensor]) -> Answers:
         parts = {name: whole.split(self._agreement.recipe.features, dim=1) for name, whole in slopes.items()}
-        return {
-            party: {name: parts[name][place].contiguous() for name in parts}
-            for place, party in enumerate(self._parties)
-        }
+        return {party: {name: parts[name][place] for name in parts} for place, party in enumerate(self._parties)}
 
     def _latent(self) -> Tensor:
         """Returns the same noise, and the same classes, for all parties."""

@@ -13,20 +13,35 @@ _PENALTY = 10.0  # weight of the gradient penalty, Gulrajani et al., arXiv:1704.
 
 
 @dataclass(frozen=True)
+class Loss:
+    """A loss of logits, and its slope."""
+
+    value: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        return self.value(logits)
+
+
+@dataclass(frozen=True)
 class Objective:
     """Losses of logits: on real rows, on synthetic rows, and of whoever made the synthetic rows."""
 
-    real: Callable[[Tensor], Tensor]
-    fake: Callable[[Tensor], Tensor]
-    generated: Callable[[Tensor], Tensor]
+    real: Loss
+    fake: Loss
+    generated: Loss
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Objective":
         """Returns the objective of a recipe."""
         if recipe.wasserstein:
-            return cls(torch.neg, torch.clone, torch.neg)
-        generated = _saturating if recipe.saturating else _says_real
-        return cls(_says_real, softplus, generated)  # Eq. 9, 10: −log D and −log(1 − D)
+            return cls(_LOW, _HIGH, _LOW)
+        return cls(_SAYS_REAL, _SAYS_FAKE, _SATURATING if recipe.saturating else _SAYS_REAL)
+
+    def slopes(self, logits: Tensor, number: int, weight: float) -> Tensor:
+        """Returns the slope along logits [(attribute,) row, 1]: `number` real rows of a weight, then synthetic ones."""
+        real, fake = logits[..., :number, :], logits[..., number:, :]
+        return torch.cat([self.real.slope(real) * weight, self.fake.slope(fake) / fake.shape[-2]], -2)
 
 
 def gradient_penalty(
@@ -40,9 +55,7 @@ def gradient_penalty(
     return _PENALTY * (slope.flatten(1).norm(dim=1) - 1).square().mean()
 
 
-def _says_real(logits: Tensor) -> Tensor:
-    return softplus(-logits)
-
-
-def _saturating(logits: Tensor) -> Tensor:
-    return -softplus(logits)  # Eq. 11 as printed: log(1 − D)
+_SAYS_REAL = Loss(lambda logits: softplus(-logits), lambda logits: torch.sigmoid(logits).sub_(1))  # Eq. 9, 10: −log D
+_SAYS_FAKE = Loss(softplus, torch.sigmoid)  # Eq. 9, 10: −log(1 − D)
+_SATURATING = Loss(lambda logits: -softplus(logits), lambda logits: -torch.sigmoid(logits))  # Eq. 11 as printed
+_LOW, _HIGH = Loss(torch.neg, lambda logits: -torch.ones_like(logits)), Loss(torch.clone, torch.ones_like)

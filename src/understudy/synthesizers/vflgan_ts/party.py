@@ -1,7 +1,6 @@
 """One party's side of Algorithm 1: its rows, its attribute generators and discriminators, its feature extractor."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -14,8 +13,9 @@ from understudy.nn.attribute_gan import (
     AttributeGenerators,
     ClassGenerators,
     FeatureExtractor,
-    kept_by_dropout,
+    masks,
 )
+from understudy.nn.by_hand import Cells, Passed, Perceptron
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, Stage, seeded
 from understudy.synthesizers.vflgan_ts.objectives import Objective, gradient_penalty
 from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT, Recipe
@@ -41,31 +41,6 @@ class Rows:
     label: Tensor
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Shown:
-    """Rows as discriminators and extractor see them; `kept` is what dropout leaves of the features."""
-
-    series: Tensor
-    label: Tensor
-    kept: Tensor | None
-
-    def __getitem__(self, some: slice) -> "_Shown":
-        return _Shown(self.series[some], self.label[some], None if self.kept is None else self.kept[some])
-
-    def followed_by(self, other: "_Shown") -> "_Shown":
-        kept = None if self.kept is None or other.kept is None else torch.cat([self.kept, other.kept])
-        return _Shown(torch.cat([self.series, other.series]), torch.cat([self.label, other.label]), kept)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Looks:
-    """Features to send, and (logits, features) of some real rows and of the synthetic ones for the losses."""
-
-    sent: Mapping[str, Tensor]
-    real: Callable[[slice], tuple[Tensor, Tensor]]
-    fake: Callable[[], tuple[Tensor, Tensor]]
-
-
 class Party:
     """What one organisation computes. It shows features of drawn rows and nothing else of them.
 
@@ -78,17 +53,21 @@ class Party:
         self._objective = Objective.of(recipe)
         _, num_attributes, num_steps = rows.series.shape
         self._num_classes = rows.label.shape[1]
+        self._widths = (recipe.features, *recipe.widths)  # of what dropout applies to
         with seeded(agreement.seed, name):
             self.generators = generators_for(recipe, agreement.num_latent, num_attributes, num_steps)
             stacked = (1, num_attributes * num_steps) if recipe.wasserstein else (num_attributes, num_steps)
-            self.discriminators = AttributeDiscriminators(*stacked, recipe.widths, recipe.dropout)
-            self.extractor = FeatureExtractor(
-                num_attributes * num_steps + self._num_classes, self._agreement.recipe.features
-            )
+            self.discriminators = AttributeDiscriminators(*stacked, recipe.widths)
+            self.extractor = FeatureExtractor(num_attributes * num_steps + self._num_classes, recipe.features)
             self._generator = agreement.randomness()
         rate = recipe.learning_rate
         self.update = make_update(((self.discriminators, rate), (self.extractor, rate / 2)), recipe.betas)
         self.generator_update = PlainUpdate(((self.generators, rate),), recipe.betas)
+        cells = next(part for part in self.generators.modules() if isinstance(part, AttributeGenerators))
+        self._make = Cells(cells.gates, cells.output, self.generator_update.flat.views)
+        self._judge, self._extract = (
+            Perceptron(network, self.update.flat.views) for network in (self.discriminators, self.extractor)
+        )
 
     @property
     def coins(self) -> torch.Generator:
@@ -115,42 +94,39 @@ class Party:
     def _discriminate(self, given: Given, now: Stage, then: Stage) -> Step:
         """Lines 3 to 22: tells real from synthetic, attribute by attribute, and helps the aggregator to."""
         rows, latent = self._checked(given["rows"]), given["latent"]
-        with torch.no_grad():
-            made = self.generators(latent)  # line 6
-        real = self._shown(self._rows.series[rows], self._rows.label[rows])
-        fake = self._shown(made, self._label_of(latent))
-        looks = self._together(real, fake) if self.update.together else self._apart(real, fake)  # lines 8 and 9
-        answer = yield Frame(now.iteration, now.name, looks.sent)
-        given = self._heard(answer, then, {"real": len(rows), "fake": len(latent)})
+        real, number = Rows(self._rows.series[rows], self._rows.label[rows]), len(rows)
+        fake = self._made(self._make(latent).output, latent)  # line 6
+        groups = ((real,), (fake,)) if self.update.apart else ((real, fake),)
+        passed = [self._passed(*group) for group in groups]  # lines 8 and 9
+        logits, features = (torch.cat([each.output for each in network], -2) for network in zip(*passed, strict=True))
+        answer = yield Frame(now.iteration, now.name, {"real": features[:number], "fake": features[number:]})
+        given = self._heard(answer, then, {"real": number, "fake": len(latent)})
 
-        def private(some: slice) -> Tensor:  # Eq. 9 on real rows, and through the shared discriminator Eq. 10
-            logits, features = looks.real(some)
-            return self._objective.real(logits).sum(1) + (features * given["real"][some]).sum(1)
+        def penalty() -> None:
+            gradient_penalty(self._critic, real.series, fake.series, self._generator).backward()
 
-        def public() -> Tensor:  # Eq. 9 and 10 on synthetic rows
-            logits, features = looks.fake()
-            loss = self._objective.fake(logits).sum(1).mean() + (features * given["fake"]).sum()
-            if self._agreement.recipe.wasserstein:
-                loss = loss + gradient_penalty(lambda x: self._judged(x).sum(1), real.series, made, self._generator)
-            return loss
-
-        self.update(private, len(rows), public)
+        weight, sizes = self.update.weight(number), [len(extracted.output) for _, extracted in passed]
+        alone = self._objective.slopes(logits, number, weight).split(sizes, -2)  # Eq. 9
+        together = torch.cat([given["real"] * weight, given["fake"]]).split(sizes)  # Eq. 10
+        slopes = [
+            (judged.back(own), extracted.back(shared))
+            for (judged, extracted), own, shared in zip(passed, alone, together, strict=True)
+        ]
+        private = slopes[0] if self.update.apart else ()
+        self.update(private, slopes[-1], penalty if self._agreement.recipe.wasserstein else None)
         return given
 
     def _generate(self, given: Given, now: Stage, then: Stage) -> Step:
         """Lines 23 to 33: makes attributes that pass both discriminators. Real rows are not looked at."""
         latent = given["latent"]
-        with _frozen(self.discriminators, self.extractor):
-            made = self.generators(latent)  # line 25
-            features = self._features(self._shown(made, self._label_of(latent)))  # line 27
-            answer = yield Frame(now.iteration, now.name, {"fake": features.detach()})
-            given = self._heard(answer, then, {"fake": len(latent)})
-
-            def public() -> Tensor:  # Eq. 11
-                alone = self._objective.generated(self._judged(made)).sum(1).mean()
-                return alone + self._agreement.recipe.coupling * (features * given["fake"]).sum()
-
-            self.generator_update(_nothing, 0, public)
+        made = self._make(latent)  # line 25
+        judged, extracted = self._passed(self._made(made.output, latent))  # line 27
+        answer = yield Frame(now.iteration, now.name, {"fake": extracted.output})
+        given = self._heard(answer, then, {"fake": len(latent)})
+        alone = judged.back(self._objective.generated.slope(judged.output) / len(latent)).along_input()
+        together = extracted.back(self._agreement.recipe.coupling * given["fake"]).along_input()
+        series = together[:, : together.shape[1] - self._num_classes].view(len(latent), *made.output.shape[::2])
+        self.generator_update((), (), lambda: made.learn(series.transpose(0, 1) + alone))  # Eq. 11
         return given
 
     def _heard(self, answer: Frame, then: Stage, slopes: Mapping[str, int]) -> Given:
@@ -166,48 +142,33 @@ class Party:
 
     def _checked(self, rows: Tensor) -> Tensor:
         """Refuses a draw that names a row twice, which would count twice, or one that is not there."""
-        named = rows.tolist()
-        inside = rows.dtype == torch.int64 and all(0 <= row < len(self._rows.series) for row in named)
+        named, number = rows.tolist(), len(self._rows.series)
+        inside = rows.dtype == torch.int64 and all(0 <= row < number for row in named)
         if not inside or len(set(named)) != len(named):
             raise InputError("'aggregator': a draw of different rows is expected, got others. The run is stopped.")
         return rows
 
-    def _judged(self, series: Tensor) -> Tensor:
-        stacked = series.flatten(1).unsqueeze(1) if self._agreement.recipe.wasserstein else series
-        return self.discriminators(stacked, self._generator)
-
-    def _features(self, shown: "_Shown") -> Tensor:
-        inputs = shown.series.flatten(1)
-        return self.extractor(torch.cat([inputs, shown.label], 1) if self._num_classes else inputs, shown.kept)
-
-    def _shown(self, series: Tensor, label: Tensor) -> "_Shown":
+    def _passed(self, *rows: Rows) -> tuple[Passed, Passed]:
+        """Sends rows, one behind the other, through discriminators and extractor, with coins for dropout."""
         recipe = self._agreement.recipe
-        kept = kept_by_dropout((len(series), recipe.features), recipe.dropout, self._generator)
-        return _Shown(series, label, kept)
+        series = torch.cat([some.series for some in rows])
+        inputs = series.flatten(1)
+        stacked = inputs.unsqueeze(0) if recipe.wasserstein else series.transpose(0, 1)
+        if self._num_classes:
+            inputs = torch.cat([inputs, torch.cat([some.label for some in rows])], 1)
+        of_features, *hidden = masks(len(series), self._widths, recipe.dropout, self._generator)
+        return self._judge(stacked, hidden), self._extract(inputs, [of_features])
 
-    def _apart(self, real: "_Shown", fake: "_Shown") -> "_Looks":
-        """Looks at real rows by themselves, when and as many at a time as asked for."""
-        features = self._features(fake)
-        with torch.no_grad():
-            sent = {"real": self._features(real), "fake": features.detach()}
-        return _Looks(
-            sent,
-            lambda some: (self._judged(real.series[some]), self._features(real[some])),
-            lambda: (self._judged(fake.series), features),
-        )
+    def _critic(self, series: Tensor) -> Tensor:
+        """How real a party's series look, for slopes of slopes (VFLGAN)."""
+        recipe = self._agreement.recipe
+        kept = masks(len(series), recipe.widths, recipe.dropout, self._generator)
+        return self.discriminators(series.flatten(1).unsqueeze(1), kept).sum(1)
 
-    def _together(self, real: "_Shown", fake: "_Shown") -> "_Looks":
-        """Looks at all rows at once: half the calls, for updates that keep nothing apart."""
-        both, number = real.followed_by(fake), len(real.series)
-        sizes = (number, len(fake.series))
-        logits, features = self._judged(both.series).split(sizes), self._features(both).split(sizes)
-        sent = {"real": features[0].detach(), "fake": features[1].detach()}
-        # Whoever keeps nothing apart asks for all real rows at once.
-        return _Looks(sent, lambda some: (logits[0], features[0]), lambda: (logits[1], features[1]))
-
-    def _label_of(self, latent: Tensor) -> Tensor:
-        """Classes that synthetic rows are asked to have; the last columns of the latent say so."""
-        return latent[:, latent.shape[1] - self._num_classes :]
+    def _made(self, output: Tensor, latent: Tensor) -> Rows:
+        """Synthetic rows; the last columns of the latent say which classes they are asked to have."""
+        series = output.transpose(0, 1).reshape(len(latent), *self._rows.series.shape[1:])
+        return Rows(series, latent[:, latent.shape[1] - self._num_classes :])
 
 
 def generators_for(recipe: Recipe, num_latent: int, num_attributes: int, num_steps: int) -> nn.Module:
@@ -223,20 +184,3 @@ def generators_for(recipe: Recipe, num_latent: int, num_attributes: int, num_ste
         return AttributeGenerators(num_attributes, num_latent, num_steps, HIDDEN)
     whole = AttributeGenerators(1, num_latent, num_attributes * num_steps, HIDDEN)
     return nn.Sequential(whole, nn.Unflatten(2, (num_attributes, num_steps)), nn.Flatten(1, 2))
-
-
-def _nothing(some: slice) -> Tensor:
-    raise AssertionError("Generators see no real rows.")
-
-
-@contextmanager
-def _frozen(*modules: nn.Module) -> Iterator[None]:
-    """Leaves gradients of some networks' parameters out."""
-    parameters = [parameter for module in modules for parameter in module.parameters()]
-    for parameter in parameters:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in parameters:
-            parameter.requires_grad_(True)

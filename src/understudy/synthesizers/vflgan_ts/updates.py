@@ -1,7 +1,7 @@
 """How gradients become parameters: as they are, clipped and noised for every unit, or as paper 004 noises them.
 
-An update has two losses. The private one, one number per row, reads real rows; the public one reads synthetic rows and
-parameters only, so its gradient may be added after the noise.
+What synthetic rows and parameters say is public, so their gradient may be added after the noise. Where that matters
+they pass through networks by themselves: not even a rounding error of theirs may depend on real rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,14 +11,16 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from understudy.nn.by_hand import Slopes
 from understudy.nn.stacked import StackedLinear
 from understudy.privacy.noise import NoiseSource
+from understudy.training.clipping.records import Collector
 from understudy.training.flat import FlatParameters, NormalReserve
 from understudy.training.plan import MechanismPlan, Performance
-from understudy.training.step import PrivateGradient, units_that_fit
+from understudy.training.step import PrivateGradient
 
-PrivateLoss = Callable[[slice], Tensor]  # of some of the drawn rows, one number each
-PublicLoss = Callable[[], Tensor]
+All = Sequence[Slopes]  # of all networks of one owner
+AddGradient = Callable[[], None]  # adds to `flat.gradient`
 Groups = Sequence[tuple[nn.Module, float]]  # networks of one owner with their learning rates
 Betas = tuple[float, float]
 
@@ -26,12 +28,18 @@ Betas = tuple[float, float]
 class Update(Protocol):
     """One update of one owner's networks; `flat` and `optimiser` are what a checkpoint of it holds."""
 
-    together: bool  # whether real and synthetic rows may share one pass through the networks
+    apart: bool  # whether real rows and synthetic ones have to pass by themselves
     flat: FlatParameters
-    optimiser: torch.optim.Optimizer
+    optimiser: torch.optim.Adam
 
-    def __call__(self, private: PrivateLoss, num_rows: int, public: PublicLoss) -> float:
-        """Descends along mean private loss + public loss; returns the weight that one row's loss had in backward."""
+    def weight(self, number: int) -> float:
+        """Returns what the loss of one of `number` real rows has to count in the slopes."""
+
+    def __call__(self, private: All, public: All, also: AddGradient | None = None) -> None:
+        """Descends along the slopes of real rows, of synthetic rows, and what is `also` added.
+
+        Whoever lets all rows pass together has them all in `public`, and nothing in `private`.
+        """
 
 
 MakeUpdate = Callable[[Groups, Betas], Update]
@@ -43,17 +51,19 @@ class PlainUpdate:
     Privacy: none.
     """
 
-    together = True
+    apart = False
 
     def __init__(self, groups: Groups, betas: Betas) -> None:
         self.flat = FlatParameters([parameter for module, _ in groups for parameter in module.parameters()])
         self.optimiser = _adam(groups, betas, self.flat)
 
-    def __call__(self, private: PrivateLoss, num_rows: int, public: PublicLoss) -> float:
+    def weight(self, number: int) -> float:
         """Averages over the rows there are."""
-        weight = _plain_gradient(self.flat, private, num_rows, public)
-        self.optimiser.step()
-        return weight
+        return 1 / max(1, number)
+
+    def __call__(self, private: All, public: All, also: AddGradient | None = None) -> None:
+        _put((*private, *public), also)
+        advance(self.optimiser)
 
 
 class ClippedUpdate:
@@ -63,24 +73,27 @@ class ClippedUpdate:
     public gradient is added afterwards.
     """
 
-    together = False
+    apart = True
 
     def __init__(self, groups: Groups, betas: Betas, block: MechanismPlan, noise: NoiseSource) -> None:
         self._gradient = PrivateGradient(nn.ModuleList(module for module, _ in groups), block, noise, Performance())
         self.flat = self._gradient.flat
         self.optimiser = _adam(groups, betas, self.flat)
-        self._rows_at_once = units_that_fit(self.flat.values)
 
-    def __call__(self, private: PrivateLoss, num_rows: int, public: PublicLoss) -> float:
-        """Divides by the public expected batch."""
-        self.flat.gradient.zero_()
-        for begin in range(0, num_rows, self._rows_at_once):
-            rows = slice(begin, min(begin + self._rows_at_once, num_rows))
-            self._gradient.add_clipped(partial(private, rows), rows.stop - rows.start)
-        self._gradient.finish()
-        public().backward()
-        self.optimiser.step()
+    def weight(self, number: int) -> float:
+        """Every row counts as itself; the sum is divided by the public expected batch."""
         return 1.0
+
+    def __call__(self, private: All, public: All, also: AddGradient | None = None) -> None:
+        assert also is None, "nothing may be added that reads real rows"
+        self.flat.gradient.zero_()
+        num_rows = private[0].num_rows
+        if num_rows:
+            self._gradient.add_clipped_records(partial(_leave, private), num_rows)
+        self._gradient.finish()
+        for slopes in public:
+            slopes.add()
+        advance(self.optimiser)
 
 
 class FirstLayerUpdate:
@@ -90,7 +103,7 @@ class FirstLayerUpdate:
     gradients of the same rows.
     """
 
-    together = True
+    apart = False
 
     def __init__(
         self, groups: Groups, betas: Betas, clip_norm: float, noise_multiplier: float, noise: NoiseSource
@@ -100,15 +113,18 @@ class FirstLayerUpdate:
         self._first = [first for module, _ in groups if (first := _first_layer(module)) is not None]
         self._clip_norm, self._noise_multiplier, self._reserve = clip_norm, noise_multiplier, NormalReserve(noise)
 
-    def __call__(self, private: PrivateLoss, num_rows: int, public: PublicLoss) -> float:
+    def weight(self, number: int) -> float:
+        """Averages over the rows there are."""
+        return 1 / max(1, number)
+
+    def __call__(self, private: All, public: All, also: AddGradient | None = None) -> None:
         """Clips the gradient of the whole batch, real and synthetic rows together."""
-        weight = _plain_gradient(self.flat, private, num_rows, public)
+        _put((*private, *public), also)
         for layer in self._first:
             # Each attribute of stacked ones is a network of its own.
             networks = layer.weight.shape[0] if isinstance(layer, StackedLinear) else 1
             self._noise([self.flat.views[id(parameter)].view(networks, -1) for parameter in layer.parameters()])
-        self.optimiser.step()
-        return weight
+        advance(self.optimiser)
 
     def _noise(self, gradients: list[Tensor]) -> None:
         """Clips and noises gradients [network, parameter] in place."""
@@ -118,13 +134,29 @@ class FirstLayerUpdate:
             self._reserve.add_to(gradient.view(-1), self._noise_multiplier * 2 * self._clip_norm)  # Eq. 17
 
 
+def _put(all_slopes: All, also: AddGradient | None) -> None:
+    """Puts the gradient of all rows where the last one was; every network's slopes are there once."""
+    for slopes in all_slopes:
+        slopes.add(fresh=True)
+    if also is not None:
+        also()
+
+
+def _leave(private: All, collector: Collector) -> None:
+    """Leaves every row's own gradient of every parameter."""
+    for slopes in private:
+        for weight, bias, slope, numbers in slopes.by_row():
+            collector.outer(weight, slope, numbers)
+            collector.keep(bias, slope)
+
+
 def _first_layer(module: nn.Module) -> StackedLinear | nn.Linear | None:
     """Returns the first layer of an attribute network or of an extractor, as paper 004 noises them."""
     layers = [layer for layer in module.modules() if isinstance(layer, StackedLinear | nn.Linear)]
     return layers[0] if layers else None
 
 
-def _adam(groups: Groups, betas: Betas, flat: FlatParameters) -> torch.optim.Optimizer:
+def _adam(groups: Groups, betas: Betas, flat: FlatParameters) -> torch.optim.Adam:
     """Returns one Adam over the flat vector, cut where the learning rate changes."""
     pieces, begin = [], 0
     for module, rate in groups:
@@ -138,11 +170,27 @@ def _adam(groups: Groups, betas: Betas, flat: FlatParameters) -> torch.optim.Opt
     return torch.optim.Adam(pieces, betas=betas, fused=True)
 
 
-def _plain_gradient(flat: FlatParameters, private: PrivateLoss, num_rows: int, public: PublicLoss) -> float:
-    flat.gradient.zero_()
-    weight = 1 / max(1, num_rows)
-    loss = public()
-    if num_rows:
-        loss = loss + weight * private(slice(0, num_rows)).sum()
-    loss.backward()
-    return weight
+def advance(optimiser: torch.optim.Adam) -> None:
+    """Does what `step` does, without what it does around it, which on small networks takes longer than the update."""
+    for group in optimiser.param_groups:
+        (values,) = group["params"]
+        state = optimiser.state[values]
+        if not state:
+            optimiser.step()
+            return
+        state["step"] += 1
+        torch._fused_adam_(
+            [values],
+            [values.grad],
+            [state["exp_avg"]],
+            [state["exp_avg_sq"]],
+            [],
+            [state["step"]],
+            lr=group["lr"],
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            weight_decay=0.0,
+            eps=group["eps"],
+            amsgrad=False,
+            maximize=False,
+        )

@@ -1,5 +1,5 @@
 """Per-unit gradient clipping."""
 
-from understudy.training.clipping.engine import Losses, PerUnitClipper
+from understudy.training.clipping.engine import Leave, Losses, PerUnitClipper
 
-__all__ = ["Losses", "PerUnitClipper"]
+__all__ = ["Leave", "Losses", "PerUnitClipper"]

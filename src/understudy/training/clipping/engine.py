@@ -20,6 +20,7 @@ from understudy.training.clipping.records import (
 logger = logging.getLogger(__name__)
 
 Losses = Callable[[], Tensor]
+Leave = Callable[[Collector], None]
 
 
 class PerUnitClipper:
@@ -53,7 +54,16 @@ class PerUnitClipper:
             num_units: units in this chunk.
             targets: accumulators shaped like the parameters, by parameter id.
         """
-        collector = self.collect(losses, num_units)
+        self._add_clipped(self.collect(losses, num_units), targets)
+
+    def add_clipped_records(self, leave: Leave, num_units: int, targets: Mapping[int, Tensor]) -> None:
+        """Does the same with gradients that the caller has worked out: `leave` leaves those of all units."""
+        collector = Collector(self._by_id, num_units, self._pool)
+        leave(collector)
+        collector.unify()
+        self._add_clipped(collector, targets)
+
+    def _add_clipped(self, collector: Collector, targets: Mapping[int, Tensor]) -> None:
         with torch.no_grad():
             squared = collector.squared_norms()
             if not math.isfinite(squared.sum().item()):

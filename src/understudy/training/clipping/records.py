@@ -132,6 +132,10 @@ class Collector:
             if copy.grad is not None:
                 self.keep(parameter, copy.grad)
         self._expanded.clear()
+        self.unify()
+
+    def unify(self) -> None:
+        """Brings every parameter to one exact form; nothing may be left afterwards."""
         for key, record in self._records.items():
             record.unify(self._parameters[key], self.num_units)
 

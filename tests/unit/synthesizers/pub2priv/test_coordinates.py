@@ -14,7 +14,8 @@ PANEL = following(400, 0.7)
 
 @pytest.fixture(scope="module")
 def coordinates() -> Coordinates:
-    release = fit(Pub2Priv(knowledge="none", iterations=1, draws=1), PANEL, noise=NoiseSource.seeded(1))
+    method = Pub2Priv(network="projected", knowledge="none", iterations=1, draws=1)
+    release = fit(method, PANEL, noise=NoiseSource.seeded(1))
     return purchases.coordinates_of(PANEL.schema, release.arrays)
 
 

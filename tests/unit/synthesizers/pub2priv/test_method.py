@@ -31,9 +31,11 @@ from understudy.synthesizers.pub2priv.method import TRAINING, Pub2Priv
 from understudy.training import DPSGDConfig, DrawUnits, MechanismPlan, Performance, PrivateGradient, UnitWindows
 
 GUARANTEE = Guarantee(2.0, 1e-6)
-QUICK = {"iterations": 2, "draws": 2, "diffusion_steps": 10, "sampling_steps": 4}
+QUICK = {"network": "projected", "iterations": 2, "draws": 2, "diffusion_steps": 10, "sampling_steps": 4}
 PAPER = {**QUICK, "network": "paper", "width": 8, "layers": 1}
 VARIANTS = {
+    "moments, pack": Pub2Priv(),
+    "moments, direct": Pub2Priv(knowledge="direct"),
     "pack": Pub2Priv(**QUICK),
     "direct": Pub2Priv(knowledge="direct", **QUICK),
     "a network beside the Gaussian": Pub2Priv(knowledge="direct", layers=1, width=8, **QUICK),
@@ -43,6 +45,17 @@ VARIANTS = {
 }
 # The checks that bring a context; the suite itself makes all of them without one.
 WITH_CONTEXT = {
+    "moments, pack": (
+        contract.check_fit_spends_what_the_certificate_says,
+        contract.check_units_may_have_several_series,
+        contract.check_the_release_holds_no_reference_to_the_panel,
+        contract.check_no_array_is_as_long_as_the_panel,
+        contract.check_save_and_load_change_nothing,
+    ),
+    "moments, direct": (
+        contract.check_context_can_be_given,
+        contract.check_the_context_of_the_fit_is_the_default,
+    ),
     "pack": (
         contract.check_fit_spends_what_the_certificate_says,
         contract.check_units_may_have_several_series,
@@ -73,7 +86,11 @@ def test_every_variant_keeps_the_contract_with_a_context(variant: str, check: Ca
 # --- what a run costs ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chosen", [Pub2Priv(), Pub2Priv(network="paper", layers=1)], ids=["projected", "paper"])
+@pytest.mark.parametrize(
+    "chosen",
+    [Pub2Priv(), Pub2Priv(network="projected"), Pub2Priv(network="paper", layers=1)],
+    ids=["moments", "projected", "paper"],
+)
 def test_the_plan_costs_the_guarantee_and_never_more(chosen: Pub2Priv) -> None:
     plan = chosen.plan(following_schema(2000), GUARANTEE)
     cost = accountants.epsilon(plan.events, GUARANTEE.delta)
@@ -81,17 +98,19 @@ def test_the_plan_costs_the_guarantee_and_never_more(chosen: Pub2Priv) -> None:
 
 
 def test_rate_and_batch_are_public_numbers() -> None:
-    event = Pub2Priv(batch=200).plan(following_schema(2000), GUARANTEE).event(TRAINING)
+    event = Pub2Priv(network="projected", batch=200).plan(following_schema(2000), GUARANTEE).event(TRAINING)
     assert isinstance(event, SubsampledGaussian)
     assert (event.sampling_rate, event.iterations) == (0.1, Pub2Priv().iterations)
-    bought = Pub2Priv().plan(following_schema(1, population=Population(count_epsilon=0.1)), GUARANTEE)
+    bought = Pub2Priv(network="projected").plan(
+        following_schema(1, population=Population(count_epsilon=0.1)), GUARANTEE
+    )
     assert bought.event(TRAINING).sampling_rate == 1.0  # type: ignore[union-attr]
 
 
 def test_an_event_is_priced_for_every_window_it_may_change_twice() -> None:
     unit = PrivacyUnit(column="home", kind="event", event_steps=2)
     schema = plain_schema(unit=unit)
-    event = Pub2Priv(knowledge="none", batch=10).plan(schema, GUARANTEE).event(TRAINING)
+    event = Pub2Priv(network="projected", knowledge="none", batch=10).plan(schema, GUARANTEE).event(TRAINING)
     assert isinstance(event, MixtureOfGaussians)
     assert (event.sampling_rate, event.max_windows) == (1.0, 2)
 
@@ -187,30 +206,39 @@ def test_gaps_are_masked_in_the_loss() -> None:
 # --- where conditions come from -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ["direct", "paper, direct"])
+@pytest.mark.parametrize("variant", ["moments, direct", "direct", "paper, direct"])
 def test_a_release_holds_no_context_of_its_training_series(variant: str) -> None:
+    """Two neighbouring values of a context side by side: by chance below 1e-6. Control: the context itself."""
     panel = following(60, 0.9)
     arrays = fit(VARIANTS[variant], panel).arrays
     assert arrays["public_context"].size == 0
+    assert np.isin(_pairs(panel.context), _pairs(panel.context[:1])).any()
     for name, array in arrays.items():
-        assert not np.isin(array.astype(np.float32), panel.context).any(), name
+        assert not np.isin(_pairs(array), _pairs(panel.context)).any(), name
 
 
-def test_series_follow_the_context_that_the_caller_brings() -> None:
+def _pairs(array: np.ndarray) -> np.ndarray:
+    """Neighbouring float32 numbers as one whole number each, along the last axis and along the first."""
+    bits = array.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return np.concatenate([(flat[:-1] << np.uint64(32)) | flat[1:] for flat in (bits.ravel(), bits.T.ravel())])
+
+
+@pytest.mark.parametrize("network", ["moments", "projected"])
+def test_series_follow_the_context_that_the_caller_brings(network: str) -> None:
     """400 units at epsilon 8 learn most of a correlation of 0.9; without context, nothing. A standard error is 0.02."""
     panel, other = following(400, 0.9), smooth(300, np.random.default_rng(9))[:, :, None].astype(np.float32)
     found = {}
     for kind in ("direct", "none"):
-        release = fit(Pub2Priv(knowledge=kind), panel, epsilon=8.0, noise=NoiseSource.seeded(2))
+        release = fit(Pub2Priv(network=network, knowledge=kind), panel, epsilon=8.0, noise=NoiseSource.seeded(2))
         found[kind] = correlation(release.sample(300, context=other, rng=np.random.default_rng(1)))
     assert found["direct"] > 0.6
     assert abs(found["none"]) < 0.12
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one context for all", "a context for each"])
-@pytest.mark.parametrize("network", ["projected", "paper"])
+@pytest.mark.parametrize("network", ["moments", "projected", "paper"])
 def test_without_context_samples_do_not_depend_on_it(network: str, shared: bool) -> None:
-    options = QUICK if network == "projected" else PAPER
+    options = {"moments": {}, "projected": QUICK, "paper": PAPER}[network]
     panel = make_panel(rich_schema(constraints=()), 60) if shared else following(60, 0.9)
     release = fit(Pub2Priv(knowledge="none", **options), panel, noise=NoiseSource.seeded(1))
     context = np.ones((panel.schema.num_steps, len(panel.schema.context)))
@@ -318,15 +346,19 @@ def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> No
 
 
 def test_missing_files_are_told_before_anything_is_spent(tmp_path: Path) -> None:
-    for options in ({"pack": str(tmp_path / "none.safetensors")}, {"public": str(tmp_path / "none.csv")}):
+    for option in ("pack", "public", "public_context"):
+        options = {option: str(tmp_path / "none.safetensors")}
         with pytest.raises(MissingData, match="is not there"):
             Pub2Priv(**options).plan(following_schema(100), GUARANTEE)
 
 
 def test_the_outlook_says_when_most_is_noise_and_when_context_teaches_nothing() -> None:
-    few, many = (Pub2Priv().outlook(following_schema(size), Guarantee(1.0, 1e-6))[0] for size in (100, 100_000))
-    assert "most of what is learned is noise" in few
-    assert "most of what is learned is noise" not in many
+    words = {"projected": "most of what is learned is noise", "moments": "little will be learned from context"}
+    for network, word in words.items():
+        chosen = Pub2Priv(network=network)
+        few, many = (chosen.outlook(following_schema(size), Guarantee(1.0, 1e-6))[0] for size in (50, 100_000))
+        assert word in few
+        assert word not in many
     shared = rich_schema()
     assert any("Cut windows" in told for told in Pub2Priv(**QUICK).outlook(shared, GUARANTEE))
 

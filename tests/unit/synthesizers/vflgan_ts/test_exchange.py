@@ -161,26 +161,26 @@ def _judges(run: World) -> list[torch.nn.Parameter]:
 
 def _discriminators_loss(run: World, held: dict[str, Rows], latent: Tensor) -> Tensor:
     """Eq. 9 and 10, written down once more for everything at once."""
-    generator, loss, real, fake = torch.Generator(), torch.zeros(()), [], []
+    masks, loss, real, fake = [None, None], torch.zeros(()), [], []
     for name, party in run.parties.items():
         made = party.generators(latent).detach()
-        loss = loss + softplus(-party.discriminators(held[name].series, generator)).mean(0).sum()
-        loss = loss + softplus(party.discriminators(made, generator)).mean(0).sum()
+        loss = loss + softplus(-party.discriminators(held[name].series, masks)).mean(0).sum()
+        loss = loss + softplus(party.discriminators(made, masks)).mean(0).sum()
         real.append(party.extractor(held[name].series.flatten(1), None))
         fake.append(party.extractor(made.flatten(1), None))
     shared = run.aggregator.discriminator
-    together = softplus(-shared(torch.cat(real, 1), generator)).mean()
-    return loss + together + softplus(shared(torch.cat(fake, 1), generator)).mean()
+    together = softplus(-shared(torch.cat(real, 1), masks)).mean()
+    return loss + together + softplus(shared(torch.cat(fake, 1), masks)).mean()
 
 
 def _generators_loss(run: World, made: dict[str, torch.nn.Module], latent: Tensor) -> Tensor:
     """Eq. 11 in its non-saturating form."""
-    generator, loss, features = torch.Generator(), torch.zeros(()), []
+    masks, loss, features = [None, None], torch.zeros(()), []
     for name, party in run.parties.items():
         series = made[name](latent)
-        loss = loss + softplus(-party.discriminators(series, generator)).mean(0).sum()
+        loss = loss + softplus(-party.discriminators(series, masks)).mean(0).sum()
         features.append(party.extractor(series.reshape(len(latent), -1), None))
-    return loss + SMALL.coupling * softplus(-run.aggregator.discriminator(torch.cat(features, 1), generator)).mean()
+    return loss + SMALL.coupling * softplus(-run.aggregator.discriminator(torch.cat(features, 1), masks)).mean()
 
 
 class _Mail:

@@ -33,6 +33,7 @@ def moved(dropout: float) -> float:
     method = vertical(dropout=dropout, iterations=1)
     schema = small_schema(parties=True)
     absent, present = panel_scenes(schema, num_others=200, rng=np.random.default_rng(0))["ones, others ordinary"]
+    present = present.take_units(np.roll(np.arange(present.num_units), 1))  # it stands before the others
     reach = reach_of(Neighbours(method=method, absent=absent, present=present, guarantee=MUCH))
     charged = method.plan(schema, MUCH).entries[-1].event
     gradients = [reach.mu(label) for label in reach.moved if label.startswith("gradients")]
@@ -40,6 +41,9 @@ def moved(dropout: float) -> float:
 
 
 def test_known_masks_would_let_one_unit_move_the_sum_beyond_its_clip() -> None:
-    """Why the masks are secret: audits know the stream. Without dropout there is nothing to know."""
-    assert moved(dropout=0.0) <= 1 + 1e-6
+    """Why the masks are secret: audits know the stream. Without dropout there is nothing to know.
+
+    A row before the others changes the order in which a float32 sum of two hundred rows is rounded: up to 1e-5.
+    """
+    assert moved(dropout=0.0) <= 1 + 1e-5
     assert moved(dropout=0.3) > 1.01

@@ -1,0 +1,116 @@
+"""x* given x′ from one release of `spectral`: every wanted x′ is given to the series whose own x′ is nearest to it.
+
+Idea. `spectral` is bought, and a large pool of series is drawn from it. All that follows is post-processing: wanted x′
+are drawn from the target, or from a generator that was taught to differ from the pool, each takes a donor from the
+pool, and the donor's x′ is replaced. What x* is given x′ is then `spectral`'s, and the marginal of x′ the wanted one.
+
+The pool shows the marginal that is to be hidden, so neither it nor the model behind it is released: a release holds
+finished series, and more of them than it holds are repeats. A donor serves once where there are enough of them.
+
+Reference: Andridge and Little (2010), DOI 10.1111/j.1751-5823.2010.00103.x (hot deck imputation).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from understudy.data import Panel, Schema
+from understudy.data.channels import num_codes
+from understudy.errors import InputError
+from understudy.privacy.grant import Grant
+from understudy.synthesizers.base import Draw, PrivateSeries, Progress
+from understudy.synthesizers.ppem.attributes import Partition
+from understudy.synthesizers.ppem.purchases import bare
+from understudy.synthesizers.spectral import Spectral
+
+if TYPE_CHECKING:
+    from understudy.synthesizers.ppem.learning import Rows
+
+VALUES, LENGTHS, STATIC = "rows.values", "rows.lengths", "rows.static"  # arrays of a release
+_ABSENT = ".absent"  # of the arrays that say where values are missing
+_NEAREST = 32  # donors that one wanted x′ may choose from
+_APART = 10.0  # deviations that another category counts for
+_CHANCE = 0.1  # deviations by which donors that are equally near are told apart
+_POOL, _POOL_NUMBERS = 32_768, 2**23  # series in the pool, fewer where they are long
+_KEPT, _KEPT_NUMBERS = 8192, 2**21  # series in a release, likewise
+
+
+def bought_pool(private: PrivateSeries, grant: Grant, seed: int, progress: Progress) -> PrivateSeries:
+    """Returns synthetic series in the place of private ones.
+
+    Privacy: `spectral`'s; everything that is made from the pool is post-processing of its releases.
+    """
+    schema = bare(private.panel.schema)
+    seen = replace(private, panel=replace(private.panel, schema=schema, context=None))
+    arrays = Spectral().learn(seen, grant, progress)
+    number = _fitting(schema, _POOL, _POOL_NUMBERS)
+    pool = Spectral().draw(arrays, schema, Draw(num_series=number, rng=np.random.default_rng(seed)))
+    return replace(private, panel=pool, weights=np.ones(number), population=number)
+
+
+def series_for(values: np.ndarray, pool: Panel, rows: "Rows", partition: Partition) -> Mapping[str, np.ndarray]:
+    """Returns what is released: sensitive columns [series, column] as wanted, everything else from donors.
+
+    Args:
+        rows: The pool, taken apart.
+    """
+    values = values[: _fitting(partition.schema, _KEPT, _KEPT_NUMBERS)]
+    chosen = donors(_places(partition, values, rows.values), _places(partition, rows.values, rows.values))
+    series, _, _ = partition.joined(values, rows.rest[chosen])
+    channels = partition.encoding.values(series)
+    channels[np.isnan(pool.values[chosen])] = np.nan
+    static, begin = np.array(pool.static[chosen], dtype=np.float64), 0
+    for attribute in partition.attributes:
+        if attribute.kind in ("static", "label"):
+            wanted, known = values[:, begin], partition.schema.static[attribute.place].bounds[1]
+            static[:, attribute.place] = np.where(wanted <= known, wanted, np.nan)
+        begin += len(attribute.columns)
+    parts = {VALUES: channels.astype(np.float32), STATIC: static.astype(np.float32)}
+    absent = {f"{name}{_ABSENT}": np.isnan(array) for name, array in parts.items()}
+    return {name: np.nan_to_num(array) for name, array in parts.items()} | absent | {LENGTHS: pool.lengths[chosen]}
+
+
+def donors(wanted: np.ndarray, pool: np.ndarray) -> np.ndarray:
+    """Returns a row of the pool for every wanted place: the nearest that is free, or the nearest of all."""
+    near = cKDTree(pool).query(wanted, k=min(_NEAREST, len(pool)))[1].reshape(len(wanted), -1)
+    free = np.ones(len(pool), dtype=bool)
+    chosen = np.empty(len(wanted), dtype=np.int64)
+    for row, candidates in enumerate(near):
+        left = candidates[free[candidates]]
+        chosen[row] = left[0] if len(left) else candidates[row % len(candidates)]
+        free[chosen[row]] = False
+    return chosen
+
+
+def draw(arrays: Mapping[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    """Returns series of a release in random order, from the beginning again where more are asked for."""
+    values, static = (np.where(arrays[name + _ABSENT], np.nan, arrays[name]) for name in (VALUES, STATIC))
+    rows = np.arange(len(static))
+    if request.label is not None:
+        rows = np.flatnonzero(static[:, [column.name for column in schema.static].index(schema.label or "")]
+                              == request.label)  # fmt: skip
+    if not len(rows):
+        raise InputError("label: a label of which the release holds series is expected. Ask for another, or for all.")
+    taken = request.rng.permutation(rows)[np.arange(request.num_series) % len(rows)]
+    return request.panel(schema, values[taken], arrays[LENGTHS][taken], static[taken])
+
+
+def _places(partition: Partition, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Returns sensitive columns where distances count: numbers in deviations of `scale`, a category far from others.
+
+    A little chance decides among donors that are equally near.
+    """
+    parts = [np.random.default_rng(len(values)).uniform(0, _CHANCE, (len(values), 1))]
+    for place, column in enumerate(partition.columns):
+        own, codes = np.nan_to_num(values[:, place]), num_codes(column)
+        spread = max(float(np.nanstd(scale[:, place])), 1e-9)
+        parts.append(own[:, None] / spread if codes is None else _APART * np.eye(codes)[own.astype(int)])
+    return np.concatenate(parts, axis=1)
+
+
+def _fitting(schema: Schema, most: int, numbers: int) -> int:
+    """Returns how many series are held: `most`, fewer where they are long, by public facts."""
+    return int(np.clip(numbers // (schema.num_steps * schema.num_channels), 1024, most))

@@ -1,0 +1,163 @@
+"""How shapes follow context, from one noisy sum of products; a Gaussian given the context is all it can say.
+
+Each series adds the products of its shape with itself and with its mapped context, and a vote for how long it holds its
+values. One Gaussian release of this sum gives a regression of shapes on context and what is left over; gradients
+would spend the same budget on reaching the same regression in many noisy steps.
+
+Notation: s shape, u mapped context, S and U their bounds, M regression of s on whitened u.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.synthesizers.pub2priv.holds import NUM_CELLS
+from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
+
+PREFIX = "moments."
+_OWN_WEIGHT = 0.5  # of products of a shape with itself, or of a context with itself, beside those of both
+_VOTE_SHARE = 6.0  # all products together may weigh this many times a vote
+_FLOOR = 0.3  # smallest variance of a direction of shapes, in units of what noise makes of none
+_SURE = 4.0  # standard deviations of noise from which a vote counts
+_LEAST_REST = 1e-3  # variance that no context explains
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What one series adds to the sum, and how much at most.
+
+    Attributes:
+        num_shape, num_context: Numbers of s and of u.
+        shape_reach, context_reach: S and U.
+        context_known: Whether public windows told the products of u with itself; else they are bought as well.
+    """
+
+    num_shape: int
+    num_context: int
+    shape_reach: float
+    context_reach: float
+    context_known: bool
+
+    @property
+    def size(self) -> int:
+        """Length of the sum."""
+        own_context = 0 if self.context_known else num_pairs(self.num_context)
+        return num_pairs(self.num_shape) + self.num_shape * self.num_context + NUM_CELLS + own_context
+
+    @property
+    def vote_weight(self) -> float:
+        """Weight of the vote."""
+        return self._products_bound / _VOTE_SHARE
+
+    @property
+    def bound(self) -> float:
+        """Most that one series adds: ‖ssᵀ‖ = ‖s‖², ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number."""
+        return float(np.hypot(self._products_bound, self.vote_weight))
+
+    @property
+    def _products_bound(self) -> float:
+        shape, context = self.shape_reach, self.context_reach
+        own_context = 0.0 if self.context_known else _OWN_WEIGHT * context**2
+        return float(np.sqrt((_OWN_WEIGHT * shape**2) ** 2 + 2 * (shape * context) ** 2 + own_context**2))
+
+    def total(self, shapes: np.ndarray, contexts: np.ndarray, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Returns the weighted sum over series, a vector; √2 stands for the two halves of a symmetric matrix.
+
+        Args:
+            shapes, contexts: Rows no longer than S and U.
+            cells: Cell that each series votes for.
+        """
+        weighed = shapes * weights[:, None]
+        parts = [
+            _OWN_WEIGHT * pack_pairs((weighed.T @ shapes)[None])[0],
+            np.sqrt(2) * (weighed.T @ contexts).ravel(),
+            self.vote_weight * np.bincount(cells, weights=weights, minlength=NUM_CELLS),
+        ]
+        if not self.context_known:
+            parts.append(_OWN_WEIGHT * pack_pairs(((contexts * weights[:, None]).T @ contexts)[None])[0])
+        return np.concatenate(parts)
+
+    def split(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Returns (shape products, shape by context products, votes, context products if bought)."""
+        sizes = [num_pairs(self.num_shape), self.num_shape * self.num_context, NUM_CELLS]
+        own, both, votes, context = np.split(vector, np.cumsum(sizes))
+        shapes = unpack_pairs(own[None] / _OWN_WEIGHT, self.num_shape)[0]
+        crossed = both.reshape(self.num_shape, self.num_context) / np.sqrt(2)
+        if self.context_known:
+            return shapes, crossed, votes / self.vote_weight, None
+        contexts = unpack_pairs(context[None] / _OWN_WEIGHT, self.num_context)[0]
+        return shapes, crossed, votes / self.vote_weight, contexts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Moments:
+    """Shapes given context: s = gainᵀ u + rest · white noise.
+
+    Attributes:
+        gain: [context, shape].
+        rest: [shape, shape].
+        holds: Share of series by how long they hold values.
+    """
+
+    gain: np.ndarray
+    rest: np.ndarray
+    holds: np.ndarray
+
+    def draw(self, contexts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Returns a shape for each mapped context."""
+        return contexts @ self.gain + rng.standard_normal((len(contexts), len(self.rest))) @ self.rest.T
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Returns the parts as arrays."""
+        return {f"{PREFIX}{name}": np.ascontiguousarray(getattr(self, name)) for name in ("gain", "rest", "holds")}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Moments":
+        """Returns what `to_arrays` stored."""
+        return cls(**{name: arrays[f"{PREFIX}{name}"] for name in ("gain", "rest", "holds")})
+
+
+def fit_moments(vector: np.ndarray, noise: float, count: float, layout: Layout, products: np.ndarray) -> Moments:
+    """Returns the Gaussian behind a noisy sum; post-processing.
+
+    Args:
+        noise: Standard deviation of each released number.
+        count: Public number of series that the sum is over.
+        products: Mean products of u among public windows; empty if they were bought.
+    """
+    shapes, crossed, votes, contexts = layout.split(vector / count)
+    noise = noise / count
+    white = _whitening(products if contexts is None else contexts, 0.0 if contexts is None else noise)
+    size = noise / np.sqrt(2)
+    regression = crossed @ white  # M
+    expected = len(regression) * size**2 * (white**2).sum(axis=0)  # squared length that noise alone gives a column
+    found = np.maximum((regression**2).sum(axis=0), 1e-300)
+    regression = regression * np.clip(1 - expected / found, 0, 1)  # James and Stein
+    left = _lifted(shapes, _FLOOR * size / _OWN_WEIGHT * np.sqrt(len(shapes))) - regression @ regression.T
+    values, vectors = np.linalg.eigh((left + left.T) / 2)
+    rest = (vectors * np.sqrt(np.maximum(values, _LEAST_REST))) @ vectors.T  # whatever the signs of eigenvectors
+    return Moments(gain=white @ regression.T, rest=rest, holds=_sure_shares(votes, noise / layout.vote_weight))
+
+
+def _sure_shares(votes: np.ndarray, noise: float) -> np.ndarray:
+    """Returns shares of cells that surely hold something; where none does, nobody holds values.
+
+    A series that is held by mistake loses its movements, one that is not held by mistake only its repeats.
+    """
+    sure = np.where(votes > _SURE * noise, votes, 0.0)
+    return sure / sure.sum() if sure.any() else np.eye(len(votes))[0]
+
+
+def _whitening(moments: np.ndarray, noise: float) -> np.ndarray:
+    """Returns W [context, direction] with WᵀE[uuᵀ]W = 1, over the directions that stand out of the noise."""
+    if not len(moments):
+        return np.zeros((0, 0))
+    values, vectors = np.linalg.eigh(moments)
+    loud = values > max(2 * noise / (np.sqrt(2) * _OWN_WEIGHT) * np.sqrt(len(moments)), 1e-9)
+    return np.asarray(vectors[:, loud] / np.sqrt(values[loud]))
+
+
+def _lifted(moments: np.ndarray, floor: float) -> np.ndarray:
+    values, vectors = np.linalg.eigh(moments)
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)

@@ -1,0 +1,231 @@
+"""The sum of products: who moves it by how much, what it teaches, and how long series hold their values."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.synthesizers.pub2priv.panels import STEPS, correlation, fit, following, following_schema, smooth
+from tests.unit.synthesizers.spectral.recording import listening
+from understudy.data import Panel, PrivacyUnit
+from understudy.errors import InputError
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
+from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.pub2priv.basis import Basis
+from understudy.synthesizers.pub2priv.holds import hold_cells
+from understudy.synthesizers.pub2priv.moments import Layout, fit_moments
+from understudy.synthesizers.pub2priv.sketched import MOMENTS, Sketched
+from understudy.synthesizers.spectral.gaps import LENGTH_EDGES
+
+DIRECT = Pub2Priv(knowledge="direct")
+
+
+def sketched(panel: Panel) -> Sketched:
+    core = DIRECT.core(panel.schema, fit(DIRECT, panel, noise=NoiseSource.seeded(1)).arrays)
+    assert isinstance(core, Sketched)
+    return core
+
+
+def extreme(size: int) -> Panel:
+    """Units of one to three series; some at a bound, some wild, some at rest, with contexts just as odd."""
+    panel, rng = following(size, 0.9), np.random.default_rng(3)
+    rows = np.concatenate([np.full(1 + unit % 3, unit) for unit in range(size)])
+    values, context = np.array(panel.values[rows]), np.array(panel.context[rows])  # type: ignore[index]
+    values[0:3], values[3] = 6.0, -6.0
+    values[4:7] = np.where(rng.random(values[4:7].shape) < 0.5, -6.0, 6.0)
+    values[8, : STEPS // 2], values[9] = 6.0, 0.25
+    context[0:3], context[4:7] = 6.0, np.where(rng.random(context[4:7].shape) < 0.5, -6.0, 6.0)
+    schema = replace(panel.schema, unit=replace(panel.schema.unit, max_series=3))
+    return replace(
+        panel, schema=schema, values=values, lengths=panel.lengths[rows], unit=rows.astype(np.int64),
+        static=panel.static[rows], context=context,
+    )  # fmt: skip
+
+
+# --- who moves what by how much -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("public", [False, True], ids=["variances are bought", "public windows"])
+def test_one_unit_moves_the_sum_by_at_most_its_bound(public: bool) -> None:
+    """With odd series and windows that make every clip bite. Controls: the bound is nearly met, twice is beyond."""
+    panel = extreme(12)
+    core = sketched(panel)
+    narrow = smooth(50, np.random.default_rng(4))[:, :, None] / 3
+    basis = core.basis(narrow if public else None)
+    weights, classes = 1.0 / np.bincount(panel.unit)[panel.unit], np.zeros(panel.num_series, dtype=np.int64)
+    bound, moved = core.layout(basis).bound, []
+    whole = core.total(panel, weights, classes, basis)
+    for unit in range(12):
+        others = panel.unit != unit
+        less = panel.take_units(np.delete(np.arange(12), unit))
+        moved.append(np.linalg.norm(whole - core.total(less, weights[others], classes[others], basis)))
+    assert max(moved) <= bound
+    assert max(moved) > 0.6 * bound
+    assert np.linalg.norm(2 * whole - whole) > bound
+
+
+def test_no_series_is_longer_than_the_reach_of_its_parts() -> None:
+    panel = extreme(12)
+    core = sketched(panel)
+    shapes = core.shapes.of(panel, np.zeros(panel.num_series, dtype=np.int64), slice(None))
+    assert np.linalg.norm(shapes, axis=1).max() <= core.shapes.reach
+    features = core.features(panel.context, panel.num_series)
+    assert np.linalg.norm(features, axis=1).max() <= core.conditions.feature_reach
+    narrow = core.basis(smooth(50, np.random.default_rng(4))[:, :, None] / 3)
+    assert np.linalg.norm(narrow.of(features), axis=1).max() <= narrow.reach
+    assert np.linalg.norm((features - narrow.centre) @ narrow.turn, axis=1).max() > narrow.clip  # the clip bites
+
+
+def test_what_crosses_the_border_is_bounded_as_the_layout_says() -> None:
+    with listening() as tape:
+        release = fit(DIRECT, following(60, 0.9))
+    core = DIRECT.core(release.schema, release.arrays)
+    assert isinstance(core, Sketched)
+    layout = core.layout(core.basis(None))
+    assert tape.bounded[MOMENTS].l2_bound == layout.bound
+    expected = np.hypot(
+        layout.vote_weight,
+        np.sqrt(
+            0.25 * layout.shape_reach**4
+            + 0.25 * layout.context_reach**4
+            + 2 * layout.shape_reach**2 * layout.context_reach**2
+        ),
+    )
+    assert layout.bound == pytest.approx(expected)
+
+
+def test_what_context_looks_like_is_told_by_public_windows_only() -> None:
+    """Without any, the map of context is the identity, whatever the private contexts are."""
+    arrays = fit(DIRECT, following(60, 0.9)).arrays
+    assert arrays["basis.products"].size == 0
+    assert not arrays["basis.centre"].any()
+    assert np.array_equal(arrays["basis.turn"], np.eye(len(arrays["basis.turn"])))
+
+
+def test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes() -> None:
+    schema = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
+    chosen, guarantee = Pub2Priv(knowledge="none"), Guarantee(2.0, 1e-7)
+    with listening() as tape:
+        release = chosen.fit(make_panel(schema, 60), Ledger.in_memory(guarantee), guarantee=guarantee)
+    core = chosen.core(release.schema, release.arrays)
+    assert isinstance(core, Sketched)
+    assert tape.bounded[MOMENTS].l2_bound == core.layout(core.basis(None)).bound * chosen.influence(schema)
+    assert chosen.influence(schema) == 2
+
+
+def test_rows_follow_from_their_own_series_alone() -> None:
+    panel = following(30, 0.9)
+    core, classes = sketched(panel), np.zeros(30, dtype=np.int64)
+    fewer = panel.take_units(np.arange(29))
+    for of in (
+        lambda one: core.shapes.of(one, classes[: one.num_series], slice(None)),
+        lambda one: core.features(one.context, one.num_series),
+        lambda one: hold_cells(one, slice(None)),
+    ):
+        assert np.allclose(of(panel)[:29], of(fewer), atol=1e-12)
+
+
+# --- what is learned ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bought", [True, False])
+def test_a_regression_without_noise_is_found(bought: bool) -> None:
+    rng = np.random.default_rng(0)
+    contexts = rng.standard_normal((20_000, 3)) * [1.0, 0.5, 0.2]
+    gain = rng.standard_normal((3, 5))
+    shapes = contexts @ gain + rng.standard_normal((20_000, 5))
+    layout = Layout(num_shape=5, num_context=3, shape_reach=9.0, context_reach=5.0, context_known=not bought)
+    total = layout.total(shapes, contexts, np.full(20_000, 4), np.ones(20_000))
+    found = fit_moments(total, 1e-6, 20_000, layout, np.zeros((0, 0)) if bought else np.diag([1.0, 0.25, 0.04]))
+    assert np.allclose(found.gain, gain, atol=0.15)
+    assert np.allclose(found.rest @ found.rest.T, np.eye(5), atol=0.15)
+    assert found.holds.argmax() == 4
+
+
+def test_what_shapes_have_in_common_is_learned_without_any_context() -> None:
+    """All series rise. Without an intercept half of the synthetic ones would fall."""
+    panel = following(400, 0.0)
+    rising = panel.with_values((0.3 * panel.values + np.linspace(-3, 3, STEPS)[:, None]).astype(np.float32))
+    drawn = fit(Pub2Priv(knowledge="none"), rising, epsilon=8.0).sample(200, rng=np.random.default_rng(1))
+    assert ((drawn.values[:, -6:].mean((1, 2)) - drawn.values[:, :6].mean((1, 2))) > 0).mean() > 0.95
+
+
+def test_noise_alone_teaches_nothing() -> None:
+    """Only noise, twenty times: what is left of the regression is less than a tenth of what noise put there."""
+    layout = Layout(num_shape=16, num_context=12, shape_reach=2.2, context_reach=3.0, context_known=True)
+    kept = []
+    for seed in range(20):
+        noisy = np.random.default_rng(seed).standard_normal(layout.size)
+        kept.append(np.linalg.norm(fit_moments(noisy, 1.0, 10.0, layout, np.eye(12)).gain))
+    assert np.mean(kept) < 0.5 * np.sqrt(16 * 12 / 2) / 10
+
+
+def test_public_windows_tell_which_directions_differ() -> None:
+    rng = np.random.default_rng(0)
+    windows = rng.standard_normal((500, 2)) @ rng.standard_normal((2, 6))
+    basis = Basis.of_public(windows)
+    assert basis.turn.shape == (6, 2)
+    mapped = basis.of(windows)
+    assert np.allclose(mapped.T @ mapped / 500, basis.products)
+    assert (mapped[:, 0] == 1).all()
+    assert (np.linalg.norm(mapped, axis=1) >= 0.99 * basis.reach).any()  # also where the clip bites
+    again = Basis.from_arrays(basis.to_arrays())
+    assert np.array_equal(again.of(windows), basis.of(windows))
+
+
+def test_public_context_is_named_in_the_certificate_and_travels_with_the_release(tmp_path: Path) -> None:
+    file = tmp_path / "signal.npy"
+    np.save(file, smooth(80, np.random.default_rng(5))[:, :, None])
+    panel = following(400, 0.9)
+    release = fit(replace(DIRECT, public_context=str(file)), panel, epsilon=8.0, noise=NoiseSource.seeded(2))
+    file.unlink()
+    assert "pub2priv public context" in release.certificate.public_inputs
+    other = smooth(300, np.random.default_rng(9))[:, :, None].astype(np.float32)
+    assert correlation(release.sample(300, context=other, rng=np.random.default_rng(1))) > 0.5
+
+
+def test_public_context_of_other_columns_or_too_short_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    for shape in ((STEPS, 2), (STEPS - 1, 1)):
+        np.save(tmp_path / "signal.npy", np.zeros(shape))
+        with pytest.raises(InputError, match="public_context: 1 columns of numbers over at least"):
+            replace(DIRECT, public_context=str(tmp_path / "signal.npy")).plan(
+                following_schema(100), Guarantee(1.0, 1e-6)
+            )
+
+
+# --- values that are held -----------------------------------------------------------------------------------------
+
+
+def held(size: int, length: int) -> Panel:
+    """Series that keep each value for `length` steps."""
+    panel = following(size, 0.5)
+    return panel.with_values(panel.values[:, np.arange(STEPS) // length * length])
+
+
+def repeats(panel: Panel) -> float:
+    return float((np.diff(panel.values, axis=1) == 0).mean())
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_series_hold_their_values_as_long_as_real_ones_do(length: int) -> None:
+    panel = held(400, length)
+    context = smooth(200, np.random.default_rng(9))[:, :, None].astype(np.float32)
+    drawn = fit(DIRECT, panel, epsilon=8.0).sample(200, context=context, rng=np.random.default_rng(1))
+    assert abs(repeats(drawn) - repeats(panel)) < 0.08
+
+
+def test_a_series_at_rest_at_a_bound_or_with_gaps_holds_nothing() -> None:
+    panel = following(4, 0.5)
+    values = np.array(panel.values)
+    values[0], values[1, ::2], values[2, :, 0] = 6.0, np.nan, np.repeat(np.arange(6.0), 4)
+    cells = hold_cells(panel.with_values(values), slice(None))
+    assert LENGTH_EDGES[cells].tolist() == [1, 1, 4, 1]
+
+
+def test_whole_numbers_and_codes_are_not_held() -> None:
+    panel = make_panel(rich_schema(constraints=()), 30)
+    assert (LENGTH_EDGES[hold_cells(panel, slice(None))] == 1).all()
