@@ -38,7 +38,7 @@ def test_another_series_changes_no_loss_but_its_own() -> None:
     assert changed.tolist() == [False, False, True, False, False, False]
 
 
-def test_a_unit_weighs_as_a_pair_of_a_generated_and_its_own_series() -> None:
+def test_a_unit_counts_as_a_pair_of_a_generated_and_its_own_series() -> None:
     """Both sides share one clip: were only the real side private, generated series would move the critic unnoised."""
     contest, batch = Contest(LAYOUT, BOUGHT, Recipe(width=16), 0), made_up(4, 1)
     own = contest.critic(torch.from_numpy(batch["row"]), torch.from_numpy(batch["class"])).detach()
