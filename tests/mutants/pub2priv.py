@@ -8,6 +8,14 @@ FOLDER = "synthesizers/pub2priv"
 
 MUTANTS = (
     Mutant(
+        name="windows drawn by a seed that the release tells",
+        why="one unit more shows other windows of everybody else, and one clipped gradient was priced",
+        file="synthesizers/pub2priv/method.py",
+        before="            np.random.default_rng(),  # nobody knows it",
+        after="            np.random.default_rng([self.seed, 5]),  # everybody knows it",
+        tests=("tests/unit/synthesizers/pub2priv/test_method.py::test_nobody_knows_which_windows_were_drawn",),
+    ),
+    Mutant(
         name="windows that an event changes counted once",
         why="an event replaces windows, which moves the sum twice as far as taking them away",
         file=f"{FOLDER}/method.py",

@@ -165,6 +165,7 @@ class _Run:
     def _iterate(self, drawn: np.ndarray) -> None:
         """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
         task = self._task
+        self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: anew for every iteration
         self._gradient.write(task.loss, task.windows, drawn, self._generator)
         if task.public_loss is not None:
             self._gradient.add_public(task.public_loss, self._generator)

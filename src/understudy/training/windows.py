@@ -26,7 +26,8 @@ class UnitWindows:
         unit: unit of each window, 0, 1, 2, … never decreasing (as in a Panel). None where a unit is an event,
             which owns no window but touches at most `draw.max_windows` of them by the way they were cut.
         draw: whether the sampler draws units or windows; a cap that the data break is refused.
-        rng: chooses a drawn unit's windows. Any choice is covered by the guarantee.
+        rng: chooses a drawn unit's windows, from one stream: it must not be known, because with one unit more all
+            others draw other numbers of it. Coins that nobody knows are covered by the guarantee, whatever they show.
     """
 
     def __init__(

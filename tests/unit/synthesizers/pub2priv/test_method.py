@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -215,6 +216,21 @@ def test_a_release_holds_no_context_of_its_training_series(variant: str) -> None
     assert np.isin(_pairs(panel.context), _pairs(panel.context[:1])).any()
     for name, array in arrays.items():
         assert not np.isin(_pairs(array), _pairs(panel.context)).any(), name
+
+
+def test_nobody_knows_which_windows_were_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two fits of one seed. With a known stream one unit more would show other windows of everybody else."""
+    seen: list[float] = []
+    genuine = method.UnitWindows
+
+    def listening(arrays: Any, unit: Any, draw: Any, rng: np.random.Generator) -> Any:
+        seen.append(float(rng.random()))
+        return genuine(arrays, unit, draw, rng)
+
+    monkeypatch.setattr(method, "UnitWindows", listening)
+    for _ in range(2):
+        fit(Pub2Priv(knowledge="none", seed=3, **QUICK), following(30, 0.9))
+    assert seen[0] != seen[1]
 
 
 def _pairs(array: np.ndarray) -> np.ndarray:
