@@ -104,7 +104,9 @@ def test_all_blocks_see_the_condition_inside_the_ball() -> None:
         model = MaskedDiT(channels=2, width=16, depth=2, num_heads=4, bounds=Bounds(condition=radius))
         seen: list[torch.Tensor] = []
         for module in (*(block.condition for block in model.blocks), model.condition):
-            module.register_forward_hook(lambda module, inputs, output, seen=seen: seen.append(inputs[0].norm(dim=1)))
+            module.register_forward_hook(
+                lambda module, inputs, output, seen=seen: seen.append(inputs[0].detach().norm(dim=1))
+            )
         noisy, time, values, shown = _inputs()
         model(noisy, time, 1e6 * values, shown)
         assert len(seen) == 3
