@@ -31,6 +31,7 @@ from understudy.synthesizers.baselines import ads_gan, rows
 from understudy.synthesizers.baselines.rows import Layout, generated, scored
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged
+from understudy.synthesizers.options import require_above_zero
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.windows import Batch
 
@@ -61,9 +62,7 @@ class Recipe:
     clip_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not value > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {value:g}.")
+        require_above_zero(self, *vars(self))
 
 
 PAPER = Recipe(width=128, batch=128, rounds=20, critic_rate=1e-4, generator_rate=1e-4)  # paper 000, Table 4

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 
 from understudy.data import Panel, Schema
-from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
@@ -28,6 +27,7 @@ from understudy.synthesizers.baselines import counting
 from understudy.synthesizers.baselines.counting import CHOICES, COLUMNS, PAIRS, Counting, CutName, Pair
 from understudy.synthesizers.baselines.repeating import repeated
 from understudy.synthesizers.baselines.tree import drawn_levels
+from understudy.synthesizers.options import require_above_zero
 
 _SHARES = {COLUMNS: 0.2, CHOICES: 0.2, PAIRS: 0.6}
 _LATENT = 16
@@ -62,9 +62,7 @@ class Gem(Synthesizer):
 
     def __post_init__(self) -> None:
         counting.check_cut(self.cut, self.coefficients)
-        for name in ("rounds", "chosen", "rows", "updates", "width", "rate"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name):g}.")
+        require_above_zero(self, "rounds", "chosen", "rows", "updates", "width", "rate")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Counts of columns, then errors and counts of pairs in every round."""

@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from understudy.data import Panel, Schema
-from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded, clip_rows
@@ -35,6 +34,7 @@ from understudy.synthesizers.baselines import rows
 from understudy.synthesizers.baselines.repeating import repeated
 from understudy.synthesizers.baselines.rows import Layout, generated
 from understudy.synthesizers.baselines.shards import shards, touched
+from understudy.synthesizers.options import require_above_zero
 
 SLOPES = "slopes"
 _PENALTY = 10.0  # on slopes of a critic that are not one (WGAN-GP)
@@ -66,9 +66,7 @@ class GsWgan(Synthesizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("critics", "iterations", "questions", "updates", "width", "rate"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name):g}.")
+        require_above_zero(self, "critics", "iterations", "questions", "updates", "width", "rate")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Facts, then as many sums of slopes as there are iterations, with all that is left."""

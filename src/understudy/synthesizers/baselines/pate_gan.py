@@ -24,7 +24,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from understudy.data import Panel, Schema
-from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded
@@ -35,6 +34,7 @@ from understudy.synthesizers.baselines.repeating import repeated
 from understudy.synthesizers.baselines.rows import Layout, generated, scored
 from understudy.synthesizers.baselines.shards import shards, touched
 from understudy.synthesizers.frame.facts import Facts
+from understudy.synthesizers.options import require_above_zero
 
 VOTES = "votes"
 _BESIDE = 64  # generated rows that a teacher compares its shard with
@@ -65,9 +65,7 @@ class PateGan(Synthesizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("teachers", "rounds", "questions", "updates", "width", "rate"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name):g}.")
+        require_above_zero(self, "teachers", "rounds", "questions", "updates", "width", "rate")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Facts, then as many counts of votes as there are rounds, with all that is left."""

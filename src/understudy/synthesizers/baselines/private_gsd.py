@@ -16,13 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.baselines import counting
 from understudy.synthesizers.baselines.counting import COLUMNS, PAIRS, Counting, CutName, Pair
+from understudy.synthesizers.options import require_above_zero
 
 _SHARES = {COLUMNS: 0.2, PAIRS: 0.8}
 _TRIED = 64  # changes of which the best is made
@@ -49,9 +49,7 @@ class PrivateGsd(Synthesizer):
 
     def __post_init__(self) -> None:
         counting.check_cut(self.cut, self.coefficients)
-        for name in ("rows", "generations"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name)}.")
+        require_above_zero(self, "rows", "generations")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Counts of columns, then of all pairs."""

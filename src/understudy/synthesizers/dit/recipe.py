@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from understudy.errors import InputError
 from understudy.nn.modulation import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator, preset
 from understudy.synthesizers.dit.denoising import Prediction
+from understudy.synthesizers.options import require_above_zero, require_one_of
 
 _TOKENS = 16  # that the default patch cuts a series into at most
 Tightness = Literal["loose", "medium", "tight", "too-tight", "none"]
@@ -44,11 +45,7 @@ class Network:
             raise InputError(f"patch: at least 1 step is expected, got {self.patch}.")
         if self.width % (2 * self.num_heads):
             raise InputError(f"width: a multiple of twice num_heads = {self.num_heads} is expected, got {self.width}.")
-        if self.tightness not in (*TIGHTNESS, "none"):
-            raise InputError(f"tightness: one of {', '.join(TIGHTNESS)}, none is expected, got '{self.tightness}'.")
-        for name, choices in (("operator", tuple(OPERATORS)), ("bounded", get_args(Bounded))):
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name}: one of {', '.join(choices)} is expected, got '{getattr(self, name)}'.")
+        require_one_of(self, tightness=(*TIGHTNESS, "none"), operator=OPERATORS, bounded=get_args(Bounded))
 
     def patch_for(self, num_steps: int) -> int:
         """Returns the steps per token: the least that divides the series into at most 16, if there is a small one."""
@@ -97,14 +94,10 @@ class Recipe:
     tuned: Tuned = "all"
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "batch", "draws", "learning_rate", "clip"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name)}.")
+        require_above_zero(self, "iterations", "batch", "draws", "learning_rate", "clip")
         if not 0 <= self.ema < 1:
             raise InputError(f"ema: a number from 0 to below 1 is expected, got {self.ema}.")
-        for name, choices in (("predicts", ("velocity", "noise")), ("tuned", ("all", "conditioning"))):
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name}: one of {', '.join(choices)} is expected, got '{getattr(self, name)}'.")
+        require_one_of(self, predicts=("velocity", "noise"), tuned=("all", "conditioning"))
 
     @property
     def warm_up(self) -> int:

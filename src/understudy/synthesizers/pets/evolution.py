@@ -5,7 +5,7 @@ the same process, a file from the data holder or, for the control, noise alone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,14 +49,24 @@ class Environment:
             parts.append(np.float32(self.course_weight) * course(series))
         return np.concatenate(parts, axis=1)
 
-    def relatives(self, population: Population, degree: float, rng: np.random.Generator) -> Population:
-        """Returns one relative of every member (Eq. 4); what equal members in a row share is computed once."""
+    def relatives(
+        self, population: Population, degree: float, rng: np.random.Generator, times: int = 1
+    ) -> Population:  # fmt: skip
+        """Returns so many relatives of every member, one after the other (Eq. 4).
+
+        What relatives of one member share is computed once: they are asked for in a row.
+        """
+        many = np.repeat(np.arange(population.size), times)
         if self.fresh is not None:
-            return redrawn(population, self.fresh, self.embed, rng)
-        size = max(1, _PASS_CHANNELS // population.series.shape[2])
-        pieces = [population.series[begin : begin + size] for begin in range(0, population.size, size)]
-        series = np.concatenate([self.variation(piece, degree, rng) for piece in pieces])
-        return replace(population, series=series, static=self._moved(population.static, degree, rng))
+            return redrawn(population.take(many), self.fresh, self.embed, rng)
+        size = max(1, _PASS_CHANNELS // (times * population.series.shape[2]))
+        pieces = (population.series[begin : begin + size] for begin in range(0, population.size, size))
+        return Population(
+            series=np.concatenate([self.variation(piece.repeat(times, axis=0), degree, rng) for piece in pieces]),
+            static=self._moved(population.static[many], degree, rng),
+            group=population.group[many],
+            ancestor=population.ancestor[many],
+        )
 
     def _moved(self, static: np.ndarray, degree: float, rng: np.random.Generator) -> np.ndarray:
         """Static numbers move a little, codes are drawn anew now and then."""
@@ -120,7 +130,7 @@ def _several(
     if not environment.lookahead:
         return ()
     times = environment.lookahead
-    crowd = environment.relatives(population.take(np.repeat(np.arange(population.size), times)), degree, rng)
+    crowd = environment.relatives(population, degree, rng, times)
     return tuple(crowd.take(np.arange(turn, crowd.size, times)) for turn in range(times))
 
 

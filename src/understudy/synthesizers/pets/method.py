@@ -32,6 +32,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.frame.facts import shares_of
+from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.pets import drawing, world
 from understudy.synthesizers.pets.ballot import LABEL, noise_alone, private_vote, voters_of
 from understudy.synthesizers.pets.evolution import evolve
@@ -83,9 +84,7 @@ class Pets(Synthesizer):
     def __post_init__(self) -> None:
         if isinstance(self.recipe, dict):  # options of a release that was loaded
             object.__setattr__(self, "recipe", Recipe(**self.recipe))
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name}: one of {', '.join(choices)} is expected, got '{getattr(self, name)}'.")
+        require_one_of(self, **_CHOICES)
         if "public" in (self.start, self.scale) and self.public is None:
             raise InputError("public: a file is expected, because the start or the scale is to come from it.")
         if self.recipe is None:

@@ -35,6 +35,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.frame.gradients import TRAINING
+from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.ppem import drawing, effects, modes, purchases, sketch, statements, targets
 from understudy.synthesizers.ppem.attributes import Attribute, parse
 from understudy.synthesizers.ppem.learning import CHECK, CONDITIONAL, HELD_OUT, RELEASED, Run, training_label
@@ -95,10 +96,7 @@ class Ppem(Synthesizer):
         modes.check(self.mode, self.target, self.effect)
         if self.conditional == "spectral" and self.mode != "both":
             raise InputError(f"conditional: 'spectral' goes with the mode 'both', got '{self.mode}'.")
-        choices = {"metric": tuple(effects.LARGEST), "scale": ("bought", "bounds"), "conditional": CONDITIONALS}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name}: one of {', '.join(allowed)} is expected, got '{getattr(self, name)}'.")
+        require_one_of(self, metric=effects.LARGEST, scale=("bought", "bounds"), conditional=CONDITIONALS)
         if self.effect is not None and not 0 < self.effect < effects.LARGEST[self.metric]:
             raise InputError(
                 f"effect: above 0 and below {effects.LARGEST[self.metric]:.3g}, the largest {self.metric} there is, is "

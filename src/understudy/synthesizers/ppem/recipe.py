@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from understudy.errors import InputError
+from understudy.synthesizers.options import require_above_zero, require_one_of
 
 LATENT = 128  # paper 002, appendix C
 Statistic = Literal["ksd", "studentised", "fssd"]
@@ -42,13 +43,10 @@ class Recipe:
     clip_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.network not in ("perceptron", "temporal"):
-            raise InputError(f"network: one of perceptron, temporal is expected, got '{self.network}'.")
-        if self.statistic not in STATISTICS:
-            raise InputError(f"statistic: one of {', '.join(STATISTICS)} is expected, got '{self.statistic}'.")
-        for name in ("iterations", "batch", "rounds", "margin", "energy_rate", "generator_rate", "clip_norm"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name):g}.")
+        require_one_of(self, network=("perceptron", "temporal"), statistic=STATISTICS)
+        require_above_zero(
+            self, "iterations", "batch", "rounds", "margin", "energy_rate", "generator_rate", "clip_norm"
+        )
         if self.width < 2 or not self.lipschitz >= 0 or not self.penalty >= 0:
             raise InputError("width: at least 2 is expected; lipschitz and penalty: 0 or more.")
 

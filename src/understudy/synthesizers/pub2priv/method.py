@@ -37,6 +37,7 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import classes_of
+from understudy.synthesizers.options import require_above_zero, require_one_of
 from understudy.synthesizers.pub2priv import drawing, purchases
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule, train_publicly, weights_of
@@ -104,13 +105,8 @@ class Pub2Priv(Synthesizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name}: one of {', '.join(choices)} is expected, got '{getattr(self, name)}'.")
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {value}.")
+        require_one_of(self, **_CHOICES)
+        require_above_zero(self, *_POSITIVE)
         if self.layers < (self.network == "paper") or not 0 <= self.ema < 1:
             raise InputError("layers: at least 1 for the paper's network, else 0; ema: from 0 to below 1.")
 

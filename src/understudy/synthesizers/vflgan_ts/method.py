@@ -38,6 +38,7 @@ from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.frame.gradients import TRAINING, to_arrays
+from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.vflgan_ts import classes, drawing, modes
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
@@ -79,10 +80,7 @@ class VflganTs(Synthesizer):
         if isinstance(self.recipe, dict):  # options of a release that was loaded
             object.__setattr__(self, "recipe", Recipe(**self.recipe))
         modes.check_mode(self.mode)
-        choices = {"mode": MODES, "scale": ("bought", "bounds"), "checkpoint": ("last", "minimum-awd")}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name}: one of {', '.join(allowed)} is expected, got '{getattr(self, name)}'.")
+        require_one_of(self, mode=MODES, scale=("bought", "bounds"), checkpoint=("last", "minimum-awd"))
         if self.checkpoint != "last" and self.mode not in NOT_PRIVATE:
             raise InputError(
                 f"checkpoint: 'last' is expected in the mode '{self.mode}': AWD reads real rows uncharged."

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from understudy.errors import InputError
+from understudy.synthesizers.options import require_above_zero, require_one_of
 
 LATENT, HIDDEN = 32, 256  # paper 004, section 5.1.3; code released with it
 
@@ -46,13 +47,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "widths", tuple(self.widths))  # a list, in options of a release that was loaded
-        if self.model not in MODELS:
-            raise InputError(f"model: one of {', '.join(MODELS)} is expected, got '{self.model}'.")
-        if self.labels not in LABELS:
-            raise InputError(f"labels: one of {', '.join(LABELS)} is expected, got '{self.labels}'.")
-        for name in ("iterations", "batch", "features", "coupling", "learning_rate", "clip_norm"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}: a number above 0 is expected, got {getattr(self, name):g}.")
+        require_one_of(self, model=MODELS, labels=LABELS)
+        require_above_zero(self, "iterations", "batch", "features", "coupling", "learning_rate", "clip_norm")
         if not 0 <= self.dropout < 1 or not self.widths or min(self.widths) < 1:
             raise InputError("dropout: a share below 1 is expected; widths: one number of at least 1 for each layer.")
 
