@@ -24,6 +24,7 @@ EACH_KIND = 5  # objects of one class that are looked at
 PUBLIC = {
     "Release",
     "Draw",
+    "Bells",
     "Marginal",
     "Distribution",
     "Covariance",

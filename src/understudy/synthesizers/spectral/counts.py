@@ -5,10 +5,8 @@ to smooth and the positive part of James and Stein says how far to trust what de
 """
 
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
 _JOINED = 5  # cells whose density a tail joins
@@ -94,7 +92,7 @@ def _tail(total: float, density: float, width: np.ndarray) -> np.ndarray:
     return total * -np.diff(reached) / (1 - reached[-1])
 
 
-def _keep_middle(departure: np.ndarray, noise: float) -> np.ndarray:
+def keep_middle(departure: np.ndarray, noise: float) -> np.ndarray:
     """Returns a departure, which adds up to nothing, without its ends up to where their sum first leaves the noise."""
     kept = departure.copy()
     for cells, rest in ((departure, kept), (departure[::-1], kept[::-1])):
@@ -132,29 +130,6 @@ def share_among(rows: list[np.ndarray], noise: float, groups: list[Hashable]) ->
             for place in members:
                 settled[place] = shrink(rows[place], mean, noise)[0]
     return settled
-
-
-def settle(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray:
-    """Returns a distribution function over cells: a bell fitted to noisy shares, and what visibly departs from it."""
-    bell = _nearest_bell(noisy, edges)
-    departure = smooth_by_risk(_keep_middle(noisy - bell, noise), noise)
-    return cumulative_of(bell + shrink(noisy, bell, noise)[1] * departure)
-
-
-def _nearest_bell(noisy: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Returns the cell shares of the normal distribution nearest to noisy shares, tails in the outer cells."""
-    bells = _bells(tuple(edges))
-    misfit = (bells**2).sum(1) - 2 * bells @ noisy  # ‖bell − noisy‖² up to a constant
-    return np.asarray(bells[misfit.argmin()])
-
-
-@lru_cache(maxsize=8)
-def _bells(edges: tuple[float, ...]) -> np.ndarray:
-    """Returns the cell shares [bell, cell] of normal distributions over a range of means and spreads."""
-    means = np.linspace(edges[0], edges[-1], 97)[:, None, None]
-    deviations = ((edges[-1] - edges[0]) / 2 ** np.arange(1.5, 7.6, 0.25))[None, :, None]
-    ends = np.concatenate([[-np.inf], edges[1:-1], [np.inf]])
-    return np.diff(ndtr((ends - means) / deviations), axis=-1).reshape(-1, len(edges) - 1)
 
 
 def running_mean(cells: np.ndarray, reach: int) -> tuple[np.ndarray, float]:

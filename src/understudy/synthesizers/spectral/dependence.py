@@ -15,7 +15,7 @@ import numpy as np
 from understudy.privacy.mechanisms import CLIP_SLACK
 from understudy.synthesizers.spectral.counts import shrink
 from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
-from understudy.synthesizers.spectral.series import dct_matrix
+from understudy.synthesizers.spectral.series import bands, dct_matrix
 
 MAX_COUPLED = 1024
 _SLACK = 1.5  # clip radius² over its expectation for independent Gaussian coordinates
@@ -186,8 +186,7 @@ def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviat
     variance = np.concatenate([np.diag(coupled), np.diagonal(free, axis1=1, axis2=2).ravel()])
     scale = 1 / min(max(float(np.median(variance)), 0.2), 2.0)  # the clip shrank all moments alike
     coupled, free, noise = coupled * scale, free * scale, noise * scale
-    spread = np.sqrt(_variances(variance * scale, noise * np.sqrt(2)))
-    spread[: coupling.num_single] = 1.0
+    spread = np.sqrt(_variances(variance * scale, noise * np.sqrt(2), coupling))
     first, rest = spread[: len(coupled)], spread[len(coupled) :].reshape(free.shape[:2])
     repaired = _repair_blocks(coupled / np.outer(first, first), noise, coupling)
     expected = np.zeros_like(repaired)
@@ -202,9 +201,21 @@ def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviat
     return Covariance(correlation * np.outer(first, first), np.stack(own) if own else free)
 
 
-def _variances(noisy: np.ndarray, noise: float) -> np.ndarray:
-    """Returns variances near one: what noise alone explains of their differences is taken out."""
-    return np.clip(shrink(noisy, np.ones_like(noisy), noise)[0], 0.1, 4.0)
+def _variances(noisy: np.ndarray, noise: float, coupling: Coupling) -> np.ndarray:
+    """Returns variances near one, of single columns and of blocks in their order: what noise explains is taken out.
+
+    Octave by octave, because a spectrum that was measured with noise is off by about the same at frequencies that are
+    near each other.
+    """
+    rest = noisy[coupling.num_single :].reshape(len(coupling.order), coupling.num_channels)
+    blocks = rest[np.argsort(coupling.order)]
+    settled = np.empty_like(blocks)
+    for group in (np.array([0]), *(band + 1 for band in bands(len(blocks) - 1))):
+        mean = blocks[group].mean(axis=0, keepdims=True)
+        pooled = shrink(mean, np.ones_like(mean), noise / np.sqrt(len(blocks[group])))[0]
+        settled[group] = shrink(blocks[group], np.broadcast_to(pooled, blocks[group].shape), noise)[0]
+    whole = np.concatenate([np.ones(coupling.num_single), settled[coupling.order].ravel()])
+    return np.clip(whole, 0.1, 4.0)
 
 
 def _loud_directions(matrix: np.ndarray, noise: float) -> np.ndarray:

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.data import Channel, Schema
-from understudy.synthesizers.spectral import dependence, sampling
+from understudy.synthesizers.spectral import dependence, profile, sampling
 from understudy.synthesizers.spectral.counts import nearest_distribution, shrink, smooth_by_risk
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
 from understudy.synthesizers.spectral.kind import Kind
 from understudy.synthesizers.spectral.model import Model
+from understudy.synthesizers.spectral.profile import Profile
 
 _MOST_MISSING = 0.9  # of series, in a column that was declared
 _POOL_SERIES, _POOL_NODES = 4096, 1025
@@ -21,6 +22,18 @@ def length_shares(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
         return np.ones(len(noisy_votes))
     early, total = smooth_by_risk(noisy_votes[:-1], noise), max(float(noisy_votes.sum()), 1e-9)
     return nearest_distribution(np.append(early, noisy_votes[-1]) / total)
+
+
+def kind_profiles(
+    sums: np.ndarray, counts: np.ndarray, noise: float, schema: Schema, season: int | None
+) -> list[Profile]:
+    """Returns the profile of each kind from released sums [kind, moment]: of all, of its level, and its own."""
+    shape, number = (schema.num_steps, schema.num_channels), len(counts)
+    pooled = profile.denoise_nested(sums, counts, noise, (number,), shape, season)[0]
+    levels_of_detail = (number, number // sampling.num_labels(schema), 1)
+    means = profile.denoise_nested(sums, counts, noise, levels_of_detail, shape, season)
+    pooled_noise = noise * float(np.sqrt(number)) / float(counts.sum())
+    return profile.fit_profiles(means, pooled, counts / counts.sum(), shape, pooled_noise)
 
 
 def pooled_kinds(sums: np.ndarray, counts: np.ndarray, noise: float) -> list[tuple[np.ndarray, float]]:

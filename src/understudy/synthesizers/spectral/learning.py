@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.data import Channel, Panel
+from understudy.data.timegrid import season_steps
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded, clip_rows
@@ -22,6 +23,7 @@ from understudy.synthesizers.spectral.dependence import Coupling, Covariance
 from understudy.synthesizers.spectral.fitting import (
     energy,
     fit_covariances,
+    kind_profiles,
     length_shares,
     missing_shares,
     pooled_kinds,
@@ -126,6 +128,11 @@ class Learning:
         schema = self.panel.schema
         return (*schema.channels, *single_columns(schema, schema.own_contexts))
 
+    @property
+    def season(self) -> int | None:
+        """Steps of a day, week or year, as the time axis says."""
+        return season_steps(self.panel.schema.time, self.panel.num_steps)
+
     def single_values(self, rows: slice) -> np.ndarray:
         """Static columns (and summaries of own contexts) of some series."""
         context = self.panel.context if self.panel.schema.own_contexts else None
@@ -225,12 +232,7 @@ class Learning:
             _add_by_kind(sums, vectors * self.weights[rows, None], kinds[rows])
         noisy, noise = self.release("profile", sums, bound), self.noise("profile", bound)
         counts = np.maximum(noisy[:, -1] / one, 1.0)
-        shape = (steps, channels)
-        pooled = profile.denoise_nested(noisy[:, :-1], counts, noise, (num_kinds,), shape)[0]
-        levels_of_detail = (num_kinds, num_kinds // sampling.num_labels(self.panel.schema), 1)
-        means = profile.denoise_nested(noisy[:, :-1], counts, noise, levels_of_detail, shape)
-        profiles = profile.fit_profiles(means, pooled, counts / counts.sum(), shape)
-        return counts, profiles
+        return counts, kind_profiles(noisy[:, :-1], counts, noise, self.panel.schema, self.season)
 
     def coefficients(self, scores: np.ndarray, kinds: np.ndarray, profiles: list[Profile], rows: slice) -> np.ndarray:
         """Coefficients [series, frequency, channel] of some series, their kind's profile taken out."""
@@ -250,7 +252,7 @@ class Learning:
             _add_by_kind(sums, moves * self.weights[rows, None, None], kinds[rows])
         noisy = self.release("spectrum", sums, bound)
         settled = pooled_kinds(noisy, counts, self.noise("spectrum", bound))
-        return [spectrum.fit_strengths(directions, remaining) for directions, remaining in settled]
+        return [spectrum.fit_strengths(directions, remaining, self.season) for directions, remaining in settled]
 
     def release_shapes(
         self,
@@ -263,7 +265,8 @@ class Learning:
         """Votes for the level and for the volatility, one each per series and channel."""
         steps, channels = scores.shape[1:]
         bound = float(np.sqrt(2 * channels))
-        votes = np.zeros((len(counts), 2, channels, levels.NUM_CELLS))
+        edges = levels.edges_for(self.noise("shape", bound) / self.private.population)
+        votes = np.zeros((len(counts), 2, channels, len(edges[0]) - 1))
         for rows in self.chunks():
             coefficients = self.coefficients(scores, kinds, profiles, rows)
             for kind in np.unique(kinds[rows]):
@@ -271,12 +274,15 @@ class Learning:
                 weights = self.weights[rows][here]
                 level = coefficients[here, 0] / np.sqrt(steps)
                 volatility = strengths[kind].volatilities_of(coefficients[here, 1:])
-                votes[kind, 0] += levels.cell_votes(level, weights, levels.LEVEL_EDGES)
-                votes[kind, 1] += levels.cell_votes(volatility, weights, levels.VOLATILITY_EDGES)
+                votes[kind, 0] += levels.cell_votes(level, weights, edges[0])
+                votes[kind, 1] += levels.cell_votes(volatility, weights, edges[1])
         noisy, noise = self.release("shape", votes, bound), self.noise("shape", bound)
         level, volatility = (
-            [levels.fit_distribution(*settled, edges) for settled in pooled_kinds(noisy[:, part], counts, noise)]
-            for part, edges in enumerate((levels.LEVEL_EDGES, levels.VOLATILITY_EDGES))
+            [
+                levels.fit_distribution(*settled, edges[part], points)
+                for settled in pooled_kinds(noisy[:, part], counts, noise)
+            ]
+            for part, points in enumerate((levels.LEVEL_EDGES, levels.VOLATILITY_EDGES))
         )
         return level, volatility
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.synthesizers.spectral.counts import settle
+from understudy.synthesizers.spectral.bells import settle
 from understudy.synthesizers.spectral.marginals import SCORE_LIMIT, bounded_scores
 
 NUM_CELLS = 64
@@ -17,17 +17,27 @@ _SIZES = SCORE_LIMIT * 2.0 ** (-np.arange(_HALF - 1, -1, -1) / 4)  # quarter oct
 LEVEL_EDGES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 EVEN_EDGES = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, NUM_CELLS + 1)
 VOLATILITY_EDGES = np.linspace(-7.0, 2.0, NUM_CELLS + 1)
+_FEW_LEVELS = np.concatenate([LEVEL_EDGES[[0, 4, 8, 12, 16]], [0.0], LEVEL_EDGES[[48, 52, 56, 60, 64]]])  # octaves
+_FEW_VOLATILITIES = VOLATILITY_EDGES[[0, 16, 24, 32, 36, 40, 44, 48, 52, 56, 64]]
+_MOST_NOISE = 0.012  # of the share of a cell, up to which cells are many
 _SIGNIFICANT = 5.0  # a valley counts when it is this many standard deviations of noise deep
 _SMALLEST_SIDE = 0.1  # share of the population on the thinner side of a split
 
 
+def edges_for(cell_noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns edges of levels and of volatilities: of few cells where noise is large beside the share of a cell."""
+    if cell_noise > _MOST_NOISE:
+        return _FEW_LEVELS, _FEW_VOLATILITIES
+    return LEVEL_EDGES, VOLATILITY_EDGES
+
+
 def cell_votes(numbers: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Returns votes [channel, cell] of [series, channel]; numbers beyond the edges vote for the outer cells."""
-    channels = numbers.shape[1]
-    cells = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, NUM_CELLS - 1)
+    channels, number = numbers.shape[1], len(edges) - 1
+    cells = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, number - 1)
     votes = np.broadcast_to(weights[:, None], cells.shape)
-    slots = (cells + np.arange(channels) * NUM_CELLS).ravel()
-    return np.bincount(slots, weights=votes.ravel(), minlength=channels * NUM_CELLS).reshape(channels, NUM_CELLS)
+    slots = (cells + np.arange(channels) * number).ravel()
+    return np.bincount(slots, weights=votes.ravel(), minlength=channels * number).reshape(channels, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +64,9 @@ class Distribution:
         return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
 
 
-def fit_distribution(noisy_shares: np.ndarray, noise: float, edges: np.ndarray) -> Distribution:
-    """Returns the distributions behind noisy shares [channel, cell]."""
-    return Distribution(np.stack([settle(shares, noise, edges) for shares in noisy_shares]), edges)
+def fit_distribution(noisy_shares: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray) -> Distribution:
+    """Returns the distributions at `points` behind noisy shares [channel, cell] of the cells between `edges`."""
+    return Distribution(np.stack([settle(shares, noise, edges, points) for shares in noisy_shares]), points)
 
 
 @dataclass(frozen=True)

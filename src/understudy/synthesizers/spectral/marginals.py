@@ -6,16 +6,19 @@ that a home whose panels never produce has a constant score and not an invented 
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 
-from understudy.data import Binary, Categorical, Channel
+from understudy.data import Binary, Categorical, Channel, Integer
+from understudy.synthesizers.spectral.bells import settle
 from understudy.synthesizers.spectral.counts import cumulative_of, with_tails
 
 SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
-_CELLS_PER_OCTAVE = (10, 7, 5, 3, 2)
+_CELLS_PER_OCTAVE = (10, 7)
+_FEW = np.concatenate([[0.0, 1 / 128, 1 / 64, 1 / 32], np.arange(1, 17) / 16])  # of the range
+_EVEN = np.linspace(0, 1, 129)
 _SIGNIFICANT = 3.0  # standard deviations of noise from which a bound counts as a value with mass of its own
 _LOW_OCTAVES, _HIGH_OCTAVES = 10, 6
 _CUMULATIVE_ERROR = 0.04  # standard error of F at which a grid gets coarser
@@ -23,10 +26,15 @@ _CUMULATIVE_ERROR = 0.04  # standard error of F at which a grid gets coarser
 
 @dataclass(frozen=True)
 class Grid:
-    """Public cells of one column, in increasing order; an atom has equal ends."""
+    """Public cells of one column, in increasing order; an atom has equal ends.
+
+    Attributes:
+        finer: Cells to tell a distribution on whose counts were made on few.
+    """
 
     left: np.ndarray
     right: np.ndarray
+    finer: "Grid | None" = None
 
     @property
     def num_cells(self) -> int:
@@ -57,19 +65,33 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
 
     Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
     only logarithmically. Smoothing over neighbours deals with noise; only where `cell_noise`, the noise of one cell's
-    share, would drown even sums of cells are there fewer of them.
+    share, would drown even sums of cells are there fewer of them, and in the end a few to fit a bell to. Cells of whole
+    numbers end halfway between them, so that one which comes back from anywhere in its cell is rounded to itself.
     """
-    low, high = column.bounds
     if isinstance(column, Categorical | Binary):
-        codes = np.arange(int(high) + 1, dtype=np.float64)
+        codes = np.arange(int(column.bounds[1]) + 1, dtype=np.float64)
         return Grid(codes, codes)
     for per_octave in _CELLS_PER_OCTAVE:
-        rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
-        falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
-        inner = np.concatenate([[0.0], rising, falling, [1.0]])
+        inner = _geometric(per_octave)
         if cell_noise * np.sqrt(len(inner)) / 2 <= _CUMULATIVE_ERROR:
-            break
-    edges = low + (high - low) * inner
+            return _grid(column, inner)
+    many = _grid(column, np.unique(np.concatenate([_geometric(_CELLS_PER_OCTAVE[0]), _EVEN])))
+    return replace(_grid(column, _FEW), finer=many)
+
+
+def _geometric(per_octave: int) -> np.ndarray:
+    rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
+    falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
+    return np.concatenate([[0.0], rising, falling, [1.0]])
+
+
+def _grid(column: Channel, shares: np.ndarray) -> Grid:
+    """Returns cells between shares of the range, and both bounds."""
+    low, high = column.bounds
+    edges = low + (high - low) * shares
+    if isinstance(column, Integer):
+        halves = np.concatenate([np.floor(edges) + 0.5, np.ceil(edges) - 0.5])
+        edges = np.unique([low, *np.clip(halves, low + 0.5, high - 0.5), high])
     return Grid(np.concatenate([[low], edges[:-1], [high]]), np.concatenate([[low], edges[1:], [high]]))
 
 
@@ -110,11 +132,21 @@ def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Margina
     """Returns the distribution behind noisy counts; `noise` is the standard deviation of each."""
     total = max(float(noisy_counts.sum()), 1e-9)
     shares, noise = noisy_counts / total, noise / total
-    if not grid.is_codes:
-        atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
-        inner = with_tails(shares[1:-1], noise, (grid.right - grid.left)[1:-1])
-        shares = np.concatenate([atoms[:1], inner, atoms[-1:]])
-    return Marginal(grid, cumulative_of(shares))
+    if grid.is_codes:
+        return Marginal(grid, cumulative_of(shares))
+    atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
+    if grid.finer is not None:
+        return _from_few(shares[1:-1], noise, atoms, grid, grid.finer)
+    inner = with_tails(shares[1:-1], noise, (grid.right - grid.left)[1:-1])
+    return Marginal(grid, cumulative_of(np.concatenate([atoms[:1], inner, atoms[-1:]])))
+
+
+def _from_few(noisy: np.ndarray, noise: float, atoms: np.ndarray, few: Grid, many: Grid) -> Marginal:
+    """Returns a distribution on many cells behind the noisy shares of few."""
+    inside = settle(noisy, noise, few.right[:-1], many.right[:-1], skewed=True)
+    cumulative = np.concatenate([[0.0], atoms[0] + inside * max(float(noisy.sum()), noise)])
+    whole = np.append(cumulative, cumulative[-1] + atoms[-1])
+    return Marginal(many, whole / whole[-1])
 
 
 def bounded_scores(ranks: np.ndarray) -> np.ndarray:

@@ -47,6 +47,17 @@ _SHARES = {
     "dependence": 0.29,
     "absence": 0.05,
 }
+_FEW = 0.006  # noise of one release over the population
+_FEW_SHARES = {  # where the noise leaves nothing to see of dependence
+    "marginals": 0.25,
+    "factors": 0.03,
+    "levels": 0.02,
+    "profile": 0.25,
+    "spectrum": 0.15,
+    "shape": 0.22,
+    "dependence": 0.04,
+    "absence": 0.04,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +73,7 @@ class Spectral(Synthesizer):
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Eight Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
-        shares = dict(_SHARES)
+        shares = dict(_FEW_SHARES if _few(schema, guarantee) else _SHARES)
         if not _absence_possible(schema):
             shares["dependence"] += shares.pop("absence")
         if schema.num_channels == 1:
@@ -101,6 +112,12 @@ class Spectral(Synthesizer):
         single = marginals[schema.num_channels :]
         static = sampling.static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
+
+
+def _few(schema: Schema, guarantee: Guarantee) -> bool:
+    """Whether the population is small beside the noise of a single release at the whole price."""
+    whole = noise_multipliers(guarantee, {"all": 1.0})["all"]
+    return schema.population.size is not None and whole > _FEW * schema.population.size
 
 
 def _by_holder(shares: dict[str, float], held: Held) -> dict[str, float]:

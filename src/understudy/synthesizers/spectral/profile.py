@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import dct, idct
 
+from understudy.synthesizers.spectral.counts import shrink
+from understudy.synthesizers.spectral.series import bands
+
 _SLACK = 2.5  # clip radius² over its expectation
 _SQUARE_WEIGHT = 0.5  # the mean of a step matters more than its spread
 _SMALLEST_SPREAD = 0.25
@@ -42,21 +45,32 @@ class Profile:
         return self.mean + self.spread * standard
 
 
-def fit_profiles(moments: np.ndarray, pooled: np.ndarray, share: np.ndarray, shape: tuple[int, int]) -> list[Profile]:
+def fit_profiles(
+    moments: np.ndarray, pooled: np.ndarray, share: np.ndarray, shape: tuple[int, int], noise: float
+) -> list[Profile]:
     """Returns a profile per kind: a mean of its own and the spread that all kinds share.
 
     A spread of its own would need more series than most kinds have; a spread too small by chance would blow up
-    what it divides.
+    what it divides, so none is smaller than the noise.
+
+    Args:
+        noise: Standard deviation of the noise of a pooled moment.
     """
     size = shape[0] * shape[1]
     means = moments[:, :size].reshape(-1, *shape)
     square = 1 + np.sqrt(2) / _SQUARE_WEIGHT * pooled[size:].reshape(shape)
-    spread = np.sqrt(np.maximum(square - np.einsum("k,ktc->tc", share, means**2), _SMALLEST_SPREAD**2))
+    smallest = max(_SMALLEST_SPREAD**2, min(noise, 1.0))
+    spread = np.sqrt(np.maximum(square - np.einsum("k,ktc->tc", share, means**2), smallest))
     return [Profile(mean, spread) for mean in means]
 
 
 def denoise_nested(
-    sums: np.ndarray, counts: np.ndarray, noise: float, group_sizes: tuple[int, ...], shape: tuple[int, int]
+    sums: np.ndarray,
+    counts: np.ndarray,
+    noise: float,
+    group_sizes: tuple[int, ...],
+    shape: tuple[int, int],
+    season: int | None = None,
 ) -> np.ndarray:
     """Returns mean moments [kind, moment]: of everybody, then what sets a group apart, then what sets a kind apart.
 
@@ -64,6 +78,7 @@ def denoise_nested(
 
     Args:
         group_sizes: How many neighbouring kinds make a group, from all of them down.
+        season: Steps of a day, week or year, as the time axis says.
     """
     means = np.zeros_like(sums)
     for size in group_sizes:
@@ -71,19 +86,21 @@ def denoise_nested(
             group = slice(first, first + size)
             count = counts[group].sum()
             expected = (means[group] * counts[group, None]).sum(0) / count
-            means[group] += _denoise(sums[group].sum(0) / count - expected, noise * np.sqrt(size) / count, shape)
+            means[group] += _denoise(
+                sums[group].sum(0) / count - expected, noise * np.sqrt(size) / count, shape, season
+            )
     return means
 
 
-def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int]) -> np.ndarray:
-    """Keeps the frequencies of noisy mean moments that stand out of the noise."""
+def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int], season: int | None) -> np.ndarray:
+    """Keeps of noisy mean moments what stands out of the noise."""
     size = shape[0] * shape[1]
-    parts = [_significant(part.reshape(shape), noise).ravel() for part in (moments[:size], moments[size:])]
-    return np.concatenate(parts)
-
-
-def _significant(profile: np.ndarray, noise: float) -> np.ndarray:
-    """Sets the frequencies of [step, channel] within the noise to zero."""
-    coefficients = dct(profile, axis=0, norm="ortho")
-    threshold = noise * np.sqrt(2 * np.log(profile.size + 1))  # Donoho and Johnstone (1994)
-    return np.asarray(idct(np.where(np.abs(coefficients) < threshold, 0, coefficients), axis=0, norm="ortho"))
+    mean, square = (dct(part.reshape(shape), axis=0, norm="ortho") for part in (moments[:size], moments[size:]))
+    threshold = noise * np.sqrt(2 * np.log(size + 1))  # Donoho and Johnstone (1994)
+    weight = np.zeros_like(mean)
+    for block in bands(shape[0], season):  # Cai (1999): block by block; one loud frequency does not make all heard
+        bounded = np.clip(mean[block], -threshold, threshold)
+        weight[block] = shrink(bounded, np.zeros_like(bounded), noise)[1]
+    weight = np.where(np.abs(mean) < threshold, weight, 1.0)
+    kept = (weight * mean, np.where(np.abs(square) < threshold, 0.0, square))
+    return np.concatenate([idct(part, axis=0, norm="ortho").ravel() for part in kept])

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.synthesizers.spectral.counts import least_risk
-from understudy.synthesizers.spectral.series import unit_length
+from understudy.synthesizers.spectral.counts import least_risk, shrink
+from understudy.synthesizers.spectral.series import bands, unit_length
 
 _REACHES = (0, 1, 3, 7, 15, 31, 63, 127)  # neighbours on each side that a frequency may be averaged with
+_SLOPES = np.arange(-0.5, 2.1, 0.05)  # of the strength over the frequency, in powers
 _SMALLEST = 0.02  # relative strength of the weakest frequency
 
 
@@ -37,26 +38,40 @@ class Strengths:
         return 0.5 * np.log(np.maximum(square, 1e-12))
 
 
-def fit_strengths(mean_directions: np.ndarray, noise: float) -> Strengths:
+def fit_strengths(mean_directions: np.ndarray, noise: float, season: int | None = None) -> Strengths:
     """Returns the strengths behind a noisy mean direction [frequency, channel].
 
-    Octave by octave, a frequency is the mean of as many neighbours as the least estimated risk asks for: of none where
-    noise is small, of most of an octave where it is not. What noise is left is the least strength: one that is too
-    small blows up what it divides, and with it the volatility of every series.
+    Octave by octave, those of the season apart, a frequency is the mean of as many neighbours as the least estimated
+    risk asks for: of none where noise is small, of most of an octave where it is not. Means of bands are drawn towards
+    a power of the frequency. What noise is left is the least strength: one that is too small blows up what it divides,
+    and with it the volatility of every series.
     """
     if mean_directions.shape[0] == 0:
         return Strengths(mean_directions)
-    settled = np.empty_like(mean_directions)
-    for octave in _octaves(len(settled)):
-        for channel, own in enumerate(mean_directions[octave].T):
-            smooth, left = least_risk(own, noise, _REACHES)
-            settled[octave, channel] = np.maximum(smooth, left)
+    settled = np.stack([_settled(own, noise, season) for own in mean_directions.T], axis=1)
     typical = np.sqrt(np.maximum((settled**2).mean(axis=0), 1e-12))
     relative = np.maximum(settled / typical, _SMALLEST)
     return Strengths(relative / np.sqrt((relative**2).mean(axis=0)))
 
 
-def _octaves(number: int) -> list[slice]:
-    """Returns the frequencies 1, 2 to 3, 4 to 7, … of so many, counted from 0."""
-    first = [2**power - 1 for power in range(number.bit_length())]
-    return [slice(begin, min(2 * begin + 1, number)) for begin in first]
+def _settled(noisy: np.ndarray, noise: float, season: int | None) -> np.ndarray:
+    """Returns one channel's mean direction without most of its noise."""
+    groups = [band - 1 for band in bands(len(noisy) + 1, season) if band[0] > 0]
+    middle = np.array([band.mean() + 1 for band in groups])
+    means = np.array([noisy[band].mean() for band in groups])
+    left = np.array([max(noise, 1e-12) / np.sqrt(len(band)) for band in groups])
+    power = _nearest_power(middle, means, left)
+    drawn = power + shrink((means - power) / left, np.zeros(len(means)), 1.0)[0] * left
+    settled = np.empty_like(noisy)
+    for band, mean, better in zip(groups, means, drawn, strict=True):
+        smooth, remaining = least_risk(noisy[band], noise, _REACHES)
+        settled[band] = np.maximum(smooth + better - mean, min(remaining, better))
+    return settled
+
+
+def _nearest_power(frequency: np.ndarray, means: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Returns the power of the frequency nearest to noisy means of bands."""
+    shapes = (frequency / frequency[-1]) ** -_SLOPES[:, None]
+    size = np.maximum((shapes * means / noise**2).sum(1) / (shapes**2 / noise**2).sum(1), 1e-3)
+    fitted = size[:, None] * shapes
+    return np.asarray(fitted[(((means - fitted) / noise) ** 2).sum(1).argmin()])

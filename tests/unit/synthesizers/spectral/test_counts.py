@@ -5,7 +5,6 @@ from understudy.synthesizers.spectral.counts import (
     cumulative_of,
     nearest_distribution,
     quiet_ends,
-    settle,
     share_among,
     shrink,
     smooth_by_risk,
@@ -90,23 +89,6 @@ def test_only_columns_declared_alike_share() -> None:
     np.testing.assert_allclose(first, 1.05)
     np.testing.assert_allclose(second, 1.05)
     np.testing.assert_array_equal(other, rows[2])
-
-
-@pytest.mark.parametrize("shares", [bell(0, 1), bell(-2, 0.3), 0.5 * bell(-2, 0.4) + 0.5 * bell(1.5, 0.4)])
-def test_with_little_noise_the_settled_distribution_is_the_true_one(shares: np.ndarray) -> None:
-    truth = np.concatenate([[0], np.cumsum(shares)])
-    noisy = shares + 1e-5 * np.random.default_rng(2).normal(size=CELLS)
-    assert np.abs(settle(noisy, 1e-5, EDGES) - truth).max() < 2e-3
-
-
-def test_with_much_noise_the_settled_distribution_is_a_bell_and_not_the_noise() -> None:
-    rng, truth = np.random.default_rng(3), np.concatenate([[0], np.cumsum(bell(0, 1))])
-    settled, raw = [], []
-    for _ in range(30):
-        noisy = bell(0, 1) + 0.03 * rng.normal(size=CELLS)
-        settled.append(np.abs(settle(noisy, 0.03, EDGES) - truth).max())
-        raw.append(np.abs(cumulative_of(noisy) - truth).max())
-    assert np.mean(settled) < 0.85 * np.mean(raw)
 
 
 def test_the_ends_of_an_empty_grid_are_quiet_and_its_middle_is_not() -> None:

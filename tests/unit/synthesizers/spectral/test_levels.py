@@ -57,8 +57,16 @@ def test_strata_count_in_binary() -> None:
 
 def test_numbers_come_back_from_their_scores() -> None:
     shares = hump(-1.0, 0.5, 0.5, LEVEL_EDGES) + hump(1.0, 0.7, 0.5, LEVEL_EDGES)
-    distribution = levels.fit_distribution(shares[None], 1e-6, LEVEL_EDGES)
+    distribution = levels.fit_distribution(shares[None], 1e-6, LEVEL_EDGES, LEVEL_EDGES)
     numbers = np.linspace(-2, 2.5, 60)[:, None]
     scores = distribution.scores_of(numbers)
     np.testing.assert_allclose(distribution.numbers_of(ndtr(scores)), numbers, atol=1e-3)
     assert distribution.second_moment[0] == pytest.approx(1 + (0.25 + 0.49) / 2, rel=0.05)
+
+
+def test_noise_makes_cells_fewer_and_their_edges_stay_among_the_many() -> None:
+    for few, many in zip(levels.edges_for(1.0), levels.edges_for(0.0), strict=True):
+        assert len(few) < len(many) / 4
+        assert np.isin(few, many).all()
+        assert (np.diff(few) > 0).all()
+        assert (few[0], few[-1]) == (many[0], many[-1])

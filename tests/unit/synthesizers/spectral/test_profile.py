@@ -20,21 +20,46 @@ def test_without_noise_the_profile_is_the_mean_and_spread_of_each_step(steps: in
     moments = profile.moment_vectors(scores).mean(0)
     kept = profile.denoise_nested(moments[None], np.ones(1), 1e-9, (1,), (steps, 2))[0]
     np.testing.assert_allclose(kept, moments, atol=1e-6)
-    (fitted,) = profile.fit_profiles(moments[None], moments, np.ones(1), (steps, 2))
+    (fitted,) = profile.fit_profiles(moments[None], moments, np.ones(1), (steps, 2), 0.0)
     np.testing.assert_allclose(fitted.mean, mean, atol=0.03)
     np.testing.assert_allclose(fitted.spread, spread, atol=0.03)
     np.testing.assert_allclose(fitted.restore((scores - fitted.mean) / fitted.spread), scores, atol=1e-9)
 
 
-def test_noise_alone_leaves_a_flat_profile_most_of_the_time() -> None:
+def test_noise_alone_leaves_an_almost_flat_profile() -> None:
     rng = np.random.default_rng(2)
     noisy = 0.1 * rng.normal(size=(100, 1, 96))
-    kept = [profile.denoise_nested(sums, np.ones(1), 0.1, (1,), (24, 2)) for sums in noisy]
-    assert np.mean([not row.any() for row in kept]) > 0.6
+    kept = np.stack([profile.denoise_nested(sums, np.ones(1), 0.1, (1,), (24, 2)) for sums in noisy])
+    assert (kept**2).sum() < 0.15 * (noisy**2).sum()
+
+
+def test_a_day_too_weak_for_any_single_frequency_shows_in_all_of_its_frequencies() -> None:
+    """Seven days by the hour, each frequency of the day about as loud as noise can be: together they are louder."""
+    rng, hours, noise = np.random.default_rng(4), np.arange(168), 1.0
+    day = sum(np.cos(2 * np.pi * hours * k / 24 + k) for k in (1, 2, 3, 4))
+    truth = np.concatenate([0.35 * day, np.zeros(168)])
+    found = {}
+    for season in (24, None):
+        errors = []
+        for _ in range(40):
+            sums = truth[None] + noise * rng.normal(size=(1, 336))
+            errors.append(
+                ((profile.denoise_nested(sums, np.ones(1), noise, (1,), (168, 1), season)[0] - truth) ** 2).sum()
+            )
+        found[season] = np.mean(errors)
+    assert found[24] < 0.75 * (truth**2).sum()
+    assert found[24] < 0.85 * found[None]
+
+
+def test_a_spread_is_never_smaller_than_the_noise() -> None:
+    pooled = np.concatenate([np.zeros(24), np.linspace(-1, 1, 24)])
+    quiet, loud = (profile.fit_profiles(np.zeros((1, 48)), pooled, np.ones(1), (24, 1), noise)[0] for noise in (0, 0.6))
+    assert quiet.spread.min() < 0.3
+    assert loud.spread.min() == pytest.approx(np.sqrt(0.6))
 
 
 def test_a_spread_never_vanishes() -> None:
-    (fitted,) = profile.fit_profiles(np.zeros((1, 8)), np.full(8, -50.0), np.ones(1), (4, 1))
+    (fitted,) = profile.fit_profiles(np.zeros((1, 8)), np.full(8, -50.0), np.ones(1), (4, 1), 0.0)
     assert fitted.spread.min() > 0.1
 
 

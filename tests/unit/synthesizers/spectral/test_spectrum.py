@@ -39,3 +39,16 @@ def test_the_volatility_is_the_log_size_of_the_movements() -> None:
     strengths = spectrum.Strengths(np.ones((50, 1)))
     found = strengths.volatilities_of(np.full((1, 50, 1), np.e))
     assert found[0, 0] == pytest.approx(1.0)
+
+
+def test_a_spectrum_that_falls_is_found_under_noise_as_large_as_most_of_it() -> None:
+    """Two hundred random walks at epsilon one: strengths are off by a factor below two in the mean."""
+    truth = 1 / np.arange(1, 100)[:, None]
+    truth = truth / np.sqrt((truth**2).mean())
+    rng = np.random.default_rng(6)
+    mean = spectrum.directions(truth * rng.normal(size=(20_000, 99, 1))).mean(0)
+    off = [
+        np.abs(np.log2(spectrum.fit_strengths(mean + 0.04 * rng.normal(size=(99, 1)), 0.04).relative / truth)).mean()
+        for _ in range(40)
+    ]
+    assert np.mean(off) < 1.0
