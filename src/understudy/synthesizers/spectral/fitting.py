@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.data import Channel, Schema
-from understudy.synthesizers.spectral import dependence, profile, sampling
+from understudy.synthesizers.spectral import dependence, gaps, profile, sampling
 from understudy.synthesizers.spectral.counts import nearest_distribution, shrink, smooth_by_risk
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
 from understudy.synthesizers.spectral.kind import Kind
+from understudy.synthesizers.spectral.levels import LEVEL_EDGES, VOLATILITY_EDGES, Distribution, fit_distribution
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.profile import Profile
 
@@ -34,6 +35,24 @@ def kind_profiles(
     means = profile.denoise_nested(sums, counts, noise, levels_of_detail, shape, season)
     pooled_noise = noise * float(np.sqrt(number)) / float(counts.sum())
     return profile.fit_profiles(means, pooled, counts / counts.sum(), shape, pooled_noise)
+
+
+def kind_distributions(
+    sums: np.ndarray, counts: np.ndarray, noise: float, edges: tuple[np.ndarray, np.ndarray]
+) -> tuple[list[Distribution], list[Distribution]]:
+    """Returns levels and volatilities of each kind from released votes [kind, which, channel, cell]."""
+    level, volatility = (
+        [fit_distribution(*settled, edges[which], points) for settled in pooled_kinds(sums[:, which], counts, noise)]
+        for which, points in enumerate((LEVEL_EDGES, VOLATILITY_EDGES))
+    )
+    return level, volatility
+
+
+def gap_models(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
+    """Returns the gap model [channel, cell] of each channel that may be missing."""
+    models = [gaps.fit_gaps(votes, noise) for votes in noisy_votes]
+    stacked = [np.concatenate([model.counts, model.lengths, model.ranks]) for model in models]
+    return np.stack(stacked) if stacked else np.zeros_like(noisy_votes)
 
 
 def pooled_kinds(sums: np.ndarray, counts: np.ndarray, noise: float) -> list[tuple[np.ndarray, float]]:

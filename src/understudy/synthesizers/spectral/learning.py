@@ -23,6 +23,8 @@ from understudy.synthesizers.spectral.dependence import Coupling, Covariance
 from understudy.synthesizers.spectral.fitting import (
     energy,
     fit_covariances,
+    gap_models,
+    kind_distributions,
     kind_profiles,
     length_shares,
     missing_shares,
@@ -277,14 +279,7 @@ class Learning:
                 votes[kind, 0] += levels.cell_votes(level, weights, edges[0])
                 votes[kind, 1] += levels.cell_votes(volatility, weights, edges[1])
         noisy, noise = self.release("shape", votes, bound), self.noise("shape", bound)
-        level, volatility = (
-            [
-                levels.fit_distribution(*settled, edges[part], points)
-                for settled in pooled_kinds(noisy[:, part], counts, noise)
-            ]
-            for part, points in enumerate((levels.LEVEL_EDGES, levels.VOLATILITY_EDGES))
-        )
-        return level, volatility
+        return kind_distributions(noisy, counts, noise, edges)
 
     def release_dependence(
         self,
@@ -345,9 +340,7 @@ class Learning:
         bound = float(np.sqrt(3 * len(gappy) + (min_steps is not None)))
         noisy = self.release("absence", np.concatenate([votes.ravel(), lengths]), bound)
         noise = self.noise("absence", bound)
-        models = [gaps.fit_gaps(part, noise) for part in noisy[: votes.size].reshape(votes.shape)]
-        stacked = [np.concatenate([m.counts, m.lengths, m.ranks]) for m in models]
-        return np.stack(stacked) if stacked else np.zeros((0, width)), length_shares(noisy[votes.size :], noise)
+        return gap_models(noisy[: votes.size].reshape(votes.shape), noise), length_shares(noisy[votes.size :], noise)
 
 
 def _add_by_kind(sums: np.ndarray, vectors: np.ndarray, kinds: np.ndarray) -> None:
