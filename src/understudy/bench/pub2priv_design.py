@@ -7,6 +7,7 @@ other asks the pack that ships to fill in hidden entries of public series which 
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from understudy.data.datasets import file_sha256, find_file
 from understudy.data.portfolios import market_windows, simulate_market, simulate_portfolios
 from understudy.nn.knowledge import KnowledgeTransformer
 from understudy.synthesizers import Synthesizer
+from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit.pretraining import pretrain
+from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
@@ -30,6 +34,7 @@ RATES = (
     "daily rates of eight currencies, github.com/laiguokun/multivariate-time-series",
 )
 _PORTFOLIOS, _STEPS, _EPSILON = 1_260, 120, 1.0
+_PUBLIC_ITERATIONS, _OTHER_MARKET = 300, 40
 _BOUGHT = "what context looks like bought, not public"
 VARIANTS: dict[str, Synthesizer] = {
     "as it is": Pub2Priv(),
@@ -39,6 +44,10 @@ VARIANTS: dict[str, Synthesizer] = {
     "gradients instead of products": Pub2Priv(network="projected"),
     "gradients, one noise per window": Pub2Priv(network="projected", draws=1),
     "gradients, a network beside the Gaussian": Pub2Priv(network="projected", layers=1, width=16),
+    "AdaLN-Zero with bounds (dit)": Dit(),
+    "AdaLN-Zero without bounds": Dit(network=Network(tightness="none")),
+    "AdaLN-Zero with bounds, public training first": Dit(pack=""),
+    "the same, only conditioning and last layer private": Dit(pack="", recipe=Recipe(tuned="conditioning")),
 }
 
 
@@ -49,8 +58,7 @@ def design(scale: str, data_root: Path | None, progress: Progress, cells: Cells)
     rows = []
     for place, (name, method) in enumerate(VARIANTS.items(), start=1):
         seen = replace(experiment, market=None) if name == _BOUGHT else experiment
-        measure = partial(seen.row, name, method, _EPSILON, work.seeds, ())
-        rows.append(cells(f"{scale} {name}", measure))
+        rows.append(cells(f"{scale} {name}", partial(_measured, seen, name, method, work.seeds)))
         progress(name, place / (len(VARIANTS) + 1))
     controls = [cells(f"{scale} other real portfolios", partial(_control, experiment))]
     for name, control in (("spectral", Spectral()), ("independent", Independent())):
@@ -73,6 +81,20 @@ def knowledge(scale: str, data_root: Path | None, progress: Progress, cells: Cel
     controls = [cells(f"{scale} market", partial(filled, "simulated market", market, 5, number))]
     facts = {"name": "exchange", "file": path.name, "sha256": file_sha256(path), "stand_in": False}
     return result("pub2priv-knowledge", scale, facts, rows, controls)
+
+
+def _measured(experiment: Experiment, name: str, method: Synthesizer, seeds: int) -> Row:
+    """Returns a variant's row; one that starts from public weights learns them over another simulated market."""
+    with TemporaryDirectory() as folder:
+        if isinstance(method, Dit) and method.pack is not None:
+            public = simulate_portfolios(simulate_market(seed=_OTHER_MARKET), _PORTFOLIOS, steps=_STEPS)
+            file = Path(folder) / "pack.safetensors"
+            pretrain(
+                public, replace(method, pack=None), iterations=_PUBLIC_ITERATIONS, with_weights=True,
+                provenance={"command": "understudy bench"}, progress=lambda stage, share: None,
+            ).save(file)  # fmt: skip
+            method = replace(method, pack=str(file))
+        return experiment.row(name, method, _EPSILON, seeds, ())
 
 
 def _experiment(number: int) -> Experiment:

@@ -14,6 +14,8 @@ from understudy.data import Panel
 from understudy.data.datasets import DatasetInfo
 from understudy.evaluate.pub2priv.context import correlations
 from understudy.synthesizers import Synthesizer
+from understudy.synthesizers.baselines.dp_gan import DpGan
+from understudy.synthesizers.baselines.pate_gan import PateGan
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral
 
@@ -32,6 +34,8 @@ TABLE = {
             "pub2priv": (0.28, 0.17, 0.18, 0.100, 0.003),
             "pub2priv w/o c": (0.43, 0.42, 0.53, 0.210, 0.008),
             "pub2priv w/o theta_T": (0.42, 0.44, 0.48, 0.220, 0.016),
+            "dp-gan": (0.29, 0.26, 0.38, 0.262, 0.006),
+            "pate-gan": (0.46, 0.42, 0.52, 0.282, 0.054),
         }
     ),
     "electricity": _table(
@@ -39,6 +43,8 @@ TABLE = {
             "pub2priv": (0.26, 0.17, 0.08, 0.119, 0.007),
             "pub2priv w/o c": (0.28, 0.32, 0.35, 0.155, 0.015),
             "pub2priv w/o theta_T": (0.26, 0.18, 0.08, 0.121, 0.007),
+            "dp-gan": (0.25, 0.18, 0.10, 0.111, 0.012),
+            "pate-gan": (0.29, 0.32, 0.35, 0.125, 0.042),
         }
     ),
     "trade": _table(
@@ -46,6 +52,8 @@ TABLE = {
             "pub2priv": (0.32, 0.77, 0.44, 0.113, 0.013),
             "pub2priv w/o c": (0.37, 0.77, 0.68, 0.332, 0.015),
             "pub2priv w/o theta_T": (0.33, 0.77, 0.48, 0.111, 0.011),
+            "dp-gan": (0.32, 0.79, 0.59, 0.303, 0.013),
+            "pate-gan": (0.33, 0.79, 0.68, 0.290, 0.046),
         }
     ),
 }
@@ -56,7 +64,9 @@ def measure(
     experiment: Experiment, work: Scale, key: str, cells: Cells, progress: Progress, *, with_published: bool = True
 ) -> tuple[list[Row], list[Row], dict[str, Any]]:
     """Returns judged rows of the method over epsilon and of its ablations, the controls, and what pictures show."""
-    plain: list[tuple[str, Synthesizer, float]] = [("independent", Independent(), 1.0)]
+    plain: list[tuple[str, Synthesizer, float]] = [
+        (method.name, method, 1.0) for method in (Independent(), DpGan(), PateGan())
+    ]
     plain += [("spectral", Spectral(), epsilon) for epsilon in work.compared]
     ours: list[tuple[str, Synthesizer, float]] = [
         (name, method, epsilon)

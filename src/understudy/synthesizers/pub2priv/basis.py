@@ -14,9 +14,9 @@ import numpy as np
 from understudy.privacy.mechanisms import clip_rows
 
 PREFIX = "basis."
-_SMALLEST = 1e-4  # variance of a direction beside that of the largest
+_SMALLEST = 1e-3  # variance of a direction beside that of the largest
 _UNEVENNESS = 0.25  # power of a direction's variance that is left: 0 makes all alike, 1 leaves them as they are
-_SLACK = 1.1  # clip radius over the root mean square length of public windows
+_SLACK = 0.9  # clip radius over the root mean square length of public windows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -91,11 +91,17 @@ class Coordinates:
 
         Privacy: private if the panel is; a series follows from its own values alone.
         """
+        mean, spread = self.model.mean[kinds[rows]], self.model.spread[kinds[rows]]
+        return to_frequencies((self.factors(panel, rows) - mean) / spread)
+
+    def factors(self, panel: Panel, rows: slice) -> np.ndarray:
+        """Returns factors [series, step, factor] of some series as they are, with the profile of their class.
+
+        Privacy: private if the panel is; a series follows from its own values alone.
+        """
         marginals = self.model.marginals
         raw = [marginals[place].scores_of(panel.values[rows, :, place]) for place in range(self.schema.num_channels)]
-        scores = filled(np.stack(raw, axis=2), panel.lengths[rows]) @ self.model.rotation
-        mean, spread = self.model.mean[kinds[rows]], self.model.spread[kinds[rows]]
-        return to_frequencies((scores - mean) / spread)
+        return np.asarray(filled(np.stack(raw, axis=2), panel.lengths[rows]) @ self.model.rotation)
 
     def drawn(self, kinds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Returns coordinates as `spectral` draws them."""

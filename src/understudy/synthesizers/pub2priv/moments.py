@@ -7,10 +7,11 @@ would spend the same budget on reaching the same regression in many noisy steps.
 Notation: s shape, u mapped context, S and U their bounds, M regression of s on whitened u.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import chi2
 
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS
 from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
@@ -19,8 +20,13 @@ PREFIX = "moments."
 _OWN_WEIGHT = 0.5  # of products of a shape with itself, or of a context with itself, beside those of both
 _VOTE_SHARE = 6.0  # all products together may weigh this many times a vote
 _FLOOR = 0.3  # smallest variance of a direction of shapes, in units of what noise makes of none
+_FALSE = 0.1  # how often noise alone passes for a response to one direction of context
+_LOUDEST = 0.1  # noise of a response to one direction beside all that shapes do
 _SURE = 4.0  # standard deviations of noise from which a vote counts
-_LEAST_REST = 1e-3  # variance that no context explains
+_LEAST_REST = 1e-3  # variance of a direction that no context explains
+_LEAST_SHARE = 0.05  # of all variance that no context explains
+
+Part = tuple[np.ndarray, float]  # places of numbers of a shape, and the sum of their mean squares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,26 +124,51 @@ class Moments:
         return cls(**{name: arrays[f"{PREFIX}{name}"] for name in ("gain", "rest", "holds")})
 
 
-def fit_moments(vector: np.ndarray, noise: float, count: float, layout: Layout, products: np.ndarray) -> Moments:
+def fit_moments(
+    vector: np.ndarray, noise: float, count: float, layout: Layout, products: np.ndarray, parts: Sequence[Part] = ()
+) -> Moments:
     """Returns the Gaussian behind a noisy sum; post-processing.
+
+    A response is left as it was measured, or left out if noise may explain it. Shrinking it would only make room for
+    more of what follows no context, because how long shapes are is known.
 
     Args:
         noise: Standard deviation of each released number.
         count: Public number of series that the sum is over.
         products: Mean products of u among public windows; empty if they were bought.
+        parts: Numbers of a shape whose squares have a known sum.
     """
     shapes, crossed, votes, contexts = layout.split(vector / count)
     noise = noise / count
     white = _whitening(products if contexts is None else contexts, 0.0 if contexts is None else noise)
     size = noise / np.sqrt(2)
-    regression = crossed @ white  # M
-    expected = len(regression) * size**2 * (white**2).sum(axis=0)  # squared length that noise alone gives a column
-    found = np.maximum((regression**2).sum(axis=0), 1e-300)
-    regression = regression * np.clip(1 - expected / found, 0, 1)  # James and Stein
-    left = _lifted(shapes, _FLOOR * size / _OWN_WEIGHT * np.sqrt(len(shapes))) - regression @ regression.T
-    values, vectors = np.linalg.eigh((left + left.T) / 2)
-    rest = (vectors * np.sqrt(np.maximum(values, _LEAST_REST))) @ vectors.T  # whatever the signs of eigenvectors
+    whole = _of_known_size(_lifted(shapes, _FLOOR * size / _OWN_WEIGHT * np.sqrt(len(shapes))), parts)
+    regression = _heard(crossed @ white, size**2 * (white**2).sum(axis=0), float(np.trace(whole)))  # M
+    rest = _rest(whole, regression)
     return Moments(gain=white @ regression.T, rest=rest, holds=_sure_shares(votes, noise / layout.vote_weight))
+
+
+def _heard(regression: np.ndarray, variance: np.ndarray, whole: float) -> np.ndarray:
+    """Returns the columns that stand out of noise of a variance each, and 0 for others and where noise is too loud."""
+    stands_out = (regression**2).sum(axis=0) > variance * chi2.isf(_FALSE, len(regression))
+    return np.asarray(regression * (stands_out & (len(regression) * variance < _LOUDEST * whole)))
+
+
+def _of_known_size(moments: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
+    """Returns mean products of shapes, scaled so that the squares of each part have their known sum."""
+    scale = np.ones(len(moments))
+    for places, square in parts:
+        scale[places] = np.sqrt(square / np.diag(moments)[places].sum())
+    return moments * np.outer(scale, scale)
+
+
+def _rest(whole: np.ndarray, regression: np.ndarray) -> np.ndarray:
+    """Returns a root of what the regression leaves of mean products, as much in all as is left."""
+    left = whole - regression @ regression.T
+    values, vectors = np.linalg.eigh((left + left.T) / 2)
+    lifted = np.maximum(values, _LEAST_REST)
+    amount = max(float(np.trace(left)), _LEAST_SHARE * float(np.trace(whole)))
+    return np.asarray((vectors * np.sqrt(lifted * amount / lifted.sum())) @ vectors.T)  # whatever signs of vectors
 
 
 def _sure_shares(votes: np.ndarray, noise: float) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 Whatever a series does, the frequencies of a factor that are kept have length one together: how it moves, not how much.
 So a sum over series needs no clip radius that anybody would have to guess. How much a series moves, and what its other
-frequencies do, is `spectral`'s to say.
+frequencies do, is `spectral`'s to say. What all series have in common stays in a shape: taken out, series that move
+little would be nothing but that, whatever their context.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ import numpy as np
 from understudy.data import Panel
 from understudy.privacy.mechanisms import clip_rows
 from understudy.synthesizers.pub2priv.coordinates import Coordinates
-from understudy.synthesizers.spectral.series import unit_length
+from understudy.synthesizers.pub2priv.moments import Part
+from understudy.synthesizers.spectral.series import to_frequencies, to_steps, unit_length
 
 _FEWEST, _NUMBERS = 4, 16  # frequencies of each factor at least, and numbers of all factors together
 _LEVEL_WEIGHT = 0.35  # of the score of a level beside a direction
@@ -56,21 +58,34 @@ class Shapes:
             road = self.coordinates.model.kind(kind)
             levels[here] = road.levels.scores_of(coefficients[here, 0] / np.sqrt(steps))
         weighed = clip_rows(_LEVEL_WEIGHT * levels, _LEVEL_REACH * np.sqrt(channels))
-        directions = unit_length(coefficients[:, 1:][:, self.frequencies])
+        moves = to_frequencies(self.coordinates.factors(panel, rows))[:, 1:]
+        directions = unit_length(moves[:, self.frequencies])
         return clip_rows(np.concatenate([weighed, directions.reshape(len(levels), -1)], axis=1), self.reach)
 
-    def placed(self, shapes: np.ndarray, drawn: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Returns coordinates as `spectral` drew them, with the levels and the strongest frequencies of shapes."""
-        model, single = self.coordinates.model, self.coordinates.num_single
+    @property
+    def parts(self) -> list[Part]:
+        """Places whose mean squares are known: a level is a score, and the directions of a factor have length one."""
         channels = self.coordinates.schema.num_channels
+        places = np.arange(self.size).reshape(-1, channels).T
+        levels: list[Part] = [(own[:1], _LEVEL_WEIGHT**2) for own in places]
+        return levels + [(own[1:], 1.0) for own in places if len(own) > 1]
+
+    def placed(self, shapes: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+        """Returns coordinates as `spectral` drew them, with the levels of shapes."""
+        single, channels = self.coordinates.num_single, self.coordinates.schema.num_channels
         blocks = np.array(drawn[:, single:]).reshape(len(drawn), -1, channels)
-        place = np.argsort(model.order)
-        blocks[:, place[0]] = shapes[:, :channels] / _LEVEL_WEIGHT
-        moves = unit_length(shapes[:, channels:].reshape(len(shapes), len(self.frequencies), channels))
-        strength = model.strength[classes][:, self.frequencies]
-        size = np.sqrt((strength**2).sum(axis=1, keepdims=True))
-        blocks[:, place[2 + self.frequencies]] = moves * size / strength
+        blocks[:, np.argsort(self.coordinates.model.order)[0]] = shapes[:, :channels] / _LEVEL_WEIGHT
         return np.concatenate([drawn[:, :single], blocks.reshape(len(drawn), -1)], axis=1)
+
+    def turned(self, shapes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Returns scores [series, step, channel] whose strongest frequencies move as shapes say, as much as before."""
+        rotation = self.coordinates.model.rotation
+        channels = self.coordinates.schema.num_channels
+        moves = to_frequencies(scores @ rotation)
+        wanted = unit_length(shapes[:, channels:].reshape(len(shapes), len(self.frequencies), channels))
+        size = np.sqrt((moves[:, 1 + self.frequencies] ** 2).sum(axis=1, keepdims=True))
+        moves[:, 1 + self.frequencies] = wanted * size
+        return np.asarray(to_steps(moves) @ np.linalg.inv(rotation))
 
 
 def most_frequencies(num_channels: int) -> int:

@@ -74,7 +74,8 @@ class Sketched:
         )
         event = grant.plan.event(MOMENTS)
         assert isinstance(event, Gaussian)
-        fitted = fit_moments(noisy, event.noise_multiplier * bound, private.population, layout, basis.products)
+        noise = event.noise_multiplier * bound
+        fitted = fit_moments(noisy, noise, private.population, layout, basis.products, self.shapes.parts)
         return {**fitted.to_arrays(), **basis.to_arrays()}
 
     def total(self, panel: Panel, weights: np.ndarray, classes: np.ndarray, basis: Basis) -> np.ndarray:
@@ -104,4 +105,5 @@ class Sketched:
         mapped = Basis.from_arrays(arrays).of(self.features(context, len(classes)))
         shapes = Moments.from_arrays(arrays).draw(mapped, rng)
         drawn = self.coordinates.drawn(classes, rng)
-        return self.coordinates.scores(self.shapes.placed(shapes, drawn, classes), classes)
+        scores, singles = self.coordinates.scores(self.shapes.placed(shapes, drawn), classes)
+        return self.shapes.turned(shapes, scores), singles

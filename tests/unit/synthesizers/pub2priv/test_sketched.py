@@ -16,10 +16,12 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.basis import Basis
-from understudy.synthesizers.pub2priv.holds import hold_cells
+from understudy.synthesizers.pub2priv.holds import NUM_CELLS, hold_cells
 from understudy.synthesizers.pub2priv.moments import Layout, fit_moments
 from understudy.synthesizers.pub2priv.sketched import MOMENTS, Sketched
 from understudy.synthesizers.spectral.gaps import LENGTH_EDGES
+from understudy.synthesizers.spectral.pairs import pack_pairs
+from understudy.synthesizers.spectral.series import to_frequencies
 
 DIRECT = Pub2Priv(knowledge="direct")
 
@@ -162,6 +164,43 @@ def test_noise_alone_teaches_nothing() -> None:
         noisy = np.random.default_rng(seed).standard_normal(layout.size)
         kept.append(np.linalg.norm(fit_moments(noisy, 1.0, 10.0, layout, np.eye(12)).gain))
     assert np.mean(kept) < 0.5 * np.sqrt(16 * 12 / 2) / 10
+
+
+def test_a_response_is_left_as_it_was_measured_or_left_out() -> None:
+    """Noise of a tenth of the first response hides the second, which is a hundredth of it."""
+    layout = Layout(num_shape=16, num_context=2, shape_reach=1.0, context_reach=2.0, context_known=True)
+    loud, quiet = np.full(16, 0.2), np.full(16, 0.002)
+    own, crossed = np.eye(16) / 8, np.stack([loud, quiet], axis=1)
+    vector = np.concatenate([0.5 * pack_pairs(own[None])[0], np.sqrt(2) * crossed.ravel(), np.zeros(NUM_CELLS)])
+    found = fit_moments(vector, np.sqrt(2) * 0.02, 1.0, layout, np.eye(2))
+    kept = np.linalg.norm(found.gain, axis=1)
+    assert sorted(kept) == pytest.approx([0.0, 0.8])
+    louder = fit_moments(vector, np.sqrt(2) * 0.2, 1.0, layout, np.eye(2))
+    assert not louder.gain.any()
+
+
+def test_noise_does_not_change_how_long_shapes_are() -> None:
+    """Squares of shapes have a known sum; without it noise of this size leaves them far too long."""
+    layout = Layout(num_shape=8, num_context=1, shape_reach=1.0, context_reach=1.0, context_known=True)
+    noisy = np.random.default_rng(0).standard_normal(layout.size)
+    whole, guessed = (fit_moments(noisy, 1.0, 2.0, layout, np.eye(1), parts) for parts in ([(np.arange(8), 1.0)], []))
+    lengths = [np.trace(one.rest @ one.rest.T) + (one.gain**2).sum() for one in (whole, guessed)]
+    assert lengths[0] == pytest.approx(1.0)
+    assert lengths[1] > 2
+
+
+def test_shapes_say_how_series_move_and_not_how_much() -> None:
+    panel = following(60, 0.9)
+    core, rng = sketched(panel), np.random.default_rng(2)
+    scores = rng.standard_normal((5, STEPS, panel.schema.num_channels)).cumsum(axis=1)
+    shapes = rng.standard_normal((5, core.shapes.size))
+    places = 1 + core.shapes.frequencies
+    before, after = (to_frequencies(one)[:, places, 0] for one in (scores, core.shapes.turned(shapes, scores)))
+    assert np.allclose(np.linalg.norm(after, axis=1), np.linalg.norm(before, axis=1))
+    wanted = shapes.reshape(5, -1, panel.schema.num_channels)[:, 1:, 0]
+    cosines = (after * wanted).sum(axis=1) / np.linalg.norm(after, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert np.allclose(cosines, 1)
+    assert np.allclose(core.shapes.turned(shapes, scores).mean(axis=1), scores.mean(axis=1))
 
 
 def test_public_windows_tell_which_directions_differ() -> None:
