@@ -27,7 +27,7 @@ class Study:
     Attributes:
         train: Private side: one long series (events), or homes (entities).
         test: Windows that nothing was learned from.
-        day_before: What stood before each of them, a day long; None where the windows hold the day before themselves.
+        history: First steps of a window, which everybody sees: a day, where the judged steps are no longer than that.
         surrogate: Public series with the columns of `train`, for pre-training.
         window_steps, window_stride: How the long series is cut; None takes series whole.
         unit: The protected unit in words.
@@ -40,18 +40,20 @@ class Study:
     unit: str
     data: dict[str, Any]
     surrogate: Panel
-    day_before: np.ndarray | None = None
+    history: int = 0
 
     def first(self, number: int) -> "Study":
         """Returns the study with so many test windows, each a unit of its own."""
         rows = np.arange(min(number, self.test.num_series))
         own = replace(self.test, unit=np.arange(self.test.num_series, dtype=np.int64), unit_ids=None, private=False)
-        before = None if self.day_before is None else self.day_before[rows]
-        return replace(self, test=own.take_units(rows), day_before=before)
+        return replace(self, test=own.take_units(rows))
 
 
 def ett(name: str, root: Path | None) -> Study:
-    """ETTh1 or ETTm1: 12 months to learn from, the last 4 of 20 to judge on; windows of 96 steps."""
+    """ETTh1 or ETTm1: 12 months to learn from, the last 4 of 20 to judge on; 96 steps are judged.
+
+    96 quarters of an hour are a day, so windows of ETTm1 are two: the day before is known to the seasonal rule too.
+    """
     path = find_file(name, f"ett/{name}.csv", _ETT, root)
     table = pacsv.read_csv(path).drop_columns(["date"])
     values = np.stack([table[column].to_numpy() for column in table.column_names], axis=1)
@@ -59,10 +61,10 @@ def ett(name: str, root: Path | None) -> Study:
     ends = [months * _MONTH_HOURS * per_hour for months in (12, 16, 20)]
     channels = tuple(Continuous(column, -80.0, 80.0) for column in table.column_names)
     time = Time(column="date", frequency=frequency, start="2016-07-01T00:00:00")
-    stride = 24 if per_hour == 1 else 96
+    history, stride = (0, 24) if per_hour == 1 else (96, 96)
     parts = values[: ends[0]], values[ends[1] : ends[2]]
     data = {"name": name, "sha256": file_sha256(path), "stand_in": False}
-    return _long(name, parts, channels, time, 96, stride, data)
+    return _long(name, parts, channels, time, data, judged=96, history=history, stride=stride)
 
 
 def power(root: Path | None) -> Study:
@@ -73,7 +75,8 @@ def power(root: Path | None) -> Study:
     time = Time(column="date", frequency="1h", start="2006-12-17T00:00:00")
     data = {"name": "household power, hourly", "sha256": file_sha256(path), "stand_in": True}
     parts = hourly[: ends[0], None], hourly[ends[1] :, None]
-    return _long("power", parts, (Continuous("load_kw", 0.0, 12.0, missing=True),), time, 168, 24, data)
+    channels = (Continuous("load_kw", 0.0, 12.0, missing=True),)
+    return _long("power", parts, channels, time, data, judged=168, history=0, stride=24)
 
 
 def homes(num_homes: int, num_test: int) -> Study:
@@ -95,9 +98,11 @@ def _long(
     parts: tuple[np.ndarray, np.ndarray],
     channels: tuple[Continuous, ...],
     time: Time,
-    steps: int,
-    stride: int,
     data: dict[str, Any],
+    *,
+    judged: int,
+    history: int,
+    stride: int,
 ) -> Study:
     unit = PrivacyUnit(kind="event", event_steps=1)
     panels = []
@@ -115,14 +120,13 @@ def _long(
                 static=np.zeros((1, 0), dtype=np.float32),
             )
         )
-    per_day = 24 if time.frequency == "1h" else 96
-    whole = windows.cut(panels[1], steps, steps).panel
-    rows = np.arange(1, whole.num_series)  # the first has no day before it
-    test = replace(whole, unit=np.arange(whole.num_series, dtype=np.int64), unit_ids=None).take_units(rows)
+    steps = history + judged
+    test = windows.cut(panels[1], steps, judged).panel
+    test = replace(test, unit=np.arange(test.num_series, dtype=np.int64), unit_ids=None)
     told = f"any one step of {time.frequency} of this one series"
     return Study(
         train=panels[0], test=test, window_steps=steps, window_stride=stride, unit=told, data=data,
-        surrogate=_rule_based(whole, time.frequency), day_before=whole.values[rows - 1, -per_day:].astype(np.float64),
+        surrogate=_rule_based(test, time.frequency), history=history,
     )  # fmt: skip
 
 

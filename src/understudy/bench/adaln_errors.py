@@ -47,9 +47,10 @@ def errors(study: Study, fill: Fill) -> dict[str, float]:
 
 
 def _completed(study: Study, kind: str, fill: Fill) -> Completion:
-    test = study.test
-    steps = MASKS[kind](test.num_series, test.num_steps, np.random.default_rng(7))
-    return Completion(kind=kind, truth=test.values, hidden=steps, draws=fill(steps, np.random.default_rng(8)))
+    test, history = study.test, study.history
+    steps = MASKS[kind](test.num_series, test.num_steps - history, np.random.default_rng(7))
+    draws = fill(np.pad(steps, ((0, 0), (history, 0))), np.random.default_rng(8))
+    return Completion(kind=kind, truth=test.values[:, history:], hidden=steps, draws=draws[:, :, history:])
 
 
 def _figures(made: Completion, study: Study) -> dict[str, float]:
@@ -75,8 +76,8 @@ def naive_ways(study: Study) -> dict[str, Fill]:
     """Straight lines between what is shown, the last shown value, and the same time of the day before."""
     return {
         "straight lines": lambda hidden, rng: _straight(study.test, hidden),
-        "last value": lambda hidden, rng: _lagged(study.test, hidden, 1, before=None),
-        "seasonal naive": lambda hidden, rng: _lagged(study.test, hidden, _per_day(study), before=study.day_before),
+        "last value": lambda hidden, rng: _lagged(study.test, hidden, 1),
+        "seasonal naive": lambda hidden, rng: _lagged(study.test, hidden, _per_day(study)),
     }
 
 
@@ -88,18 +89,12 @@ def _straight(test: Panel, hidden: np.ndarray) -> np.ndarray:
     return straight_lines(Completion(kind="", truth=test.values, hidden=hidden, draws=test.values[None]))
 
 
-def _lagged(test: Panel, hidden: np.ndarray, lag: int, before: np.ndarray | None) -> np.ndarray:
-    """Returns values with hidden steps replaced by what stood `lag` steps before, filled or not.
-
-    Args:
-        before: The `lag` steps before each series, if they are known; where nothing is, lines stand in.
-    """
-    shown = np.where(hidden[:, :, None], np.nan, test.values).astype(np.float64)
-    nothing = np.full((len(shown), lag, shown.shape[2]), np.nan)
-    made = np.concatenate([nothing if before is None else before, shown], axis=1)
+def _lagged(test: Panel, hidden: np.ndarray, lag: int) -> np.ndarray:
+    """Returns values with hidden steps replaced by what stood `lag` steps before, filled or not; else by lines."""
+    made = np.where(hidden[:, :, None], np.nan, test.values).astype(np.float64)
     for step in range(lag, made.shape[1]):
         made[:, step] = np.where(np.isnan(made[:, step]), made[:, step - lag], made[:, step])
-    made = np.where(hidden[:, :, None], made[:, lag:], test.values)
+    made = np.where(hidden[:, :, None], made, test.values)
     return np.where(np.isnan(made), _straight(test, hidden)[0], made)[None]
 
 

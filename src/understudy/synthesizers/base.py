@@ -90,6 +90,7 @@ class Gaps:
         static: [series, static], NaN where unknown.
         label: Code of each series' label, -1 where unknown; None without a label.
         context: [series, step, context], NaN where unknown; None if all of it is.
+        draws: How often all series come, one time after the other.
     """
 
     values: np.ndarray
@@ -98,6 +99,7 @@ class Gaps:
     label: np.ndarray | None
     context: np.ndarray | None
     rng: np.random.Generator
+    draws: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +148,14 @@ class Synthesizer(ABC):
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Returns what public facts foretell about a run, a sentence each, for whoever plans it."""
         return ()
+
+    def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+        """Returns what whoever releases should know of a release, a sentence each; made from the release alone."""
+        return ()
+
+    def without_checks(self) -> "Synthesizer":
+        """Returns the method without what a few invented series could not pass, to be timed on them."""
+        return self
 
     def own_inputs(self) -> Mapping[str, str]:
         """Returns sha256 of public files that the method itself brings (trained modules), by name."""

@@ -1,6 +1,7 @@
 """The comparison of paper 003: ways of filling that are right on series whose answer is known, and rows that add up."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,17 +51,21 @@ def test_the_day_before_foretells_a_wave_and_a_line_does_not(study: Study) -> No
     assert set(TASKS) == {name.split("_")[0] for name in told["last value"]}
 
 
-def test_a_window_of_one_day_takes_the_day_before_from_outside(study: Study) -> None:
-    """Control: the same windows without their day before, where lines stand in."""
-    days = _waves(30, steps=24, seed=3, noise=0.0)
-    hidden = block_mask(30, 24, 12)
-    known = replace(study, test=days, day_before=days.values.astype(np.float64))
-    without = replace(known, day_before=None)
-    apart = [
-        float(np.abs(naive_ways(one)["seasonal naive"](hidden, np.random.default_rng(0))[0] - days.values).max())
-        for one in (known, without)
-    ]
+def test_the_history_of_a_window_is_shown_to_everybody_and_not_judged(study: Study) -> None:
+    """With a day of history the rule knows the day before; control: the judged day alone, where lines stand in."""
+    days = _waves(30, steps=48, seed=3, noise=0.0)
+    known = replace(study, test=days, history=24)
+    alone = replace(study, test=_waves(30, steps=24, seed=3, noise=0.0))
+    apart = [errors(one, naive_ways(one)["seasonal naive"])["forecast_rmse"] for one in (known, alone)]
     assert apart[0] < 1e-5 < 0.5 < apart[1]
+    asked: list[np.ndarray] = []
+
+    def fill(hidden: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        asked.append(hidden)
+        return days.values[None].astype(np.float64)
+
+    assert errors(known, fill)["impute_rmse"] == 0.0
+    assert all(not hidden[:, :24].any() and hidden[:, 24:].any(axis=1).all() for hidden in asked)
 
 
 def test_the_normal_distribution_of_synthetic_series_fills_like_the_real_ones(study: Study) -> None:
@@ -93,12 +98,16 @@ def test_a_row_tells_its_true_epsilon(study: Study, sigma: float | None, epsilon
 
 def test_every_row_of_the_papers_tables_is_visited() -> None:
     work: Scale = replace(SCALES["target"], seeds=1)
-    names = {(one.name, one.sigma, one.epsilon) for one in _trials(work, "adaln-power", "pack")}
+    trials = _trials(work, "adaln-power", Path("packs"))
+    names = {(one.name, one.sigma, one.epsilon) for one in trials}
     for sigma in (0.03, 0.05, 0.1, 0.2):
         assert {("dp-vanilla", sigma, None), ("dp-aware", sigma, None)} <= names
     for epsilon in (1.0, 2.0, 8.0):
-        assert {(name, None, epsilon) for name in ("dp-vanilla", "dp-aware", "dp-aware, pre-trained")} <= names
+        assert {
+            (f"{name}{more}", None, epsilon) for name in ("dp-vanilla", "dp-aware") for more in ("", ", pre-trained")
+        } <= names
     visited = {(table, one.name, one.sigma) for table, one in adaln_ablation._trials(work)}
     assert set(adaln_paper._ABLATIONS) <= visited
-    printed = [one.paper for one in _trials(work, "adaln-power", "pack") if one.sigma is not None]
-    assert all(printed)
+    assert all(one.paper for one in trials if one.sigma is not None)
+    assert [one.epsilon for one in trials[:4]] == [8.0] * 4  # what is judged comes first
+    assert all(one.epsilon != 8.0 for one in trials[4:])

@@ -72,10 +72,11 @@ def gaps_of(
     hidden: np.ndarray,
     context: np.ndarray | None,
     rng: np.random.Generator,
+    draws: int,
 ) -> Gaps:
-    """Returns windows [row, step, …] of some series with what is known about those series."""
-    label = None if panel.label is None else panel.label[rows]
-    return Gaps(values=values, hidden=hidden, static=panel.static[rows], label=label, context=context, rng=rng)
+    """Returns windows [row, step, …] of some series, `draws` times, with what is known about those series."""
+    label, static = None if panel.label is None else panel.label[rows], panel.static[rows]
+    return Gaps(values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws)
 
 
 def obeying(values: np.ndarray, schema: Schema, context: np.ndarray | None) -> np.ndarray:

@@ -132,7 +132,7 @@ def _continued(
         hidden = (place >= known[:, None, None]) & (place < until[:, None, None])
         window = np.take_along_axis(values, place, 1)
         seen = None if told is None else np.take_along_axis(told[several], place, 1)
-        asked = gaps_of(panel, rows[several], window, np.repeat(hidden, schema.num_channels, 2), seen, rng)
+        asked = gaps_of(panel, rows[several], window, np.repeat(hidden, schema.num_channels, 2), seen, rng, num_draws)
         filled = inside_bounds(schema.channels, release.complete(asked))
         np.put_along_axis(values, place, np.where(hidden, filled, window), 1)
     whole = values[:, front : front + panel.num_steps + horizon]

@@ -105,7 +105,7 @@ def fillings(
     for first in range(0, len(asked), size):
         series, window = asked[first : first + size].T
         several = np.tile(np.arange(len(series)), num_draws)
-        filled = release.complete(cuts.gaps(panel, series[several], window[several], rng))
+        filled = release.complete(cuts.gaps(panel, series[several], window[several], rng, num_draws))
         for place, (row, begin) in enumerate(zip(series, window * length, strict=True)):
             drawn[:, row, begin : begin + length] = filled[place :: len(series)]
         if progress is not None:
@@ -139,6 +139,6 @@ class _Cuts:
     def num_windows(self) -> int:
         return int(self.values.shape[1])
 
-    def gaps(self, panel: Panel, series: np.ndarray, window: np.ndarray, rng: np.random.Generator) -> Gaps:
+    def gaps(self, panel: Panel, series: np.ndarray, window: np.ndarray, rng: np.random.Generator, draws: int) -> Gaps:
         context = None if self.context is None else self.context[series, window]
-        return gaps_of(panel, series, self.values[series, window], self.hidden[series, window], context, rng)
+        return gaps_of(panel, series, self.values[series, window], self.hidden[series, window], context, rng, draws)

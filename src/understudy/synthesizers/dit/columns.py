@@ -1,40 +1,61 @@
-"""A schema's columns as the network sees them: normal scores, in which an untrained network is already half right.
+"""A schema's columns as the network sees them: scores, in which an untrained network is already half right.
 
-Values become normal scores by released distributions, so every column is roughly N(0, 1). A static column is a channel
-that stands still. What is missing stays missing: it is neither shown to the network nor scored. Steps are filled up to
-a whole number of patches with steps at which nothing is known.
+Values become normal scores by released distributions, so every column is roughly N(0, 1); of one long series they are
+scaled instead (`scale`). A static column is a channel that stands still. What is missing stays missing: it is neither
+shown to the network nor scored. Steps are filled up to a whole number of patches with steps at which nothing is known.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
 
 from understudy.data import Panel, Schema
+from understudy.synthesizers.dit.scale import scaled_channels
 from understudy.synthesizers.spectral.columns import single_values
 from understudy.synthesizers.spectral.marginals import Marginal
 
 _NODES = 65
+_ONE_DEVIATION = ndtr(np.array([-1.0, 1.0]))
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The way between values and normal scores.
+    """The way between values and scores.
 
     Attributes:
         schema: The contract of what is learned from.
         marginals: Released distribution of each channel, then of each static column but the label.
         patch: Steps per token.
+        scales: Size of the movement of each channel that is scaled.
     """
 
     schema: Schema
     marginals: tuple[Marginal, ...]
     patch: int
+    scales: np.ndarray
+
+    @cached_property
+    def _scaled(self) -> dict[int, tuple[float, float]]:
+        """Centre and size of each channel that is scaled; the centre is the released median."""
+        places = scaled_channels(self.schema)
+        centres = [float(self.marginals[place].values_of(np.array(0.5))) for place in places]
+        return dict(zip(places, zip(centres, self.scales.tolist(), strict=True), strict=True))
 
     @property
     def num_steps(self) -> int:
         """Steps of a whole number of patches."""
         return -(-self.schema.num_steps // self.patch) * self.patch
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Variance of each column's scores over all series, as the released distributions have it."""
+        found = np.ones(len(self.marginals))
+        for place, (_, size) in self._scaled.items():
+            low, high = self.marginals[place].values_of(_ONE_DEVIATION)
+            found[place] = ((high - low) / 2 / size) ** 2
+        return found
 
     def scores(self, values: np.ndarray, static: np.ndarray) -> np.ndarray:
         """Returns scores [series, step, column] of values [series, step, channel] and static columns, NaN if unknown.
@@ -45,7 +66,10 @@ class Columns:
         end, channels = values.shape[1], self.schema.num_channels
         single = single_values(self.schema, static, None)
         for place, marginal in enumerate(self.marginals):
-            if place < channels:
+            if place in self._scaled:
+                centre, size = self._scaled[place]
+                scores[:, :end, place] = (values[:, :, place] - centre) / size
+            elif place < channels:
                 scores[:, :end, place] = marginal.scores_of(values[:, :, place])
             else:
                 scores[:, :end, place] = marginal.scores_of(single[:, place - channels])[:, None]
@@ -76,14 +100,16 @@ class Columns:
         return np.broadcast_to(scaled, (num_series, *scaled.shape[1:])) if shared else scaled
 
     def values(self, ranks: np.ndarray) -> np.ndarray:
-        """Returns values [series, step, channel] at ranks [series, step, column]."""
+        """Returns values [series, step, channel] at ranks [series, step, column] of the released distributions."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         return np.stack([self.marginals[c].values_of(ranks[:, :steps, c]) for c in range(channels)], axis=2)
 
-
-def ranks_by_scores(scores: np.ndarray) -> np.ndarray:
-    """Returns the ranks that scores have under the released distributions."""
-    return np.asarray(ndtr(scores.astype(np.float64)))
+    def values_of_scores(self, scores: np.ndarray) -> np.ndarray:
+        """Returns values [series, step, channel] that have the scores [series, step, column]."""
+        values = self.values(ndtr(scores.astype(np.float64)))
+        for place, (centre, size) in self._scaled.items():
+            values[:, :, place] = centre + size * scores[:, : self.schema.num_steps, place]
+        return values
 
 
 def nodes_of(scores: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What is hidden is noised, and a network says what the noise is: the loss, and how hidden entries are filled.
 
 Notation (paper 003, sections 3 and 5): x are scores, of which some are shown and some hidden, the hidden ones measured
-from what the shown ones say (`memory`); x_t = √ᾱ_t x + √(1−ᾱ_t) ε is what the network sees of them. It
+from what the shown ones say (`bridge`); x_t = √ᾱ_t x + √(1−ᾱ_t) ε is what the network sees of them. It
 predicts ε, or the velocity √ᾱ_t ε − √(1−ᾱ_t) x. So measured they are roughly N(0, 1), where the best guess of the
 velocity without further knowledge is 0: a network that has learned nothing draws from the released distributions, and
 every bit that it learns makes its guesses better.
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from understudy.data.masks import training_masks
 from understudy.nn.diffusion import Diffusion
-from understudy.synthesizers.dit.memory import bridge
+from understudy.synthesizers.dit.bridge import bridge
 from understudy.training.windows import Batch
 
 DDPM = Diffusion(steps=1000, first_beta=1e-4, last_beta=0.02, schedule="linear")  # paper 003, section 5.1
@@ -47,7 +47,8 @@ class Denoising:
     """How a network is trained and asked.
 
     Attributes:
-        memory: [3, column] as `memory.shares_of` returns it; zeros for the published diffusion.
+        memory: [7, column] as `bridge.ROWS` has it; `bridge.NOTHING` for the published diffusion.
+        season: Steps of a day; 0 where a series has no day before.
         num_channels: The first columns, which change along a series; the others stand still.
         num_classes: Class that stands for "not said".
         draws: Triples of diffusion time, noise and mask that each window is shown with; their losses are averaged
@@ -58,6 +59,7 @@ class Denoising:
     memory: np.ndarray
     num_channels: int
     num_classes: int
+    season: int = 0
     draws: int = 1
     drop: float = 0.1
     predicts: Prediction = "velocity"
@@ -70,11 +72,12 @@ class Denoising:
         num_static = x.shape[2] - self.num_channels
         hidden = torch.from_numpy(draw_hidden(len(x), x.shape[1], self.num_channels, num_static, rng)).to(x.device)
         scored, shown = (hidden & known).to(x.dtype), (known & ~hidden).to(x.dtype)
-        mean, deviation = bridge(x, shown, self._memory(x))
+        mean, deviation, level = self._bridge(x, shown)
         measured = (x - mean) / deviation * scored
         time, noise = DDPM.draw_times(len(x), generator), torch.randn(x.shape, generator=generator).to(x)
         target = noise if self.predicts == "noise" else DDPM.velocity(measured, noise, time)
-        found = model(DDPM.noised(measured, noise, time) * scored, time, x, shown, *self._said(shown_batch, rng))
+        noisy = DDPM.noised(measured, noise, time) * scored
+        found = model(noisy, time, x - level, shown, *self._said(shown_batch, rng))
         return ((found - target).square() * scored).sum((1, 2)) / scored.sum((1, 2)).clamp_min(1.0)
 
     def _said(self, batch: Batch, rng: np.random.Generator) -> tuple[Tensor, Tensor | None]:
@@ -99,34 +102,34 @@ class Denoising:
         Args:
             guidance: How far to go beyond what class and context say, away from what is said without them.
         """
-        parts = [np.zeros((0, *asked.scores.shape[1:]), dtype=np.float32)]
+        parts, start = [np.zeros((0, *asked.scores.shape[1:]), dtype=np.float32)], asked.starts()
         size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(asked.scores.shape[1:]))))
         for first in range(0, len(asked.scores), size):
-            parts.append(self._filled(model, asked.rows(slice(first, first + size)), num_steps, guidance))
+            rows = slice(first, first + size)
+            parts.append(self._filled(model, asked.rows(rows), torch.from_numpy(start[rows]), num_steps, guidance))
         return np.concatenate(parts)
 
-    def _filled(self, model: nn.Module, asked: "Asked", num_steps: int, guidance: float) -> np.ndarray:
+    def _filled(self, model: nn.Module, asked: "Asked", start: Tensor, num_steps: int, guidance: float) -> np.ndarray:
         values = torch.from_numpy(np.nan_to_num(asked.scores))
         hidden = torch.from_numpy(np.array(asked.hidden))
         shown = torch.from_numpy(~np.isnan(asked.scores) & ~asked.hidden).float()
         label = torch.from_numpy(np.array(asked.label))
         context = None if asked.context is None else torch.from_numpy(np.array(asked.context))
+        mean, deviation, level = self._bridge(values, shown)
         silent = torch.full_like(label, self.num_classes), None if context is None else torch.zeros_like(context)
 
         def predict(noisy: Tensor, time: Tensor) -> Tensor:
-            given = (noisy * hidden, time, values, shown)
+            given = (noisy * hidden, time, values - level, shown)
             found = model(*given, label, context)
             if guidance:
                 found = found + guidance * (found - model(*given, *silent))
             return found if self.predicts == "noise" else DDPM.noise_of(found, noisy, time)
 
-        start = torch.from_numpy(asked.rng.standard_normal(values.shape, dtype=np.float32))
-        mean, deviation = bridge(values, shown, self._memory(values))
         drawn = DDPM.implicit(predict, start, num_steps) / DDPM.left_by_implicit(num_steps)
         return (mean + deviation * drawn).numpy()
 
-    def _memory(self, like: Tensor) -> Tensor:
-        return torch.from_numpy(self.memory).to(like)
+    def _bridge(self, values: Tensor, shown: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return bridge(values, shown, torch.from_numpy(self.memory).to(values), self.season)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -138,6 +141,7 @@ class Asked:
         hidden: True where to fill.
         label: Class of each row; `num_classes` where it is not said.
         context: [row, step, context] as the network takes it; None without one.
+        draws: How often all series come, one time after the other.
     """
 
     scores: np.ndarray
@@ -145,6 +149,18 @@ class Asked:
     label: np.ndarray
     context: np.ndarray | None
     rng: np.random.Generator
+    draws: int = 1
+
+    def starts(self) -> np.ndarray:
+        """Returns the noise that rows are drawn from: the second half of several draws from that of the first, negated.
+
+        What is drawn of a series then errs about its middle alike to both sides, so few draws tell the middle well.
+        An interval between two ranks covers what it covers without: as many pairs have an end beyond a value.
+        """
+        number, rest = len(self.scores) // self.draws, self.scores.shape[1:]
+        mirrored = self.draws // 2
+        first = self.rng.standard_normal((self.draws - mirrored, number, *rest), dtype=np.float32)
+        return np.concatenate([first, -first[:mirrored]]).reshape(self.scores.shape)
 
     def rows(self, rows: slice) -> "Asked":
         """Returns some of the rows."""

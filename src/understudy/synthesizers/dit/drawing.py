@@ -6,7 +6,7 @@ import numpy as np
 
 from understudy.data import Panel, Schema
 from understudy.synthesizers.base import Draw, Gaps
-from understudy.synthesizers.dit.columns import nodes_of, ranks_by_nodes, ranks_by_scores
+from understudy.synthesizers.dit.columns import nodes_of, ranks_by_nodes
 from understudy.synthesizers.dit.denoising import Asked
 from understudy.synthesizers.dit.model import Released, num_columns
 from understudy.synthesizers.spectral import sampling
@@ -73,9 +73,10 @@ def complete(method: "Dit", arrays: dict[str, np.ndarray], schema: Schema, gaps:
         label=label.astype(np.int64),
         context=_context(released, gaps.context, len(scores)),
         rng=gaps.rng,
+        draws=gaps.draws,
     )
     filled = released.denoising.fill(released.model, asked, num_steps=method.sampling_steps, guidance=method.guidance)
-    return np.where(gaps.hidden, released.columns.values(ranks_by_scores(filled)), gaps.values)
+    return np.where(gaps.hidden, released.columns.values_of_scores(filled), gaps.values)
 
 
 def _context(released: Released, context: np.ndarray | None, number: int) -> np.ndarray | None:

@@ -1,99 +1,98 @@
-"""What shown entries say about a hidden one: where the diffusion starts from, instead of knowing nothing.
+"""What is bought for `bridge`: how much of a score is level, movement and noise, and how much a day repeats.
 
-Scores of a column are N(0, 1). Suppose that a series has a level of its own, movements that fade, and noise:
-
-    x_t = level + movement_t + noise_t   with variances λ, κ, 1 − λ − κ   and   corr(movement_s, movement_t) = ρ^|s−t|
-
-Then a hidden score, given the mean of what is shown and its nearest shown neighbours, is normal with a mean and a
-variance that follow from (λ, κ, ρ) alone. The network is shown how far a score is from that mean, in that deviation:
-untrained it draws from this picture, and it learns what is different. With zeros for (λ, κ, ρ), or with everything
-hidden, this is the published diffusion.
+Mean products of scores that mean something about each other are summed over series, with noise. Where noise is large,
+they are drawn towards what series often are, by how large it is.
 """
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded
 from understudy.synthesizers.base import PrivateSeries
+from understudy.synthesizers.dit.bridge import NOTHING
 
-LABEL, SHARE = "memory", 0.03  # of mu²
-_MOST, _STRONGEST, _LEAST = 2.0, 0.98, 0.02  # what a series adds at most; the largest and the least share believed
-_LEAST_DEVIATION = 0.1
+LABEL, SHARE = "memory", 0.2  # of mu²
+_LEAST = 0.02  # the least variance believed
+_PACES = 1 - np.geomspace(0.8, 0.005, 60)[:, None]
+_EXPECTED = np.array([1.1, 1.0, 0.65, 1.2, 1.0, 0.6])[:, None]  # of `products`, where nothing is known
+_SURE = 0.3  # standard deviation of that
 
 
-def bridge(values: Tensor, shown: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns mean and deviation [unit, step, column] of entries, given what is shown of their own series and column.
+def products(scores: np.ndarray, known: np.ndarray, season: int) -> np.ndarray:
+    """Returns [series, 1 + 6 · column]: a one, then mean products of what a series has in each column.
 
-    Notation: l and r are the nearest shown entries before and after, at distances a and c; V = 1 − λ. k_l = κ ρ^a,
-    k_r = κ ρ^c and k_lr = κ ρ^(a+c) are covariances, 0 where there is no such entry. The level is the mean of what is
-    shown, shrunk by how sure it is.
+    Around the series' mean: of scores with themselves, with the next, and with one further on; of differences to the
+    day before: the same three. All of it is shortened to a length of √(1 + 6 · column) where it is longer.
     """
-    level, smooth, pace = memory
-    own = 1 - level
-    left, right, k_left, k_right = _neighbours(values, shown, smooth, pace)
-    k_both = k_left * k_right / smooth.clamp_min(1e-9)
-    scale = (own.square() - k_both.square()).clamp_min(1e-6)
-    w_left, w_right = (k_left * own - k_right * k_both) / scale, (k_right * own - k_left * k_both) / scale
-    number = shown.sum(1, keepdim=True)
-    sure = number / (own + 2 * smooth * pace / (1 - pace)).clamp_min(1e-6)  # 1 / variance of the mean of what moves
-    weight = level * sure / (1 + level * sure)
-    middle = weight * (values * shown).sum(1, keepdim=True) / number.clamp_min(1)
-    mean = middle + w_left * (left - middle) + w_right * (right - middle)
-    variance = own - w_left * k_left - w_right * k_right + level * (1 - weight) * (1 - w_left - w_right).square()
-    return mean, variance.clamp_min(_LEAST_DEVIATION**2).sqrt()
+    x = np.where(known, scores, 0.0).astype(np.float64)
+    parts = _around(np.where(known, x - _mean(x, known)[:, None], 0.0), known)
+    if season:
+        both = known[:, season:] & known[:, :-season]
+        parts += _around(np.where(both, x[:, season:] - x[:, :-season], 0.0), both)
+    else:
+        parts += [np.zeros(parts[0].shape)] * 3
+    found = np.concatenate([np.ones((len(x), 1)), *parts], axis=1)
+    length = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found / np.maximum(1, length / np.sqrt(found.shape[1])))
 
 
-def _neighbours(values: Tensor, shown: Tensor, smooth: Tensor, pace: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Returns the nearest shown values before and after each entry, and their covariances with its movement."""
-    num_steps = values.shape[1]
-    step = torch.arange(num_steps, device=values.device)[None, :, None].expand(values.shape)
-    before = torch.where(shown > 0, step, -1).cummax(1).values
-    after = torch.where(shown > 0, step, num_steps).flip(1).cummin(1).values.flip(1)
-    left, right = values.gather(1, before.clamp_min(0)), values.gather(1, after.clamp_max(num_steps - 1))
-    k_left = torch.where(before >= 0, smooth * pace ** (step - before), 0.0)
-    k_right = torch.where(after < num_steps, smooth * pace ** (after - step), 0.0)
-    return left, right, k_left, k_right
+def _around(x: np.ndarray, known: np.ndarray) -> list[np.ndarray]:
+    return [_mean(x**2, known)] + [
+        _mean(x[:, lag:] * x[:, :-lag], known[:, lag:] & known[:, :-lag]) for lag in (1, far_lag(x.shape[1]))
+    ]
 
 
-def products(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Returns [series, 4 · column], at most 2 in size: mean products of scores that mean something about each other.
-
-    Of neighbours, of scores two steps apart, of the means of both halves, and of scores with themselves.
-    """
-    x, half = np.where(known, scores, 0.0).astype(np.float64), scores.shape[1] // 2
-    parts = []
-    for lag in (1, 2):
-        both = known[:, lag:] & known[:, :-lag]
-        parts.append(_mean(x[:, lag:] * x[:, :-lag], both))
-    parts.append(_mean(x[:, :half], known[:, :half]) * _mean(x[:, half:], known[:, half:]))
-    parts.append(_mean(x**2, known))
-    return np.clip(np.concatenate(parts, axis=1), -_MOST, _MOST)
+def far_lag(num_steps: int) -> int:
+    """Returns how far apart scores are by which the pace is told: about as far as half a gap."""
+    return max(2, num_steps // 16)
 
 
 def _mean(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(counted, values, 0.0).sum(axis=1) / np.maximum(counted.sum(axis=1), 1))
 
 
-def shares_of(totals: np.ndarray) -> np.ndarray:
-    """Returns (λ, κ, ρ) [3, column] from (noisy) totals of `products`; zeros where they say nothing."""
-    next_one, next_but_one, halves, square = np.split(totals, 4)
-    whole = np.where(square > 0, square, np.inf)
-    level = np.clip(halves / whole, 0.0, _STRONGEST)
-    near, far = next_one / whole - level, next_but_one / whole - level
-    moves = near > _LEAST
-    pace = np.clip(np.maximum(far / np.where(moves, near, 1.0), near / (1 - level)), 0.0, _STRONGEST)
-    smooth = np.clip(near / np.maximum(pace, 1e-9), 0.0, 1 - level)
-    return np.stack([level, np.where(moves, smooth, 0.0), np.where(moves, pace, 0.0)])
+def memory_of(totals: np.ndarray, variances: np.ndarray, num_steps: int, season: int, noise: float = 0.0) -> np.ndarray:
+    """Returns the memory [7, column] of `bridge` from totals of `products` with noise of a standard deviation.
 
-
-def buy(private: PrivateSeries, examples: dict[str, np.ndarray], grant: Grant) -> np.ndarray:
-    """Returns a noisy (λ, κ, ρ) [3, column].
-
-    Privacy: a sum over series of vectors with 4 · columns entries of at most 2, which a unit's series share: a unit
-    moves it by at most 2 √(4 · columns).
+    Args:
+        variances: Of all scores of each column; what is not a series' own is its level.
     """
-    own = products(examples["x"], examples["known"])
-    bound = _MOST * np.sqrt(own.shape[1]) * private.influence
-    return shares_of(grant.gaussian(LABEL, Bounded(private.weights @ own, float(bound))))
+    count = max(float(totals[0]), noise, 1e-9)
+    found = totals[1:].reshape(6, -1) / count
+    found = _EXPECTED + (found - _EXPECTED) / (1 + (noise / count / _SURE) ** 2)  # the mean given a normal prior
+    own = _movement(found[:3], far_lag(num_steps))
+    daily = (
+        _movement(found[3:], far_lag(num_steps - season)) if season else [np.full(len(own[0]), x) for x in NOTHING[4:]]
+    )
+    return np.stack([np.maximum(variances - own[0], _LEAST), *own, *daily])
+
+
+def _movement(found: np.ndarray, lag: int) -> list[np.ndarray]:
+    """Returns (ω, κ, ρ), κ ≤ ω, whose ω, κ ρ and κ ρ^lag are nearest to a variance and two covariances [3, column]."""
+    own, near, far = np.maximum(found[0], _LEAST), found[1], found[2]
+    first, second = _PACES, _PACES**lag  # [pace, 1]
+    told, weight = first * near + second * far, first**2 + second**2
+    free = np.maximum(told / weight, 0.0)
+    moves = np.where(free <= own, free, np.maximum((own + told) / (1 + weight), 0.0))  # beyond, ω = κ
+    whole = np.maximum(own, moves)
+    misfit = (whole - own) ** 2 + (moves * first - near) ** 2 + (moves * second - far) ** 2
+    best = misfit.argmin(axis=0)
+    place = np.arange(len(own))
+    return [whole[best, place], moves[best, place], _PACES[best, 0]]
+
+
+def buy(
+    private: PrivateSeries, examples: dict[str, np.ndarray], variances: np.ndarray, season: int, grant: Grant
+) -> np.ndarray:
+    """Returns the memory, bought.
+
+    Privacy: a sum over series of vectors of 1 + 6 · columns entries no longer than its root, which a unit's series
+    share: a unit moves it by at most that.
+    """
+    own = products(examples["x"], examples["known"], season)
+    bound = float(np.sqrt(own.shape[1])) * private.influence
+    noisy = grant.gaussian(LABEL, Bounded(private.weights @ own, bound))
+    event = grant.plan.event(LABEL)
+    assert isinstance(event, Gaussian)
+    return memory_of(noisy, variances, examples["x"].shape[1], season, event.noise_multiplier * bound)

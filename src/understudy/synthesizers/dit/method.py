@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from understudy.data import Panel, Schema
+from understudy.data.timegrid import parse_frequency
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.calibrate import noise_multipliers
@@ -34,16 +35,20 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, Gaps, PrivateSeries, Progress, Synthesizer
-from understudy.synthesizers.dit import drawing, memory, packs
+from understudy.synthesizers.dit import drawing, memory, packs, scale
+from understudy.synthesizers.dit.bridge import NOTHING
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.model import (
     MEMORY,
     NETWORK,
     REFERENCE,
+    SCALES,
     Released,
     empty_network,
     freeze_all_but_conditioning,
+    noise_over_signal,
+    num_trained,
 )
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.frame import facts
@@ -55,6 +60,7 @@ from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
 
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
+_DAY = 86_400_000_000  # microseconds
 _BOUGHT = 0.3  # share of the progress that purchases take
 
 
@@ -111,26 +117,30 @@ class Dit(Synthesizer):
         packs.start_from(pack, model)
         if self.recipe.tuned == "conditioning":
             freeze_all_but_conditioning(model)
-        columns = Columns(schema, tuple(bought.marginals), model.patch)
+        sizes = scale.buy(private, grant)
+        columns = Columns(schema, tuple(bought.marginals), model.patch, sizes)
         examples = columns.examples(private.panel, classes_of(private))
-        neighbours = memory.buy(private, examples, grant)
+        neighbours = memory.buy(private, examples, columns.variances, season_of(schema), grant)
         draw = self._draw(schema, private.influence)
         unit = None if schema.unit.kind == "event" else private.panel.unit
         windows = UnitWindows(examples, unit, draw, np.random.default_rng())
+        plan = as_charged(grant.plan.event(TRAINING), private.population, self.recipe.clip, draw).plan()
+        louder = noise_over_signal(model, plan.noise_multiplier, plan.expected_batch)
         train(
             Task(model=model, loss=self.denoising(schema, neighbours).loss, windows=windows),
-            as_charged(grant.plan.event(TRAINING), private.population, self.recipe.clip, draw).plan(),
+            plan,
             grant,
             label=TRAINING,
             optimisation=Optimisation(
-                make=adam(self.recipe.learning_rate),
+                make=adam(self.recipe.learning_rate / max(1.0, louder)),
                 warm_up=self.recipe.warm_up,
                 average_decay=self.recipe.ema or None,
             ),
             progress=lambda done, planned: progress("private training", _BOUGHT + (1 - _BOUGHT) * done / planned),
         )
         reference = np.array(packs.reference(pack, self.shape(schema)))
-        arrays = {**bought.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference, MEMORY: neighbours}
+        arrays = {**bought.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
+        arrays |= {MEMORY: neighbours, SCALES: sizes}
         rng = np.random.default_rng(self.seed)
         nodes = drawing.measured_nodes(self, Released.of(self, schema, arrays), _public_context(private.panel), rng)
         return {**arrays, drawing.NODES: nodes}
@@ -150,11 +160,10 @@ class Dit(Synthesizer):
         model = empty_network(self.shape(learned), learned, packs.reference(None, self.shape(learned)), self.seed)
         if self.recipe.tuned == "conditioning":
             freeze_all_but_conditioning(model)
-        size = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-        relative = noise * np.sqrt(size) / config.expected_batch
+        relative = noise_over_signal(model, noise, config.expected_batch)
         told = (
-            f"{size} parameters learn in {config.iterations} iterations of {config.expected_batch:.0f} expected; noise "
-            f"on a gradient is {relative:.2g} times what all of them together can weigh"
+            f"{num_trained(model)} parameters learn in {config.iterations} iterations of {config.expected_batch:.0f} "
+            f"expected; noise on a gradient is {relative:.2g} times what all of them together can weigh"
             + (", so most of what is learned is noise." if relative > 3 else ".")
         )
         if schema.unit.kind != "event":
@@ -173,7 +182,8 @@ class Dit(Synthesizer):
     def denoising(self, schema: Schema, neighbours: np.ndarray) -> Denoising:
         """Returns how the network is trained and asked, given what `memory` bought."""
         return Denoising(
-            memory=neighbours if self.recipe.bridged else np.zeros_like(neighbours),
+            memory=neighbours if self.recipe.bridged else np.tile(np.array(NOTHING)[:, None], neighbours.shape[1]),
+            season=season_of(schema),
             num_channels=schema.num_channels,
             num_classes=num_labels(schema),
             draws=self.recipe.draws,
@@ -206,8 +216,17 @@ class Dit(Synthesizer):
         return DrawWindows(influence) if schema.unit.kind == "event" else DrawUnits()
 
 
+def season_of(schema: Schema) -> int:
+    """Returns the steps of a day; 0 where a series is no longer than that, or its steps do not make up days."""
+    width = parse_frequency(schema.time.frequency).microseconds
+    day = _DAY // width if width and _DAY % width == 0 else 0
+    return day if 1 < day < schema.num_steps else 0
+
+
 def _fact_entries(schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
     shares = {**facts.shares_of(schema, marginals=True), memory.LABEL: memory.SHARE}
+    if scale.scaled_channels(schema):
+        shares |= {scale.LABEL: scale.SHARE, "marginals": scale.MARGINALS}
     return tuple(PlanEntry(label, Gaussian(noise)) for label, noise in noise_multipliers(guarantee, shares).items())
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from understudy.synthesizers.dit.method import Dit
 
 NETWORK = "network."  # prefix of the released weights
-MEMORY = "memory"  # shares of level and movement in each column, and how fast movement fades
+MEMORY = "memory"  # level and movement in each column, and how fast movement fades
+SCALES = "scales"  # sizes of the channels that are scaled
 REFERENCE = "reference"  # magnitudes (C₀, Γ₀, B₀, A₀) that bounds are shares of
 Reference = tuple[float, float, float, float]
 
@@ -59,6 +60,16 @@ def freeze_all_but_conditioning(model: MaskedDiT) -> None:
         parameter.requires_grad_(name in trained or name.startswith("predict."))
 
 
+def num_trained(model: MaskedDiT) -> int:
+    """Returns the number of parameters that are trained."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def noise_over_signal(model: MaskedDiT, noise_multiplier: float, expected_batch: float) -> float:
+    """Returns how long the noise on a gradient is, beside what all units of a batch together can weigh."""
+    return float(noise_multiplier * np.sqrt(num_trained(model)) / expected_batch)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Released:
     """A release put together again: what a trained network needs to be asked."""
@@ -79,6 +90,6 @@ class Released:
         return cls(
             model=model.train(False),
             facts=facts,
-            columns=Columns(schema, tuple(facts.marginals), network.patch_for(schema.num_steps)),
+            columns=Columns(schema, tuple(facts.marginals), network.patch_for(schema.num_steps), arrays[SCALES]),
             denoising=method.denoising(schema, arrays[MEMORY]),
         )

@@ -18,10 +18,11 @@ from understudy.nn.modulation import Modulation
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
-from understudy.synthesizers.dit.memory import products, shares_of
-from understudy.synthesizers.dit.method import Dit
+from understudy.synthesizers.dit.memory import memory_of, products
+from understudy.synthesizers.dit.method import Dit, season_of
 from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, default_reference, empty_network
 from understudy.synthesizers.dit.packs import METHOD, shape_of
+from understudy.synthesizers.dit.scale import scaled_channels, scales_of, votes
 from understudy.synthesizers.frame.gradients import to_arrays, train_publicly
 from understudy.synthesizers.frame.packs import Pack
 from understudy.synthesizers.spectral.columns import single_columns, single_values
@@ -81,10 +82,18 @@ def pretrain(
 
 def public_examples(public: Panel, method: Dit) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Returns *public* series as the network learns from them, and what `memory` would buy, without noise."""
-    schema = public.schema
-    columns = Columns(schema, public_marginals(public), method.shape(schema).patch_for(schema.num_steps))
+    schema, season = public.schema, season_of(public.schema)
+    columns = public_columns(public, method)
     examples = columns.examples(public, _classes(public, schema))
-    return examples, shares_of(products(examples["x"], examples["known"]).sum(axis=0))
+    totals = products(examples["x"], examples["known"], season).sum(axis=0)
+    return examples, memory_of(totals, columns.variances, examples["x"].shape[1], season)
+
+
+def public_columns(public: Panel, method: Dit) -> Columns:
+    """Returns the columns of *public* series: distributions and sizes without noise."""
+    schema = public.schema
+    sizes = scales_of(schema, votes(schema, public.values).sum(axis=0)) if scaled_channels(schema) else np.zeros(0)
+    return Columns(schema, public_marginals(public), method.shape(schema).patch_for(schema.num_steps), sizes)
 
 
 def public_marginals(public: Panel) -> tuple[Marginal, ...]:

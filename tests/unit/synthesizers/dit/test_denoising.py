@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from understudy.nn.masked_dit import MaskedDiT
+from understudy.synthesizers.dit.bridge import NOTHING, bridge
 from understudy.synthesizers.dit.denoising import DDPM, Asked, Denoising, draw_hidden
 
 CHANNELS, STATIC, STEPS = 2, 1, 12
@@ -33,7 +34,9 @@ def _loss(denoising: Denoising, model: nn.Module, batch: dict[str, Tensor], seed
     return denoising.loss(model, batch, torch.Generator().manual_seed(seed))
 
 
-DENOISING = Denoising(memory=np.full((3, 3), 0.3), num_channels=CHANNELS, num_classes=2, draws=3)
+MEMORY = np.array([0.3, 0.7, 0.3, 0.3, 0.8, 0.3, 0.3])[:, None] * np.ones(3)
+NO_MEMORY = np.array(NOTHING)[:, None] * np.ones(3)
+DENOISING = Denoising(memory=MEMORY, season=4, num_channels=CHANNELS, num_classes=2, draws=3)
 
 
 class _Answers(nn.Module):
@@ -71,7 +74,7 @@ def test_a_prediction_counts_where_its_entry_is_hidden_and_known_and_nowhere_els
 @pytest.mark.parametrize(("drop", "said"), [(1.0, False), (0.0, True)])
 def test_classes_and_contexts_are_left_unsaid_as_often_as_told(drop: float, said: bool) -> None:
     denoising, model = (
-        Denoising(memory=np.zeros((3, 3)), num_channels=CHANNELS, num_classes=2, drop=drop),
+        Denoising(memory=NO_MEMORY, num_channels=CHANNELS, num_classes=2, drop=drop),
         _Answers(400),
     )
     _loss(denoising, model, _batch(400))
@@ -83,7 +86,7 @@ def test_the_velocity_of_standard_normal_scores_can_not_be_guessed_from_what_is_
     """So a network that answers zero is the best without knowledge, and its loss is one."""
     model = MaskedDiT(channels=CHANNELS + STATIC, context=1, num_classes=2, width=16, depth=1, num_heads=2)
     batch = _batch(3000)
-    denoising = Denoising(memory=np.zeros((3, 3)), num_channels=CHANNELS, num_classes=2)
+    denoising = Denoising(memory=NO_MEMORY, num_channels=CHANNELS, num_classes=2)
     losses = _loss(denoising, model, {**batch, "known": torch.ones_like(batch["known"])})
     assert float(losses.detach().mean()) == pytest.approx(1.0, abs=0.03)
     x, noise = torch.randn(2, 200_000, generator=torch.Generator().manual_seed(3))
@@ -107,6 +110,26 @@ def test_an_untrained_network_draws_standard_normal_scores() -> None:
     assert abs(drawn.mean()) < 0.03
     assert 0.98 < drawn.std() < 1.02
     assert 0.92 < DDPM.left_by_implicit(25) < 0.94  # what DDIM would lose if it were not put right
+
+
+def test_draws_come_in_pairs_around_the_middle_that_an_untrained_network_knows() -> None:
+    """The mean of four draws is the middle; of one draw each it is not."""
+    model = MaskedDiT(channels=CHANNELS + STATIC, context=1, num_classes=2, width=16, depth=1, num_heads=2)
+    batch = _batch()
+    scores, hidden = np.where(batch["known"], batch["x"], np.nan).astype(np.float32), ~batch["known"].numpy()
+    middle = bridge(torch.nan_to_num(batch["x"]), batch["known"].float(), torch.from_numpy(MEMORY).float(), 4)[0]
+
+    def apart(draws: int, told: int) -> float:
+        asked = Asked(
+            scores=np.tile(scores, (draws, 1, 1)), hidden=np.tile(hidden, (draws, 1, 1)),
+            label=np.zeros(6 * draws, dtype=np.int64), context=np.zeros((6 * draws, STEPS, 1), dtype=np.float32),
+            rng=np.random.default_rng(0), draws=told,
+        )  # fmt: skip
+        drawn = DENOISING.fill(model, asked, num_steps=5).reshape(draws, *scores.shape)
+        assert drawn.std(axis=0)[hidden].min() > 0.01
+        return float(np.abs(drawn.mean(axis=0) - middle.numpy())[hidden].max())
+
+    assert apart(4, 4) < 1e-5 < 0.1 < apart(4, 1)
 
 
 def test_guidance_goes_beyond_what_class_and_context_say() -> None:

@@ -7,8 +7,10 @@ from tests.unit.synthesizers.dit.small import SMALL, waves
 from understudy.data import Panel, PrivacyUnit
 from understudy.data.windows import without_empty_steps
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import MixtureOfGaussians
-from understudy.synthesizers.dit import Dit
+from understudy.privacy.events import Gaussian, MixtureOfGaussians
+from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.synthesizers.dit import Dit, memory, scale
 from understudy.synthesizers.dit.recipe import Recipe
 from understudy.synthesizers.spectral import Spectral
 
@@ -47,6 +49,38 @@ def test_a_method_that_keeps_such_windows_pays_twice_for_each() -> None:
     assert len(changed) == len(_windows(panel, method))
     assert not set(changed) <= set(_windows(panel, method))
     assert method.influence(panel.schema) == 2 * Dit(window_steps=WINDOW, window_stride=STRIDE).influence(panel.schema)
+
+
+class _Listening:
+    """A grant that keeps what is bought, with its bound."""
+
+    plan = SpendingPlan((PlanEntry("scale", Gaussian(1.0)), PlanEntry("memory", Gaussian(1.0))), Guarantee(1.0, 1e-6))
+
+    def __init__(self) -> None:
+        self.heard: dict[str, Bounded] = {}
+
+    def gaussian(self, label: str, bounded: Bounded) -> np.ndarray:
+        self.heard[label] = bounded
+        return np.asarray(bounded.value)
+
+
+def _bought(panel: Panel, method: Dit) -> dict[str, Bounded]:
+    grant, private = _Listening(), method._private_series(panel, 1)
+    examples = {"x": private.panel.values - 5, "known": private.panel.observed}
+    scale.buy(private, grant)  # type: ignore[arg-type]
+    memory.buy(private, examples, np.ones(1), 4, grant)  # type: ignore[arg-type]
+    return grant.heard
+
+
+def test_one_event_moves_each_sum_by_at_most_its_bound_and_by_more_than_a_window_may() -> None:
+    method, panel = Dit(window_steps=WINDOW, window_stride=STRIDE), waves(2, steps=STEPS, unit=EVENT)
+    before, furthest = _bought(panel, method), dict.fromkeys(("scale", "memory"), 0.0)
+    for first in range(STEPS - EVENT_STEPS + 1):
+        after = _bought(_without(panel, first), method)
+        for label, bounded in before.items():
+            moved = float(np.linalg.norm(bounded.value - after[label].value)) / bounded.l2_bound
+            furthest[label] = max(furthest[label], moved)
+    assert all(1 / method.influence(panel.schema) < moved <= 1 + 1e-9 for moved in furthest.values())
 
 
 def test_a_step_with_one_channel_left_is_not_empty() -> None:

@@ -22,8 +22,9 @@ from understudy.synthesizers.completing import fillings
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit import method as dit_method
+from understudy.synthesizers.dit.bridge import NOTHING
 from understudy.synthesizers.dit.columns import Columns
-from understudy.synthesizers.dit.model import NETWORK, Released, default_reference, empty_network
+from understudy.synthesizers.dit.model import NETWORK, Released, default_reference, empty_network, noise_over_signal
 from understudy.synthesizers.dit.pretraining import measured_reference, pretrain, public_marginals
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.frame.packs import Pack
@@ -99,6 +100,19 @@ def test_one_unit_moves_each_statistic_by_at_most_its_bound(max_series: int) -> 
             assert 0 < first.distance(other, label) <= 1 + 1e-9
 
 
+def test_steps_are_the_shorter_the_louder_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[float] = []
+    monkeypatch.setattr(dit_method, "train", lambda *task, **options: None)
+    monkeypatch.setattr(dit_method, "adam", heard.append)
+    for guarantee in (GUARANTEE, LOOSE, Guarantee(1000.0, 1e-6)):
+        method = replace(SMALL, recipe=replace(SMALL.recipe, learning_rate=1.0))
+        method.fit(waves(200), Ledger.in_memory(guarantee), guarantee=guarantee)
+    assert heard[0] < heard[1] < heard[2] == 1.0
+    model = empty_network(SMALL.shape(waves(1).schema), waves(1).schema, default_reference(8), 0)
+    noise = SMALL.spending_plan(waves(200).schema, LOOSE).event("training").noise_multiplier  # type: ignore[union-attr]
+    assert heard[1] == pytest.approx(1 / noise_over_signal(model, noise, 64.0))
+
+
 def _tape(panel: Panel, frozen: Tape | None) -> Tape:
     with listening(frozen) as tape:
         SMALL.fit(panel, Ledger.in_memory(MUCH), noise=NoiseSource.constant(0))
@@ -121,13 +135,13 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
     model = empty_network(method.shape(panel.schema), panel.schema, default_reference(8), 0)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=2.0)
-    columns = Columns(panel.schema, public_marginals(panel), model.patch)
+    columns = Columns(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
     windows = UnitWindows(
         columns.examples(panel, np.zeros(1, dtype=np.int64)), panel.unit, DrawUnits(), np.random.default_rng(0)
     )
     plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0).plan()
     gradient = PrivateGradient(model, plan, NoiseSource.constant(0), Performance())
-    loss = method.denoising(panel.schema, np.full((3, 1), 0.3)).loss
+    loss = method.denoising(panel.schema, np.array(NOTHING)[:, None]).loss
     gradient.write(loss, windows, np.array([0]), torch.Generator().manual_seed(0))
     assert float(gradient.flat.gradient.norm()) == pytest.approx(0.5, rel=1e-4)
 
@@ -178,10 +192,12 @@ def test_magnitudes_are_those_that_most_conditions_stay_below() -> None:
     model = empty_network(replace(network, tightness="none"), panel.schema, default_reference(8), 0)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    columns = Columns(panel.schema, public_marginals(panel), model.patch)
+    columns = Columns(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
     examples = columns.examples(panel, np.zeros(64, dtype=np.int64))
-    found = measured_reference(model, SMALL.denoising(panel.schema, np.zeros((3, 1))), examples, seed=0)
-    larger = measured_reference(_scaled(model, 3.0), SMALL.denoising(panel.schema, np.zeros((3, 1))), examples, seed=0)
+    found = measured_reference(model, SMALL.denoising(panel.schema, np.array(NOTHING)[:, None]), examples, seed=0)
+    larger = measured_reference(
+        _scaled(model, 3.0), SMALL.denoising(panel.schema, np.array(NOTHING)[:, None]), examples, seed=0
+    )
     assert all(size > 0 for size in found)
     assert larger[1:] == pytest.approx([3 * size for size in found[1:]], rel=1e-4)
 
