@@ -30,6 +30,12 @@ class Arena:
     num_train: int
     data: dict[str, Any]
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What anybody may know of the table before it is learned from."""
+        schema = self.entities.schema
+        return {"units": self.num_train, "steps": schema.num_steps, "channels": schema.num_channels}
+
     def split(self, seed: int) -> tuple[Panel, Panel]:
         """Returns (private, kept out): other entities in each."""
         order = np.random.default_rng(seed).permutation(self.entities.num_units)

@@ -74,11 +74,14 @@ def report(
     folder: Annotated[Path, typer.Argument(help="Folder with results that `bench run … --out` wrote.")],
     out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("results.html"),
     markdown: Annotated[Path | None, typer.Option(help="Write the same as Markdown there.")] = None,
+    rule: Annotated[Path | None, typer.Option(help="Write there what --method auto goes by.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Put all results into one page: papers beside ours, and all methods beside each other."""
     written = write_report(folder, out, markdown)
+    if rule is not None:
+        written.append(_write_rule(folder, rule))
     Output(json=json, quiet=quiet).result({"files": written}, *(f"Wrote {path}." for path in written))
 
 
@@ -92,6 +95,20 @@ def write_report(folder: Path, out: Path, markdown: Path | None) -> list[str]:
         with whole_file(path) as draft:
             draft.write_text(text, encoding="utf-8")
     return [str(path) for path in pages]
+
+
+def _write_rule(folder: Path, out: Path) -> str:
+    """Writes the rule that the record suggests, with the figures it was fitted to."""
+    import json as json_format
+
+    from understudy.bench.which_method import cells_of, shipped
+
+    cells = cells_of(result for name, result in _results(folder).items() if name.startswith("record-"))
+    if len({cell.table for cell in cells}) < 2:
+        raise InputError("FOLDER: results of at least two `record-…` benchmarks are expected, to judge a rule by.")
+    with whole_file(out) as draft:
+        draft.write_text(json_format.dumps(shipped(cells), indent=1) + "\n", encoding="utf-8")
+    return str(out)
 
 
 def _results(folder: Path) -> dict[str, dict[str, Any]]:

@@ -52,12 +52,15 @@ def method_for(
     window_steps: int | None,
     schema: "Schema",
     *,
+    guarantee: "Guarantee",
+    task: str = "series",
     window_stride: int | None = None,
     pack: Path | None = None,
     options: Sequence[str] = (),
 ) -> "Synthesizer":
-    """Returns the method of that name; "auto" is the one to try first."""
-    from understudy.synthesizers.registry import AUTO, METHODS
+    """Returns the method of that name; "auto" is chosen from public facts."""
+    from understudy.synthesizers.auto import TASKS, choose
+    from understudy.synthesizers.registry import METHODS
 
     if name != "auto" and name not in METHODS:
         raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{name}'.")
@@ -67,7 +70,9 @@ def method_for(
         )
     if window_stride is not None and not 1 <= window_stride <= (window_steps or 0):
         raise InputError(f"--window-stride: 1 to --window-steps is expected, got {window_stride}.")
-    kind = METHODS[AUTO if name == "auto" else name]
+    if task not in TASKS:
+        raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{task}'.")
+    kind = METHODS[choose(schema, guarantee, window_steps=window_steps, task=task).method if name == "auto" else name]
     if pack is not None and "pack" not in kind.__dataclass_fields__:
         raise InputError(f"--pack: '{kind.name}' starts from none. Leave it out.")
     packed = {} if pack is None else {"pack": str(pack)}

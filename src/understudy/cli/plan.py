@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from understudy.cli.budget import guarantee_for, ledger_path, method_for
 from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
-from understudy.cli.options import Options
+from understudy.cli.options import TASK_HELP, Options
 from understudy.cli.places import existing
 from understudy.errors import InputError
 
@@ -29,6 +29,7 @@ class Question:
     epsilon: float | None = None
     delta: float | None = None
     method: str = "auto"
+    task: str = "series"
     window_steps: int | None = None
     window_stride: int | None = None
     pack: Path | None = None
@@ -44,6 +45,7 @@ def plan(
     epsilon: Annotated[float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.")] = None,
     delta: Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")] = None,
     method: Annotated[str, typer.Option(help="auto, or a method's name.")] = "auto",
+    task: Annotated[str, typer.Option(help=TASK_HELP)] = "series",
     window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
     window_stride: Annotated[int | None, typer.Option(min=1, help="Steps from one window to the next.")] = None,
     pack: Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")] = None,
@@ -60,7 +62,7 @@ def plan(
     """Say what a budget buys: noise, signal, epsilon, minutes, memory, and whether it buys anything."""
     output = Output(json=json, quiet=quiet)
     question = Question(
-        schema=schema, epsilon=epsilon, delta=delta, method=method, window_steps=window_steps,
+        schema=schema, epsilon=epsilon, delta=delta, method=method, task=task, window_steps=window_steps,
         window_stride=window_stride, pack=pack, options=tuple(options or ()),
         population=population, simulate=simulate or public is not None, public=public, context=context,
     )  # fmt: skip
@@ -81,7 +83,9 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
     method = method_for(
         question.method,
         question.window_steps,
-        schema,
+        assumed,
+        guarantee=guarantee,
+        task=question.task,
         window_stride=question.window_stride,
         pack=question.pack,
         options=question.options,
@@ -106,6 +110,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         "units": size,
         "unit": schema.unit.sentence(),
         "method": method.name,
+        "why": _why(question, assumed, guarantee),
         **_cost_of_privacy(spending.events, guarantee),
         "releases": releases,
         "outlook": list(method.outlook(assumed, guarantee)),
@@ -128,6 +133,7 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
     minutes = f"{facts['seconds'] / 60:.1f} minutes, {facts['peak_mib'] / 1024:.1f} GiB"
     lines: list[RenderableType] = [
         bold(f"Plan for '{facts['population']}': {facts['units']} units, method {facts['method']}"),
+        *facts["why"],
         facts["unit"],
         f"epsilon {facts['epsilon']:.4g} at delta {facts['delta']:.3g} per unit added or removed; "
         f"{facts['replace_one_epsilon']:.4g} per unit replaced",
@@ -139,6 +145,15 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
     if facts["simulation"] is not None:
         lines += _shown_simulation(facts["simulation"])
     return [*lines, bold(facts["verdict"])]
+
+
+def _why(question: Question, schema: "Schema", guarantee: "Guarantee") -> list[str]:
+    """Returns the reasons of a method that was chosen from public facts; none where it was named."""
+    from understudy.synthesizers.auto import choose
+
+    if question.method != "auto":
+        return []
+    return list(choose(schema, guarantee, window_steps=question.window_steps, task=question.task).reasons)
 
 
 def _cost_of_privacy(events: Any, guarantee: "Guarantee") -> dict[str, float]:

@@ -16,7 +16,7 @@ import typer
 
 from understudy.cli.budget import charge_stays_known, guarantee_for, method_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
-from understudy.cli.options import Options
+from understudy.cli.options import TASK_HELP, Options
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
 from understudy.errors import InputError
@@ -43,6 +43,7 @@ class Request:
     epsilon: float
     delta: float | None = None
     method: str = "auto"
+    task: str = "series"
     window_steps: int | None = None
     window_stride: int | None = None
     pack: Path | None = None
@@ -63,6 +64,7 @@ def synth(
     out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
     delta: Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")] = None,
     method: Annotated[str, typer.Option(help="auto, or a method's name.")] = "auto",
+    task: Annotated[str, typer.Option(help=TASK_HELP)] = "series",
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
     holdout: Annotated[float | None, typer.Option(help="Share of units to keep out of the run, such as 0.2.")] = None,
     holdout_list: Annotated[
@@ -90,7 +92,7 @@ def synth(
     """Charge the ledger, learn, and write synthetic series with their certificate."""
     output = Output(json=json, quiet=quiet)
     request = Request(
-        file=file, schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, context=context,
+        file=file, schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, task=task, context=context,
         window_steps=window_steps, window_stride=window_stride, pack=pack, options=tuple(options or ()),
         holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
     )  # fmt: skip
@@ -98,6 +100,7 @@ def synth(
         release, ledger, left = run(request, progress)
     certificate = release.certificate
     held_out = None if holdout is None else str(_holdout_list(request))
+    findings = release.synthesizer.findings(release.schema, release.arrays)
     facts = {
         "release": str(out),
         "status": certificate.status,
@@ -107,11 +110,13 @@ def synth(
         "ledger": {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs},
         "holdout_list": held_out,
         "series_shipped": _ships(release, request),
+        "findings": findings,
     }
     lines = [
         f"Wrote {out}.",
         certificate.sentence(),
         f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}.",
+        *findings,
     ]
     if held_out:
         lines.append(f"Kept-out units, private: {held_out}")
@@ -142,6 +147,8 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
         request.method,
         request.window_steps,
         schema,
+        guarantee=guarantee,
+        task=request.task,
         window_stride=request.window_stride,
         pack=request.pack,
         options=request.options,

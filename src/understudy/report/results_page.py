@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
-from matplotlib.figure import Figure
 
+from understudy.bench import findings
 from understudy.bench.judging import VERDICTS, Judged, figures, verdict
 from understudy.bench.published import ALL, Published
-from understudy.report.drawing import FAINT, INK, Drawing, style, tidy
+from understudy.report.results_contest import contest, curves, which_method
 from understudy.report.words import figure
 
 Results = Mapping[str, Mapping[str, Any]]  # by benchmark
@@ -20,14 +20,16 @@ _PAPERS = {
     "003": "DP-aware AdaLN-Zero",
     "004": "VFLGAN-TS",
 }
-_MARKS, _RECORD = "osD^vP*X<>hd", "record-"
+_RECORD = "record-"
 
 
 def markdown(results: Results) -> str:
     """Returns the page as Markdown."""
     parts = ["# Results", _INTRODUCTION, _tally(results)]
     parts += [part for paper in _PAPERS for part in _paper(paper, results)]
-    parts += [part for name, result in results.items() if name.startswith(_RECORD) for part in _contest(result)]
+    records = [result for name, result in results.items() if name.startswith(_RECORD)]
+    parts += [part for result in records for part in contest(result)]
+    parts += which_method(records)
     return "\n\n".join(parts) + "\n"
 
 
@@ -35,7 +37,9 @@ _INTRODUCTION = (
     "Every table and figure of the five papers, and what the benchmarks of this package show beside them. Written by "
     "`understudy bench report` from the files that `understudy bench run NAME --out FILE` left; nothing is typed in. "
     "*Reproduced*: the paper's figure lies within the spread of at least three seeds. *Better*, *worse*: beyond it. "
-    "*Not comparable*: for the reason that stands there. *Not judged*: fewer than three seeds, or not run."
+    "*Not comparable*: for the reason that stands there. *Not judged*: fewer than three seeds, or not run. Where "
+    "figures can't be compared, findings can: one *holds* where the ranges over at least three seeds are apart in its "
+    "direction, and *does not hold* where they are not."
 )
 
 
@@ -44,7 +48,11 @@ def _tally(results: Results) -> str:
     for item in ALL:
         counts[verdict(item, _found(item, results), _run(item, results))] += 1
     lines = [f"| {said} | {number} |" for said, number in counts.items()]
-    return "\n".join(["| verdict | tables and figures |", "|---|---|", *lines])
+    seen = [findings.tried(finding, results) for finding in findings.ALL]
+    said = [findings.OPEN if one is None else one.verdict for one in seen]
+    found = [f"| {one} | {said.count(one)} |" for one in (findings.HOLDS, findings.FAILS, findings.OPEN)]
+    tables = "\n".join(["| verdict | tables and figures |", "|---|---|", *lines])
+    return "\n\n".join([tables, "\n".join(["| verdict | findings |", "|---|---|", *found])])
 
 
 def _found(item: Published, results: Results) -> list[Judged]:
@@ -68,7 +76,32 @@ def _paper(paper: str, results: Results) -> list[str]:
         shown = "" if said in VERDICTS[:3] else why
         lines.append(f"| {item.place} | {item.shows} | {names} | {said} | {shown} |")
     beside = _beside([name for item in items for name in item.benchmarks], results)
-    return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), *beside]
+    return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), *_findings(paper, results), *beside]
+
+
+def _findings(paper: str, results: Results) -> list[str]:
+    """Returns what the paper found, and whether it shows here."""
+    lines = ["| place | finding | benchmark | first | second | seeds | |", "|---|---|---|---|---|---|---|"]
+    for finding in findings.ALL:
+        if finding.paper != paper:
+            continue
+        seen = findings.tried(finding, results)
+        told = f"| {finding.place} | {finding.says} | `{finding.benchmark}`, {finding.metric} |"
+        if seen is None:
+            lines.append(f"{told} | | | not judged: not run |")
+            continue
+        seeds = min(seen.better.seeds, seen.worse.seeds)
+        points = "" if seen.verdict != findings.OPEN else f": points {'that way' if seen.points else 'the other way'}"
+        lines.append(f"{told} {_range(seen.better)} | {_range(seen.worse)} | {seeds} | {seen.verdict}{points} |")
+    return ["What it found, tried here:", "\n".join(lines)]
+
+
+def _range(found: findings.Range) -> str:
+    return (
+        figure(found.mean)
+        if found.seeds == 1
+        else f"{figure(found.mean)} ({figure(found.low)} to {figure(found.high)})"
+    )
 
 
 def _beside(names: Sequence[str], results: Results) -> list[str]:
@@ -96,63 +129,6 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
 
 def _ours(one: Judged) -> str:
     return figure(one.mean) if one.seeds == 1 else f"{figure(one.mean)} ({figure(one.low)} to {figure(one.high)})"
-
-
-def _contest(result: Mapping[str, Any]) -> list[str]:
-    """Returns all methods on one table, the best forecasts first."""
-    shown = sorted(
-        (line for line in [*result["rows"], *result["controls"]] if "ratio" in line["metrics"]),
-        key=lambda line: (line["epsilon"] or 0.0, line["metrics"]["ratio"]),
-    )
-    lines = ["| method | ε | TSTR ÷ train-on-real | TSTR MAE | KS | autocorrelation |", "|---|---|---|---|---|---|"]
-    for line in shown:
-        cells = [_spread(line["metrics"].get(name)) for name in ("tstr_mae", "ks", "autocorrelation_error")]
-        lines.append(
-            f"| {line['method']} | {figure(line['epsilon'])} | {line['metrics']['ratio']:.2f} | {' | '.join(cells)} |"
-        )
-    refused = [f"{line['method']}: {line['note']}" for line in result["rows"] if line.get("note")]
-    return [f"## All methods on {result['data']['name']}", "\n".join(lines), "\n".join(f"- {one}" for one in refused)]
-
-
-def _spread(found: Any) -> str:
-    if found is None:
-        return ""
-    return f"{figure(found['mean'])} ({figure(found['low'])} to {figure(found['high'])})"
-
-
-def curves(results: Results) -> list[Drawing]:
-    """Returns, for each table, what epsilon buys with every method, on the same axes."""
-    return [
-        _curve(name, result)
-        for name, result in results.items()
-        if name.startswith(_RECORD) and len({line["epsilon"] for line in result["rows"] if line["epsilon"]}) > 1
-    ]
-
-
-def _curve(name: str, result: Mapping[str, Any]) -> Drawing:
-    lines = [line for line in result["rows"] if "ratio" in line["metrics"] and line["epsilon"]]
-    methods = list(dict.fromkeys(line["method"] for line in lines))
-    with style():
-        made = Figure(figsize=(8, 4.2), dpi=72, layout="constrained")
-        axes = made.subplots()
-        axes.axhline(1.0, color=FAINT, linewidth=1)
-        for place, method in enumerate(methods):
-            own = sorted((line["epsilon"], line["metrics"]["ratio"]) for line in lines if line["method"] == method)
-            axes.plot(
-                *zip(*own, strict=True), marker=_MARKS[place % len(_MARKS)], color=INK, linewidth=0.8, label=method
-            )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        tidy(axes)
-        axes.set_xlabel("epsilon")
-        axes.set_title("error trained on synthetic ÷ trained on real", loc="left", fontsize=10, color=INK)
-        made.legend(loc="outside lower center", ncols=5, frameon=False)
-    return Drawing(
-        name=f"{name}-epsilon",
-        figure=made,
-        caption=f"{result['data']['name']}: what epsilon buys. 1 is as good as real series.",
-        alternative=f"Curves over epsilon of {', '.join(methods)}.",
-    )
 
 
 def page(results: Results) -> str:

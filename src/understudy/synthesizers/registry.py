@@ -48,4 +48,3 @@ METHODS = Methods(
     gs_wgan="baselines.gs_wgan.GsWgan",
     independent="independent.Independent",
 )
-AUTO = "spectral"  # what `--method auto` stands for

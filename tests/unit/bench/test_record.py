@@ -105,7 +105,14 @@ def test_all_methods_meet_on_one_table_and_a_refusal_is_a_row(monkeypatch: pytes
     assert {line["method"] for line in found["controls"]} >= {"train-on-real", "persistence"}
     text = results_page.markdown({"record-homes": found})
     assert "## All methods on 60 homes" in text
-    assert not results_page.curves({"record-homes": found})  # one epsilon makes no curve
+    assert {line["epsilon"] for line in found["rows"] if line["method"] == "spectral"} == {0.5, 1.0, 2.0, 5.0, 10.0}
+    assert results_page.curves({"record-homes": found})
+    once = {**found, "rows": [line for line in found["rows"] if line["epsilon"] == 1.0]}
+    assert not results_page.curves({"record-homes": once})  # one epsilon makes no curve
+    assert found["data"]["units"] == 60
+
+
+DATA = {"name": "homes", "units": 100, "steps": 24, "channels": 1}
 
 
 def test_curves_of_all_methods_share_their_axes() -> None:
@@ -120,7 +127,7 @@ def test_curves_of_all_methods_share_their_axes() -> None:
         for place, name in enumerate(("spectral", "aim"), start=1)
         for epsilon in (1.0, 5.0)
     ]
-    result = {"name": "record-homes", "scale": "target", "data": {"name": "homes"}, "rows": rows, "controls": []}
+    result = {"name": "record-homes", "scale": "target", "data": DATA, "rows": rows, "controls": []}
     (drawn,) = results_page.curves({"record-homes": result})
     assert {line.get_label() for line in drawn.figure.axes[0].lines} >= {"spectral", "aim"}
     assert "<svg" in results_page.page({"record-homes": result})
@@ -138,3 +145,21 @@ def test_a_judged_figure_is_complete() -> None:
         "data",
         "seconds",
     }
+
+
+def test_the_page_judges_a_rule_on_tables_it_was_not_fitted_to_and_tries_findings() -> None:
+    rows = [
+        {"method": name, "epsilon": 1.0, "unit": "entity", "metrics": {"ratio": ratio}, "seconds": 1.0}
+        for name, ratio in (("spectral", 1.0), ("aim", 1.05), ("gem", 2.0))
+    ]
+    records = {
+        f"record-{name}": {
+            "name": f"record-{name}", "scale": "quick", "data": {**DATA, "name": name}, "rows": rows, "controls": [],
+        }
+        for name in ("homes", "sp500")
+    }  # fmt: skip
+    text = results_page.markdown(records)
+    assert "Near in all cells 2 of 2 (always `spectral`: 2)" in text
+    assert "| homes | 1 | 4.2 | spectral | 1.00 | spectral | 1.00 | yes | 1.00 | yes |" in text
+    assert "| not judged: not run |" in text
+    assert "Which method when" not in results_page.markdown({"record-homes": records["record-homes"]})

@@ -1,0 +1,140 @@
+"""What the papers say beyond figures: that one row is better than another. Such a statement can be tried on other data.
+
+Figures of other data, units and judges can't be compared; which of two methods is better can. A finding *holds* where
+the ranges over at least three seeds are apart in the stated direction, *does not hold* where they are not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from understudy.bench.judging import ENOUGH_SEEDS
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not judged"
+Results = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """That `better` has a smaller `metric` than `worse`, or a larger one where `larger`.
+
+    Attributes:
+        better, worse: Methods of rows; with epsilon where rows differ by it.
+    """
+
+    paper: str
+    place: str
+    says: str
+    benchmark: str
+    metric: str
+    better: tuple[str, float | None]
+    worse: tuple[str, float | None]
+    larger: bool = False
+
+
+@dataclass(frozen=True)
+class Range:
+    """A figure over seeds."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A finding beside what was seen."""
+
+    finding: Finding
+    better: Range
+    worse: Range
+
+    @property
+    def verdict(self) -> str:
+        """Returns whether it holds."""
+        if min(self.better.seeds, self.worse.seeds) < ENOUGH_SEEDS:
+            return OPEN
+        apart = self.better.low > self.worse.high if self.finding.larger else self.better.high < self.worse.low
+        return HOLDS if apart else FAILS
+
+    @property
+    def points(self) -> bool:
+        """Whether the means are in the stated order."""
+        return (self.better.mean > self.worse.mean) == self.finding.larger
+
+
+def tried(finding: Finding, results: Results) -> Tried | None:
+    """Returns a finding with what a benchmark shows; None where it was not run."""
+    if finding.benchmark not in results:
+        return None
+    result = results[finding.benchmark]
+    lines = [*result["rows"], *result["controls"]]
+    better, worse = (_range(lines, finding.metric, *row) for row in (finding.better, finding.worse))
+    return None if better is None or worse is None else Tried(finding, better, worse)
+
+
+def _range(lines: Sequence[Mapping[str, Any]], metric: str, method: str, epsilon: float | None) -> Range | None:
+    found = [
+        line for line in lines
+        if line["method"] == method and metric in line["metrics"]
+        and (epsilon is None or abs((line["epsilon"] or 0.0) - epsilon) < 0.01 * epsilon)
+    ]  # fmt: skip
+    values = [line["metrics"][metric] for line in found]
+    if not values:
+        return None
+    spreads = [
+        value if isinstance(value, Mapping) else {"mean": value, "low": value, "high": value} for value in values
+    ]
+    seeds = max(len(found), *(int(line.get("seeds") or line["metrics"].get("seeds") or 1) for line in found))
+    return Range(
+        sum(float(one["mean"]) for one in spreads) / len(spreads),
+        min(float(one["low"]) for one in spreads),
+        max(float(one["high"]) for one in spreads),
+        seeds,
+    )
+
+
+# paper | place | what it says | benchmark | metric | the better row, its epsilon | the worse row, its epsilon | larger?
+_TABLE = """
+000 | Table 1 | predicts better than DP-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | dp-gan @ 1
+000 | Table 1 | predicts better than PATE-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | pate-gan @ 1
+000 | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv, w/o c @ 1
+000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv, w/o c @ 1
+000 | Table 1 | so does electricity | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv, w/o c @ 1
+000 | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
+001 | Fig. 3a | votes help, HAR | pets-har | c_fid | pets, public start @ 1 | no_private of pets, public start
+001 | Fig. 3b | votes help, traffic | pets-traffic | c_fid | pets, public start @ 1 | no_private of pets, public start
+001 | Fig. 3a | a larger ε is nearer | pets-har | c_fid | pets, rules @ 32 | pets, rules @ 0.7
+001 | Table 1 | five neighbours beat one | pets-ablation | c_fid | neighbours = 5 @ 5 | neighbours = 1 @ 5
+001 | Table 1 | a threshold of 4 beats 16 | pets-ablation | c_fid | threshold = 4.0 @ 5 | threshold = 16.0 @ 5
+002 | Table 1 | the penalty moves x′ | ppem-credit | effect_mmd | ppem, lmdp | ppem, lmdp without penalty | larger
+002 | Table 1 | predicts better than EnergyGAN | ppem-credit | regression_mse | ppem, lmdp | energygan
+002 | Table 1 | predicts better than SteinGAN | ppem-credit | regression_mse | ppem, lmdp | steingan
+002 | D.4 | a larger ε predicts better | ppem-credit | regression_mse | ppem, both @ 5 | ppem, both @ 1
+003 | Table 9 | bounds help imputing, ETTm1 | adaln-ettm1 | impute_rmse | dp-aware @ 8 | dp-vanilla @ 8
+003 | Table 9 | bounds help forecasting, ETTm1 | adaln-ettm1 | forecast_rmse | dp-aware @ 8 | dp-vanilla @ 8
+003 | Table 8 | bounds help imputing, ETTh1 | adaln-etth1 | impute_rmse | dp-aware @ 8 | dp-vanilla @ 8
+003 | Table 1 | bounds help imputing, power | adaln-power | impute_rmse | dp-aware @ 8 | dp-vanilla @ 8
+003 | Table 2 | bounds shorten gradients | adaln-gradients | s_cond_p99 | aware, noise 0.03 | vanilla, noise 0.03
+004 | Table 3 | nearer than VFLGAN, Energy | vertical-energy | awd | vflgan-ts | vflgan
+004 | Table 3 | nearer than CosciGAN, Energy | vertical-energy | awd | vflgan-ts | party-coscigan
+004 | Table 1 | nearer than VFLGAN, sines | vertical-sine2 | sine_error | vflgan-ts | vflgan
+004 | Table 4 | a larger ε is nearer, Energy | vertical-energy | tpd_tstr | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
+"""
+
+
+def _finding(line: str) -> Finding:
+    paper, place, says, benchmark, metric, better, worse, *larger = (part.strip() for part in line.split("|"))
+    return Finding(
+        paper=paper, place=place, says=says, benchmark=benchmark, metric=metric, better=_row(better), worse=_row(worse),
+        larger=bool(larger),
+    )  # fmt: skip
+
+
+def _row(text: str) -> tuple[str, float | None]:
+    method, _, epsilon = text.partition(" @ ")
+    return method, float(epsilon) if epsilon else None
+
+
+ALL = tuple(_finding(line) for line in _TABLE.strip().splitlines())

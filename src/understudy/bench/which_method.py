@@ -1,0 +1,140 @@
+"""Which method when: a rule from public facts, fitted to the record and judged on tables that it was not fitted to.
+
+A rule says one method below a *signal* and one above. Signal is units times epsilon over the numbers in a series: what
+every number of a mean curve can still be told apart from noise by.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from understudy.synthesizers.auto import FIRST, signal_of
+
+NEAR = 1.1  # of the best error, up to which a choice counts as good
+_CONTROLS = ("independent",)  # never released as data
+_WORTH = 0.02  # mean logarithm of the error that a second method has to save
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One table at one epsilon.
+
+    Attributes:
+        ratios: Error trained on synthetic over error trained on real, by method.
+    """
+
+    table: str
+    epsilon: float
+    signal: float
+    ratios: Mapping[str, float]
+
+    @property
+    def best(self) -> str:
+        """The method with the least error."""
+        return min(self.ratios, key=lambda name: self.ratios[name])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`below` where the signal is below `threshold`, else `above`."""
+
+    threshold: float
+    below: str
+    above: str
+
+    def method(self, signal: float) -> str:
+        """Returns what to use."""
+        return self.below if signal < self.threshold else self.above
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A cell, and what a rule that had not seen its table says."""
+
+    cell: Cell
+    method: str
+
+    @property
+    def near(self) -> bool:
+        """Whether the choice is near the best."""
+        return self.cell.ratios[self.method] <= NEAR * self.cell.ratios[self.cell.best]
+
+    @property
+    def rival_near(self) -> bool:
+        """Whether always taking the same method is."""
+        return self.cell.ratios[FIRST] <= NEAR * self.cell.ratios[self.cell.best]
+
+
+def cells_of(results: Iterable[Mapping[str, Any]]) -> list[Cell]:
+    """Returns the cells of `record-…` results: one for every epsilon."""
+    cells = []
+    for result in results:
+        data = result["data"]
+        found: dict[float, dict[str, float]] = {}
+        for line in result["rows"]:
+            if "ratio" in line["metrics"] and line["epsilon"] and line["method"] not in _CONTROLS:
+                found.setdefault(float(line["epsilon"]), {})[line["method"]] = float(line["metrics"]["ratio"])
+        cells += [
+            Cell(
+                table=data["name"],
+                epsilon=epsilon,
+                signal=signal_of(data["units"], epsilon, data["steps"], data["channels"]),
+                ratios=ratios,
+            )
+            for epsilon, ratios in sorted(found.items())
+        ]
+    return cells
+
+
+def fit_rule(cells: Sequence[Cell]) -> Rule:
+    """Returns the rule with the least mean logarithm of the error; one method alone unless a second is worth it."""
+    methods = sorted(set.intersection(*(set(cell.ratios) for cell in cells)))
+    alone = min((Rule(0.0, name, name) for name in methods), key=lambda rule: _loss(rule, cells))
+    signals = sorted({cell.signal for cell in cells})
+    between = [float(np.sqrt(low * high)) for low, high in pairwise(signals)]
+    divided = [
+        Rule(threshold, below, above)
+        for threshold in between
+        for below in methods
+        for above in methods
+        if below != above
+    ]
+    best = min(divided, key=lambda rule: _loss(rule, cells), default=alone)
+    return best if _loss(best, cells) < _loss(alone, cells) - _WORTH else alone
+
+
+def left_out(cells: Sequence[Cell]) -> list[Chosen]:
+    """Returns what rules that were fitted without a table say about it."""
+    tables = sorted({cell.table for cell in cells})
+    chosen = []
+    for table in tables if len(tables) > 1 else []:
+        rule = fit_rule([cell for cell in cells if cell.table != table])
+        chosen += [Chosen(cell, rule.method(cell.signal)) for cell in cells if cell.table == table]
+    return [one for one in chosen if one.method in one.cell.ratios]
+
+
+def _loss(rule: Rule, cells: Sequence[Cell]) -> float:
+    """Mean logarithm of the error over the best, tables weighing the same."""
+    tables = sorted({cell.table for cell in cells})
+    means = [
+        np.mean([np.log(c.ratios[rule.method(c.signal)] / c.ratios[c.best]) for c in cells if c.table == table])
+        for table in tables
+    ]
+    return float(np.mean(means))
+
+
+def shipped(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Returns what `understudy.synthesizers.auto` reads: the rule, what it was fitted to, and how good it was."""
+    judged = left_out(cells)
+    return {
+        "rule": vars(fit_rule(cells)),
+        "left_out": {
+            "cells": len(judged),
+            "rule": sum(one.near for one in judged),
+            "rival": sum(one.rival_near for one in judged),
+        },
+        "cells": [{**vars(cell), "ratios": dict(sorted(cell.ratios.items()))} for cell in cells],
+    }

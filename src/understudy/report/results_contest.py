@@ -1,0 +1,103 @@
+"""All methods on one table, what epsilon buys with each, and which one a rule from public facts would take."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from understudy.bench.which_method import cells_of, fit_rule, left_out
+from understudy.report.drawing import FAINT, INK, Drawing, style, tidy
+from understudy.report.words import figure
+from understudy.synthesizers.auto import FIRST
+
+_MARKS, _RECORD = "osD^vP*X<>hd", "record-"
+
+
+def contest(result: Mapping[str, Any]) -> list[str]:
+    """Returns all methods on one table, the best forecasts first."""
+    shown = sorted(
+        (line for line in [*result["rows"], *result["controls"]] if "ratio" in line["metrics"]),
+        key=lambda line: (line["epsilon"] or 0.0, line["metrics"]["ratio"]),
+    )
+    lines = ["| method | ε | TSTR ÷ train-on-real | TSTR MAE | KS | autocorrelation |", "|---|---|---|---|---|---|"]
+    for line in shown:
+        cells = [_spread(line["metrics"].get(name)) for name in ("tstr_mae", "ks", "autocorrelation_error")]
+        lines.append(
+            f"| {line['method']} | {figure(line['epsilon'])} | {line['metrics']['ratio']:.2f} | {' | '.join(cells)} |"
+        )
+    refused = [f"{line['method']}: {line['note']}" for line in result["rows"] if line.get("note")]
+    return [f"## All methods on {result['data']['name']}", "\n".join(lines), "\n".join(f"- {one}" for one in refused)]
+
+
+def which_method(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns what `--method auto` would have said of each table without having seen it, beside its rival."""
+    cells = cells_of(records)
+    judged = left_out(cells)
+    if not judged:
+        return []
+    rule = fit_rule(cells)
+    said = f"`{rule.above}`" if rule.below == rule.above else (
+        f"`{rule.below}` where units × ε ÷ numbers in a series is below {rule.threshold:.2g}, else `{rule.above}`"
+    )  # fmt: skip
+    lines = ["| table | ε | signal | best | its ratio | auto | its ratio | near | spectral | near |", "|" + "---|" * 10]
+    lines += [
+        f"| {c.table} | {figure(c.epsilon)} | {c.signal:.2g} | {c.best} | {c.ratios[c.best]:.2f} | {one.method} | "
+        f"{c.ratios[one.method]:.2f} | {_yes(one.near)} | {c.ratios[FIRST]:.2f} | {_yes(one.rival_near)} |"
+        for one in judged
+        for c in (one.cell,)
+    ]
+    shares = [
+        f"{name} {sum(one.near for one in some)} of {len(some)} (always `{FIRST}`: {sum(o.rival_near for o in some)})"
+        for name, some in (("all cells", judged), ("cells of ε = 1", [one for one in judged if one.cell.epsilon == 1]))
+    ]
+    return [
+        "## Which method when",
+        f"The rule of `--method auto`, fitted to all tables: {said}. Each row below is judged by a rule that was "
+        f"fitted without its table. *Near*: within 10 % of the best method's error. Near in {'; '.join(shares)}.",
+        "\n".join(lines),
+    ]
+
+
+def _yes(found: bool) -> str:
+    return "yes" if found else "no"
+
+
+def _spread(found: Any) -> str:
+    if found is None:
+        return ""
+    return f"{figure(found['mean'])} ({figure(found['low'])} to {figure(found['high'])})"
+
+
+def curves(results: Mapping[str, Mapping[str, Any]]) -> list[Drawing]:
+    """Returns, for each table, what epsilon buys with every method, on the same axes."""
+    return [
+        _curve(name, result)
+        for name, result in results.items()
+        if name.startswith(_RECORD) and len({line["epsilon"] for line in result["rows"] if line["epsilon"]}) > 1
+    ]
+
+
+def _curve(name: str, result: Mapping[str, Any]) -> Drawing:
+    lines = [line for line in result["rows"] if "ratio" in line["metrics"] and line["epsilon"]]
+    methods = list(dict.fromkeys(line["method"] for line in lines))
+    with style():
+        made = Figure(figsize=(8, 4.2), dpi=72, layout="constrained")
+        axes = made.subplots()
+        axes.axhline(1.0, color=FAINT, linewidth=1)
+        for place, method in enumerate(methods):
+            own = sorted((line["epsilon"], line["metrics"]["ratio"]) for line in lines if line["method"] == method)
+            axes.plot(
+                *zip(*own, strict=True), marker=_MARKS[place % len(_MARKS)], color=INK, linewidth=0.8, label=method
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        tidy(axes)
+        axes.set_xlabel("epsilon")
+        axes.set_title("error trained on synthetic ÷ trained on real", loc="left", fontsize=10, color=INK)
+        made.legend(loc="outside lower center", ncols=5, frameon=False)
+    return Drawing(
+        name=f"{name}-epsilon",
+        figure=made,
+        caption=f"{result['data']['name']}: what epsilon buys. 1 is as good as real series.",
+        alternative=f"Curves over epsilon of {', '.join(methods)}.",
+    )

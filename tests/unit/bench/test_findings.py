@@ -1,0 +1,64 @@
+"""Findings of the papers: holding, failing, or open, by ranges over seeds."""
+
+from typing import Any
+
+import pytest
+
+from understudy.bench.findings import ALL, Finding, tried
+from understudy.bench.registry import BENCHMARKS
+
+FINDING = Finding(
+    paper="000", place="Table 1", says="a beats b", benchmark="x", metric="error", better=("a", 1.0), worse=("b", None)
+)
+
+
+def _results(a: tuple[float, float], b: tuple[float, float], seeds: int = 3) -> dict[str, Any]:
+    rows = [
+        {"method": name, "epsilon": epsilon, "seeds": seeds, "metrics": {"error": _spread(*ends)}}
+        for name, epsilon, ends in (("a", 1.0001, a), ("a", 5.0, (9.0, 9.0)), ("b", None, b))
+    ]
+    return {"x": {"rows": rows[:2], "controls": rows[2:]}}
+
+
+def _spread(low: float, high: float) -> dict[str, float]:
+    return {"mean": (low + high) / 2, "low": low, "high": high}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "seeds", "verdict", "points"),
+    [
+        ((1.0, 1.1), (1.2, 1.3), 3, "holds", True),
+        ((1.0, 1.25), (1.2, 1.3), 3, "does not hold", True),
+        ((1.4, 1.5), (1.2, 1.3), 3, "does not hold", False),
+        ((1.0, 1.0), (1.2, 1.2), 1, "not judged", True),
+    ],
+)
+def test_ranges_have_to_be_apart_in_the_stated_direction(
+    a: tuple[float, float], b: tuple[float, float], seeds: int, verdict: str, points: bool
+) -> None:
+    found = tried(FINDING, _results(a, b, seeds))
+    assert found is not None
+    assert (found.verdict, found.points) == (verdict, points)
+
+
+def test_rows_that_differ_by_their_seed_are_one_figure() -> None:
+    results = {
+        "x": {
+            "rows": [{"method": "a", "epsilon": 1.0, "metrics": {"error": value}} for value in (1.0, 1.1, 1.2)],
+            "controls": [{"method": "b", "epsilon": None, "metrics": {"error": value}} for value in (2.0, 2.1, 2.2)],
+        }
+    }
+    found = tried(FINDING, results)
+    assert found is not None
+    assert (found.better.low, found.better.high, found.better.seeds) == (1.0, 1.2, 3)
+    assert found.verdict == "holds"
+
+
+def test_what_was_not_run_is_not_judged() -> None:
+    assert tried(FINDING, {}) is None
+    assert tried(FINDING, {"x": {"rows": [], "controls": []}}) is None
+
+
+def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
+    assert {finding.benchmark for finding in ALL} <= set(BENCHMARKS)
+    assert {finding.paper for finding in ALL} == {"000", "001", "002", "003", "004"}

@@ -1,0 +1,117 @@
+"""The rule of `--method auto`: found where it is planted, judged on tables it has not seen, and the one that ships."""
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from understudy.bench.which_method import Cell, Rule, cells_of, fit_rule, left_out, shipped
+from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
+from understudy.privacy.budget import Guarantee
+from understudy.synthesizers import auto
+from understudy.synthesizers.registry import METHODS
+
+
+def _cells(crossing: float, tables: int = 6) -> list[Cell]:
+    """Below the crossing `small` is best, above it `spectral`; a third method is never."""
+    rng = np.random.default_rng(0)
+    cells = []
+    for table in range(tables):
+        for epsilon in (0.5, 1.0, 5.0):
+            signal = float(10 ** rng.uniform(-1.5, 1.5))
+            low = signal < crossing
+            ratios = {"spectral": 2.0 if low else 1.0, "small": 1.3 if low else 2.0, "never": 3.0}
+            cells.append(Cell(table=f"t{table}", epsilon=epsilon, signal=signal, ratios=ratios))
+    return cells
+
+
+def test_a_planted_rule_is_found_and_holds_on_tables_it_has_not_seen() -> None:
+    cells = _cells(crossing=1.0)
+    rule = fit_rule(cells)
+    below = max(cell.signal for cell in cells if cell.signal < 1)
+    above = min(cell.signal for cell in cells if cell.signal >= 1)
+    assert (rule.below, rule.above) == ("small", "spectral")
+    assert below < rule.threshold < above
+    judged = left_out(cells)
+    assert len(judged) == len(cells)
+    assert np.mean([one.near for one in judged]) > 0.9
+    assert np.mean([one.rival_near for one in judged]) < 0.9  # control: always the same method
+
+
+def test_one_method_alone_where_a_second_saves_next_to_nothing() -> None:
+    cells = [replace(cell, ratios={"spectral": 1.0, "other": 0.995}) for cell in _cells(1.0)]
+    assert fit_rule(cells).below == fit_rule(cells).above
+
+
+def test_a_table_does_not_judge_itself() -> None:
+    """One table on which another method is a hundred times better: the rule it is judged by does not know."""
+    cells = [replace(cell, ratios={"spectral": 1.0, "odd": 2.0}) for cell in _cells(1.0)]
+    odd = [replace(cell, ratios={"spectral": 1.0, "odd": 0.01}) if cell.table == "t0" else cell for cell in cells]
+    chosen = [one for one in left_out(odd) if one.cell.table == "t0"]
+    assert {one.method for one in chosen} == {"spectral"}
+    assert not any(one.near for one in chosen)
+    assert left_out([cell for cell in odd if cell.table == "t0"]) == []
+
+
+def test_controls_and_refusals_are_no_methods_to_choose() -> None:
+    rows = [
+        {"method": "spectral", "epsilon": 1.0, "metrics": {"ratio": 1.2}},
+        {"method": "independent", "epsilon": 0.0, "metrics": {"ratio": 0.1}},
+        {"method": "pub2priv", "epsilon": 1.0, "metrics": {}},
+    ]
+    (cell,) = cells_of([{"data": {"name": "x", "units": 100, "steps": 25, "channels": 2}, "rows": rows}])
+    assert dict(cell.ratios) == {"spectral": 1.2}
+    assert cell.signal == 2.0
+
+
+def test_the_rule_that_ships_is_the_one_its_figures_give() -> None:
+    text = files("understudy.synthesizers").joinpath("auto.json").read_text("utf-8")
+    record = json.loads(text)
+    cells = [Cell(**cell) for cell in record["cells"]]
+    assert record == json.loads(json.dumps(shipped(cells)))
+    assert {record["rule"]["below"], record["rule"]["above"]} <= set(METHODS)
+    strict = [one for one in left_out(cells) if one.cell.epsilon == 1.0]
+    assert np.mean([one.near for one in strict]) >= 0.8
+    assert record["left_out"]["rule"] >= record["left_out"]["rival"]
+
+
+def _schema(**changes: object) -> Schema:
+    whole = {
+        "name": "wards", "population": Population(10_000), "unit": PrivacyUnit(column="id"),
+        "time": Time(column="hour", steps=24), "channels": (Continuous("x", 0.0, 1.0),),
+    }  # fmt: skip
+    return Schema(**(whole | changes))  # type: ignore[arg-type]
+
+
+def test_public_facts_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = Rule(2.0, "private-gsd", "spectral")
+    judged = {"cells": 20, "rule": 17, "rival": 12}
+    monkeypatch.setattr(auto, "record", lambda: {"rule": vars(rule), "left_out": judged})
+    guarantee = Guarantee(1.0, 1e-6)
+    many, few = auto.choose(_schema(), guarantee), auto.choose(_schema(population=Population(40)), guarantee)
+    assert (many.method, few.method) == ("spectral", "private-gsd")
+    assert "10000 units × epsilon 1" in many.reasons[0]
+    assert "17 of 20" in many.reasons[1]
+    assert "12" in many.reasons[1]
+    assert auto.choose(_schema(population=Population(40)), replace(guarantee, epsilon=5.0)).method == "spectral"
+    assert auto.choose(_schema(population=Population(40)), guarantee, window_steps=12).method == "spectral"
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"population": Population(count_epsilon=0.1)}, "bought"),
+        ({"context": (Continuous("heat", 0.0, 1.0),)}, "context"),
+        ({"channels": (Continuous("x", 0.0, 1.0, party="a"), Continuous("y", 0.0, 1.0, party="b"))}, "parties"),
+    ],
+)
+def test_what_a_schema_declares_comes_before_the_signal(changes: dict[str, object], word: str) -> None:
+    found = auto.choose(_schema(population=Population(10)) if not changes else _schema(**changes), Guarantee(0.1, 1e-6))
+    assert found.method == "spectral"
+    assert word in found.reasons[0]
+
+
+def test_who_wants_gaps_filled_gets_the_method_that_fills_them() -> None:
+    assert auto.choose(_schema(), Guarantee(1.0, 1e-6), task="complete").method == "dit"
