@@ -6,6 +6,7 @@ METHOD = "tests/unit/synthesizers/ppem/test_method.py"
 DONORS = "tests/unit/synthesizers/ppem/test_donors.py"
 CONTEST = "tests/unit/synthesizers/ppem/test_contest.py"
 EFFECTS = "tests/unit/synthesizers/ppem/test_effects.py"
+CANARY = "tests/statistical/test_canary_ppem.py"
 THRESHOLD = "tests/unit/privacy/test_threshold.py"
 ENERGIES = "tests/unit/nn/test_energies.py"
 FOLDER = "synthesizers/ppem"
@@ -130,5 +131,22 @@ MUTANTS = (
         before="pool = donors.bought_pool(learned, self.grant",
         after="pool = donors.bought_pool(self.private, self.grant",
         tests=(f"{DONORS}::test_kept_out_units_are_not_in_the_pool",),
+    ),
+    Mutant(
+        name="generators taught with real attributes",
+        why="as published: the conditional generator is trained on real x′ outside of all noise",
+        file=f"{FOLDER}/learning.py",
+        before='        raw = method.mode == "lmdp" or not marginal',
+        after="        raw = True",
+        tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
+    ),
+    Mutant(
+        name="real people among the donors",
+        why="what is released as synthetic is somebody's own",
+        file=f"{FOLDER}/donors.py",
+        before="    return replace(private, panel=pool, weights=np.ones(number), population=number)",
+        after="    pool = replace(pool, static=np.concatenate([private.panel.static, pool.static])[:number])\n"
+        "    return replace(private, panel=pool, weights=np.ones(number), population=number)",
+        tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),
 )

@@ -13,7 +13,7 @@ from understudy.data import (
     Binary,
     Categorical,
     Channel,
-    Continuous,
+    Integer,
     Panel,
     Population,
     PrivacyUnit,
@@ -26,7 +26,7 @@ from understudy.data.datasets import file_sha256, find_file
 _CREDIT = "credit/creditcard_rounded_113922rows.parquet"
 _MIMIC = "mimic_demo/DIAGNOSES_ICD.csv"
 _FEWEST_PATIENTS = 8  # that a diagnosis has to have, in 100
-_FACTOR_BOUND, _LARGEST_AMOUNT = 15.0, 5000.0  # round numbers, chosen with the public file in view
+_FACTOR_BOUND, _LARGEST_AMOUNT = 15, 5000  # round numbers, chosen with the public file in view
 
 Loaded = tuple[Panel, dict[str, Any]]
 
@@ -40,8 +40,8 @@ def credit(data_root: Path | None) -> Loaded:
     table = parquet.read_table(path)
     names = [name for name in table.column_names if name.startswith("V")]
     values = np.stack([table[name].to_numpy() for name in (*names, "Amount")], axis=1)
-    channels: list[Channel] = [Continuous(name, -_FACTOR_BOUND, _FACTOR_BOUND) for name in names]
-    channels.append(Continuous("Amount", 0.0, _LARGEST_AMOUNT))
+    channels: list[Channel] = [Integer(name, -_FACTOR_BOUND, _FACTOR_BOUND) for name in names]
+    channels.append(Integer("Amount", 0, _LARGEST_AMOUNT))
     low, high = np.array([channel.bounds for channel in channels]).T
     panel = _table("credit", tuple(channels), values.clip(low, high), table["label"].to_numpy())
     return panel, {"name": "credit", "sha256": file_sha256(path), "stand_in": False, "partial": "113,922 rows, rounded"}

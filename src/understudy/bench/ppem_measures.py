@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.spatial import cKDTree
 
 from understudy.bench import ppem_shown
 from understudy.data import Panel
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.kernels import gram, quadratic_test, stein_gram, two_sample_test
 from understudy.evaluate.metric import Effort, Undefined
-from understudy.evaluate.ppem.models import METRICS
-from understudy.synthesizers.base import PrivateSeries
+from understudy.evaluate.ppem.models import METRICS, determination, squared_error
+from understudy.synthesizers.base import Draw, PrivateSeries, Release
+from understudy.synthesizers.ppem import Ppem, drawing
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
 from understudy.synthesizers.ppem.effects import effects_of
@@ -27,17 +29,25 @@ if TYPE_CHECKING:
 _TESTED = 1000  # rows of each side of a two-sample test, as in paper 002
 _GROUPS = 8  # neighbourhoods of x′ within which the rest is compared
 _FEWEST = 25  # rows of each side that a neighbourhood needs
+_ALIKE = 0.25  # deviations within which two x′ count as the same
+_CHANCE = 0.1  # deviations by which rows with the same x′ are told apart
+_HELD_OUT_ROWS = "x′ of kept-out rows"  # in the place of a release's own marginal
 _REPLICATES = 200  # of the bootstrap over kept-out units
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measures:
-    """One dataset's measuring; `partition` works in declared bounds, the same for every candidate."""
+    """One dataset's measuring; `partition` works in declared bounds, the same for every candidate.
+
+    Attributes:
+        regressed: The channel that linear regression predicts, as in paper 002; every channel by turns if None.
+    """
 
     train: Panel
     rest: Panel
     partition: Partition
     max_rows: int
+    regressed: str | None = None
     seed: int = 0
 
     def rows(self, panel: Panel) -> Rows:
@@ -82,25 +92,38 @@ class Measures:
         means, lows, highs = np.array(found).T
         return {"mean": float(means.mean()), "low": float(lows.min()), "high": float(highs.max())}
 
+    def given(self, method: Ppem, release: Release) -> Panel:
+        """Returns what a release makes of the x′ of kept-out rows, in the place of its own.
+
+        Models whose x′ differ are asked about different places, and places differ in how hard they are. This asks all
+        of them about the same ones.
+        """
+        asked = replace(method, target=_HELD_OUT_ROWS, effect=None, attempts=1)
+        arrays = {name: array for name, array in release.arrays.items() if not name.startswith("generator.marginal")}
+        arrays[drawing.TARGET] = self.rows(self.rest).values
+        request = Draw(num_series=self.max_rows, rng=np.random.default_rng(self.seed))
+        return drawing.draw(asked, arrays, release.schema, request)
+
     def _gaps(self, candidate: Panel, against: Panel, replicates: int) -> np.ndarray:
         """Returns mean distances of means [neighbourhood, 1 + replicate] within neighbourhoods of x′, in deviations.
 
-        Neighbourhoods are those of the real x′, and all count alike, however often the candidate visits them. A
+        Neighbourhoods are those of the real x′, and all count alike. Within one, every real row is compared with a row
+        of the candidate that has the same x′, so that a candidate whose x′ lie elsewhere is not blamed for that. A
         replicate draws the real rows anew.
         """
         real, other = self.rows(against), self.rows(candidate)
-        groups = self._neighbourhoods
-        places = groups.predict(real.sensitive), groups.predict(other.sensitive)
+        partner, alike = _partners(real.sensitive, other.sensitive)
+        places = self._neighbourhoods.predict(real.sensitive)
         number, spread = len(real.rest), real.rest.std(axis=0)
         moving = spread > 1e-6
         drawn = np.random.default_rng(self.seed).multinomial(number, np.full(number, 1 / number), replicates)
         counts = np.concatenate([np.ones((1, number)), drawn]).astype(np.float32)
         gaps = []
         for group in range(_GROUPS):
-            own, made = places[0] == group, other.rest[places[1] == group][:, moving]
-            if min(own.sum(), len(made)) >= _FEWEST:
+            own = alike & (places == group)
+            if len(np.unique(partner[own])) >= _FEWEST:
                 weights = counts[:, own] / counts[:, own].sum(axis=1, keepdims=True)
-                apart = weights @ real.rest[own][:, moving] - made.mean(axis=0)
+                apart = weights @ (real.rest[own] - other.rest[partner[own]])[:, moving]
                 gaps.append((np.abs(apart) / spread[moving]).mean(axis=1))
         return np.array(gaps)
 
@@ -118,11 +141,29 @@ class Measures:
         comparison = Comparison(real=real, candidate=candidate, reference=against, unseen=against)
         found = {}
         for metric in METRICS:
+            if self.regressed is not None and "regression" in metric.name:
+                continue
             try:
                 found[metric.name.removeprefix("ppem.")] = metric.measure(comparison, effort, self.seed).value
             except Undefined:
                 continue
-        return found
+        return {**found, **self._regression(candidate, against)}
+
+    def _regression(self, candidate: Panel, against: Panel) -> dict[str, float]:
+        """Returns MSE, in deviations of what was learned from, and R² of the channel that is to be predicted."""
+        from sklearn.linear_model import LinearRegression
+
+        if self.regressed is None:
+            return {}
+        place = [channel.name for channel in self.train.schema.channels].index(self.regressed)
+        sides = [np.concatenate([panel.values[:, 0, :], panel.static], axis=1) for panel in (candidate, against)]
+        (learned, target), (tested, truth) = ((np.delete(side, place, 1), side[:, place]) for side in sides)
+        predicted = LinearRegression().fit(learned, target).predict(tested)
+        spread = float(self.train.values[:, 0, place].std())
+        return {
+            "regression_mse": squared_error(truth / spread, predicted / spread),
+            "regression_r2": determination(truth, predicted),
+        }
 
     def shown(self, candidate: Panel) -> dict[str, Any]:
         """Returns what pictures show of a candidate, beside kept-out rows."""
@@ -159,6 +200,14 @@ class Measures:
         matrix = stein_gram(rows.sensitive[:_TESTED].astype(np.float64), score)
         test = quadratic_test(matrix, np.random.default_rng(self.seed))
         return {"ksd": test.statistic, "p_ksd": test.p_value}
+
+
+def _partners(real: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns a row of `other` for every real x′ [row, number], and whether its x′ is the same; chance among equals."""
+    rng, spread = np.random.default_rng(0), np.maximum(real.std(axis=0), 1e-6)
+    sides = [np.column_stack([rows / spread, rng.uniform(0, _CHANCE, len(rows))]) for rows in (real, other)]
+    apart, partner = cKDTree(sides[1]).query(sides[0])
+    return partner, apart <= _ALIKE
 
 
 def _some(panel: Panel, number: int, seed: int) -> Panel:

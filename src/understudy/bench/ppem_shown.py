@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.data import Integer
 from understudy.data.channels import num_codes
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.learning import Rows
@@ -24,6 +25,8 @@ def marginals(partition: Partition, real: Rows, drawn: Rows) -> dict[str, dict[s
             continue
         both = np.concatenate([np.quantile(own, [0.002, 0.998]) for own in sides.values()])
         edges = np.linspace(both.min(), both.max(), _BINS + 1)
+        if isinstance(column, Integer) and both.max() - both.min() < 2 * _BINS:
+            edges = np.arange(both.min() - 0.5, both.max() + 1)
         shares = {side: np.histogram(own, edges)[0] / len(own) for side, own in sides.items()}
         found[column.name] = {"edges": edges.tolist(), **{side: own.tolist() for side, own in shares.items()}}
     return found
@@ -34,16 +37,19 @@ def conditionals(
 ) -> list[dict[str, Any]]:
     """Returns means of x* in the largest neighbourhoods that both sides visit.
 
+    Along the steps these are working values; columns of a table are told in deviations from the real mean of all.
+
     Args:
         places: The neighbourhood of each real and of each drawn row.
     """
     steps, kept = partition.series_shape
     shown = slice(0, _STEPS * kept, kept) if steps > 1 else slice(0, _STEPS)
+    middle, spread = (0.0, 1.0) if steps > 1 else (real.rest.mean(axis=0), np.maximum(real.rest.std(axis=0), 1e-6))
     found: list[dict[str, Any]] = []
     for group in np.argsort(-np.bincount(places[0])):
         sides = [rows.rest[place == group] for rows, place in zip((real, drawn), places, strict=True)]
         if min(map(len, sides)) >= fewest and len(found) < _NEIGHBOURHOODS:
-            means = [own.mean(axis=0)[shown].tolist() for own in sides]
+            means = [((own.mean(axis=0) - middle) / spread)[shown].tolist() for own in sides]
             title = _described(partition, real.values[places[0] == group])
             found.append(
                 {"title": title, "along": "step" if steps > 1 else "column", "real": means[0], "drawn": means[1]}

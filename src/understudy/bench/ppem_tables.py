@@ -23,14 +23,17 @@ from understudy.data import Panel
 from understudy.errors import ReleaseError
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Draw, Synthesizer
+from understudy.synthesizers.baselines.dp_gan import DpGan
+from understudy.synthesizers.baselines.pate_gan import PateGan
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import facts_of
 from understudy.synthesizers.independent import Independent
-from understudy.synthesizers.ppem import Ppem
+from understudy.synthesizers.ppem import Ppem, modes
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.purchases import bare
-from understudy.synthesizers.ppem.recipe import Recipe
+from understudy.synthesizers.ppem.recipe import PAPER, Recipe
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
 
@@ -45,40 +48,51 @@ _PAPER: dict[str, dict[str, float]] = {
     "wgan-gp": {"auroc": 0.966, "regression_mse": 0.126, "regression_r2": 0.879, "p_mmd": 0.15},
     "energygan": {"auroc": 0.871, "regression_mse": 7.13, "regression_r2": -5.86, "p_mmd": 0.0},
     "steingan": {"auroc": 0.822, "regression_mse": 1.81, "regression_r2": -0.740, "p_mmd": 0.0},
+    "dp-gan 1": {"auroc": 0.857, "regression_mse": 1.881, "regression_r2": -0.811, "p_mmd": 0.0},
+    "pate-gan 1": {"auroc": 0.879, "regression_mse": 1.569, "regression_r2": -0.510, "p_mmd": 0.0},
 }
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much work a benchmark does: updates of energies, rows that metrics look at, simulated homes."""
+    """How much work a benchmark does.
+
+    Attributes:
+        iterations: Updates of the energies.
+        rows: Synthetic rows that are drawn, at most.
+        homes: That are simulated.
+        seeds: Of rows that are judged against each other.
+    """
 
     iterations: int
     rows: int
     homes: int
+    seeds: int = 5
 
 
 SCALES = {
-    "quick": Scale(600, 4000, 4000),
-    "target": Scale(6000, 10_000, 10_000),
+    "quick": Scale(1500, 20_000, 4000),
+    "target": Scale(6000, 20_000, 10_000),
     "full": Scale(60_000, 20_000, 20_000),
 }
-_SEEDS = (0, 1, 2)  # of rows that are judged against each other
 _LMDP, _WITHOUT = "ppem, lmdp", "ppem, lmdp without penalty"
 
 
 @dataclass(frozen=True)
 class Secret:
-    """What is hidden, and a public marginal in its place."""
+    """What is hidden, a public marginal in its place, and the channel that linear regression predicts."""
 
     sensitive: tuple[str, ...]
     stated: dict[str, list[float | str]]
+    regressed: str | None = None
 
 
 def credit(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Part of the credit-card table: two factors hidden (target: hours)."""
     panel, data = ppem_data.credit(data_root)
-    spread = np.linspace(-3, 3, 61).tolist()
-    return _run("ppem-credit", scale, panel, data, Secret(("V0+V1",), {"V0": spread, "V1": spread}), progress, cells)
+    spread: list[float | str] = [*range(-3, 4)]
+    secret = Secret(("V0+V1",), {"V0": spread, "V1": spread}, regressed="Amount")
+    return _run("ppem-credit", scale, panel, data, secret, progress, cells)
 
 
 def mimic(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
@@ -91,7 +105,10 @@ def mimic(scale: str, data_root: Path | None, progress: Progress, cells: Cells) 
 
 def series(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Simulated homes: the tariff mix and the mean load hidden (target: hours)."""
-    panel, data = ppem_data.homes(SCALES[scale].homes)
+    work = replace(
+        SCALES[scale], iterations=2 * SCALES[scale].iterations // 5, seeds=3
+    )  # rows are eleven times as long
+    panel, data = ppem_data.homes(work.homes)
     stated = {"tariff": ["flat", "night", "dynamic"], "mean(load_kw)": np.linspace(0.5, 4, 71).tolist()}
     return _run("ppem-series", scale, panel, data, Secret(("tariff+mean(load_kw)",), stated), progress, cells)
 
@@ -101,7 +118,10 @@ def _run(
     private: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
     train, rest = ppem_data.split(panel)
-    work = _Work(train, rest, secret.sensitive, SCALES[scale])
+    size = SCALES[scale]
+    if panel.num_steps > 1:  # rows are many times as long
+        size = replace(size, iterations=2 * size.iterations // 5, seeds=3)
+    work = _Work(train, rest, secret.sensitive, size, secret.regressed)
     tasks = [*_without_noise(work), *(_with_noise(work, secret) if private else ())]
     tasks += [(kind, partial(work.baseline, kind)) for kind in BASELINES]
     checks: list[_Task] = [("holdout", work.holdout)]
@@ -116,19 +136,18 @@ def _run(
 
 
 def _without_noise(work: "_Work") -> list[_Task]:
-    """Rows that protect nobody: with and without the penalty, along the steps, appendix D.4, a stated target."""
+    """Rows that protect nobody: with and without the penalty, other networks, appendix D.4, a stated target."""
     recipe = Recipe(iterations=work.scale.iterations)
-    without, temporal = replace(recipe, penalty=0.0), replace(recipe, network="temporal")
-    found: list[_Task] = [
-        (_LMDP, partial(work.fitted, _LMDP, work.ppem(mode="lmdp", recipe=recipe), tested_penalty=10.0, seeds=_SEEDS)),
-        (
-            _WITHOUT,
-            partial(work.fitted, _WITHOUT, work.ppem(mode="lmdp", recipe=without), tested_penalty=0.0, seeds=_SEEDS),
-        ),
-    ]
-    if work.train.num_steps > 1:
-        label = "ppem, lmdp, temporal"
-        found.append((label, partial(work.fitted, label, work.ppem(mode="lmdp", recipe=temporal))))
+    published = replace(PAPER, iterations=recipe.iterations, ema=recipe.ema)
+    judged = {_LMDP: recipe, _WITHOUT: replace(recipe, penalty=0.0)}
+    found: list[_Task] = []
+    for label, own in judged.items():
+        method, seeds = work.ppem(mode="lmdp", recipe=own), range(work.scale.seeds)
+        found.append((label, partial(work.fitted, label, method, tested_penalty=own.penalty, seeds=seeds)))
+    along = work.train.num_steps > 1
+    label = "ppem, lmdp, temporal" if along else "ppem, lmdp, networks of the paper"
+    method = work.ppem(mode="lmdp", recipe=replace(recipe, network="temporal") if along else published)
+    found.append((label, partial(work.fitted, label, method)))
     others = {
         "ppem, marginal-dp (not private)": work.ppem(mode="marginal-dp", recipe=recipe),
         "ppem, uniform": work.ppem(mode="lmdp", recipe=recipe, target="uniform"),
@@ -147,12 +166,16 @@ def _with_noise(work: "_Work", secret: Secret) -> list[_Task]:
         "ppem, both, uniform, checked": work.ppem(target="uniform", **asked),
         "ppem, spectral, different, checked": work.ppem(conditional="spectral", attempts=3, **asked),
     }
-    return [
+    found: list[_Task] = [
         (f"{label} {epsilon:g}", partial(work.fitted, label, method, epsilon))
         for label, method in methods.items()
         for epsilon in EPSILONS
         if method.effect is None or epsilon == EPSILONS[-1]
     ]
+    others: dict[str, Synthesizer] = {"dp-gan": DpGan(), "pate-gan": PateGan()}
+    for label, other in others.items():
+        found += [(f"{label} {epsilon:g}", partial(work.fitted, label, other, epsilon)) for epsilon in EPSILONS]
+    return found
 
 
 def notes(rows: Sequence[Row], controls: Sequence[Row]) -> list[str]:
@@ -175,18 +198,19 @@ def _hidden(rows: Sequence[Row]) -> list[str]:
 
 
 def _kept(rows: Sequence[Row], controls: Sequence[Row]) -> list[str]:
+    """Returns the verdict on x* given x′, asked of both models at the x′ of the same kept-out rows."""
     found = {line["method"]: line["metrics"] for line in [*rows, *controls]}
-    gaps = {name: found[name].get("held_out_gap") for name in (_LMDP, _WITHOUT, "holdout") if name in found}
+    gaps = {name: found[name].get("given_gap") for name in (_LMDP, _WITHOUT) if name in found}
     if not all(gaps.get(name) for name in (_LMDP, _WITHOUT)):
         return ["x* given x′: too few rows were kept out for a verdict."]
     own, interval = gaps[_LMDP]["mean"], gaps[_WITHOUT]
     verdict = "is nearer than" if own < interval["low"] else "lies within" if own <= interval["high"] else "is beyond"
     told = [
-        f"x* given x′: with the penalty {own:.3g}, which {verdict} what the model without it shows on kept-out rows "
-        f"({interval['low']:.3g} to {interval['high']:.3g})."
+        f"x* given x′: with the penalty {own:.3g}, which {verdict} what the model without it shows for the x′ of "
+        f"kept-out rows ({interval['low']:.3g} to {interval['high']:.3g})."
     ]
-    if gaps.get("holdout"):
-        real = gaps["holdout"]
+    real = found.get("holdout", {}).get("held_out_gap")
+    if real:
         told.append(f"x* given x′: real rows against kept-out rows {real['low']:.3g} to {real['high']:.3g}.")
     return told
 
@@ -207,6 +231,7 @@ class _Work:
     rest: Panel
     sensitive: tuple[str, ...]
     scale: Scale
+    regressed: str | None = None
 
     @property
     def measures(self) -> Measures:
@@ -214,7 +239,14 @@ class _Work:
         schema = bare(self.train.schema)
         attributes = tuple(one for group in parse(schema, self.sensitive) for one in group)
         partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
-        return Measures(train=self.train, rest=self.rest, partition=partition, max_rows=self.scale.rows)
+        return Measures(
+            train=self.train, rest=self.rest, partition=partition, max_rows=self.num_rows, regressed=self.regressed
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """Synthetic rows that are drawn: about as many as were learned from, as in paper 002."""
+        return max(4000, min(self.scale.rows, self.train.num_units))
 
     def ppem(self, **options: Any) -> Ppem:
         """The method on this dataset's secret."""
@@ -228,23 +260,31 @@ class _Work:
         tested_penalty: float | None = None,
         seeds: Sequence[int] = (0,),
     ) -> Row:
-        """Fits and samples once for every seed, and measures; figures are means over seeds."""
-        watch = Stopwatch()
+        """Fits and samples once for every seed, and measures; figures are means over seeds.
+
+        Without DP noise there is nothing secret about coins: they come from the seed as well, so that rows with and
+        without the penalty differ by the penalty alone.
+        """
+        watch, measures = Stopwatch(), self.measures
         delta = default_delta(self.train.schema.population.size or 1)
-        found, drawn = [], []
+        found, drawn, given = [], [], []
         for seed in seeds:
             own = replace(method, seed=seed) if isinstance(method, Ppem) else method
             ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
             try:
-                release = own.fit(self.train, ledger)
+                release = own.fit(self.train, ledger, noise=None if epsilon < math.inf else NoiseSource.seeded(seed))
             except ReleaseError as refusal:
                 return row(label, {}, epsilon=epsilon, delta=delta, seconds=watch.seconds, status=f"nothing: {refusal}")
-            drawn.append(release.sample(self.scale.rows, rng=np.random.default_rng(seed)))
-            found.append(self.measures.figures(drawn[-1]))
+            drawn.append(release.sample(self.num_rows, rng=np.random.default_rng(seed)))
+            found.append(measures.figures(drawn[-1]))
+            if isinstance(own, Ppem) and own.conditional == "energies" and own.mode in modes.HIDING:
+                given.append(measures.given(own, release))
         metrics: dict[str, Any] = {key: float(np.mean([one[key] for one in found if key in one])) for key in found[0]}
-        metrics |= {"seeds": len(seeds), "held_out_gap": self.measures.held_out_gap(drawn)}
+        metrics |= {"seeds": len(seeds), "held_out_gap": measures.held_out_gap(drawn)}
+        if given:
+            metrics["given_gap"] = measures.held_out_gap(given)
         if tested_penalty is not None:
-            metrics |= self.measures.energy_test(Recipe(iterations=self.scale.iterations), tested_penalty)
+            metrics |= measures.energy_test(Recipe(iterations=self.scale.iterations), tested_penalty)
         return row(
             label,
             metrics,
@@ -256,7 +296,7 @@ class _Work:
             status=release.certificate.status,
             obfuscation=list(release.certificate.marginal_obfuscation),
             findings=list(own.findings(release.schema, release.arrays)) if isinstance(own, Ppem) else [],
-            shown=self.measures.shown(drawn[0]),
+            shown=measures.shown(drawn[0]),
         )
 
     def baseline(self, kind: str) -> Row:
@@ -265,7 +305,7 @@ class _Work:
         real = measures.rows(self.train)
         cut = real.sensitive.shape[1]
         made = BASELINES[kind](np.concatenate([real.sensitive, real.rest], axis=1), self.scale.iterations, 0)
-        made = made[: self.scale.rows]
+        made = made[: self.num_rows]
         drawn = self._panel(measures.partition, made[:, :cut], made[:, cut:])
         return row(
             kind,

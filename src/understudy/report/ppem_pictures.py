@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
@@ -27,14 +27,19 @@ def estimators(result: Mapping[str, Any]) -> list[Drawing]:
             axes.plot(shown["other"][name], ranks, color=SYNTHETIC, label="another score")
             if name == "normalised":
                 axes.plot(chi2.ppf(ranks[:-1], 1), ranks[:-1], color=CONTROL, linestyle=":", label="chi-squared")
+            limit = norm.ppf(0.95) if name == "studentised" else chi2.ppf(0.95, 1)
+            axes.axvline(limit, color=INK, linewidth=0.8, linestyle="--", label="critical value")
             axes.set_title(title, loc="left", fontsize=10, color=INK)
+            axes.set_xlabel("statistic", fontsize=8)
+        made.axes[0].set_ylabel("share of sets below", fontsize=8)
         made.axes[0].legend(frameon=False, fontsize=8)
     rows = [[line["method"], *(figure(value) for value in line["metrics"].values())] for line in result["rows"]]
     return [
         Drawing(
             name="ppem-estimators",
             figure=made,
-            caption="Share of sets below a statistic. Under a true score the normalised one follows chi-squared.",
+            caption="Share of sets below a statistic; what lies right of the dashed line is rejected. Under a true "
+            "score the normalised one follows chi-squared.",
             alternative="Three distribution functions. " + "; ".join(", ".join(row) for row in rows),
             header=("sets", *result["rows"][0]["metrics"]),
             rows=rows,
@@ -57,12 +62,19 @@ def _hidden_and_kept(method: str, shown: Mapping[str, Any]) -> Drawing:
             tidy(axes)
         for axes, (name, shares) in zip(grid[0], hidden.items(), strict=False):
             _bars(axes, shares) if "names" in shares else _steps(axes, shares)
+            axes.set_ylabel("share", fontsize=8)
             axes.set_title(f"x′: {name}", loc="left", fontsize=9, color=INK)
         for axes, means in zip(grid[-1], kept, strict=False):
+            look = (
+                {"linewidth": 1.2}
+                if means["along"] == "step"
+                else {"linestyle": "none", "marker": "o", "markersize": 3}
+            )
             for side, colour in _SIDES.items():
-                axes.plot(means[side], color=colour, linewidth=1.2, label=_WORDS[side])
+                axes.plot(means[side], color=colour, label=_WORDS[side], **look)
             axes.set_title(f"x* near {means['title']}", loc="left", fontsize=9, color=INK)
             axes.set_xlabel(means["along"], fontsize=8)
+            axes.set_ylabel("mean" if means["along"] == "step" else "mean, in deviations", fontsize=8)
         for axes in made.axes:
             axes.set_visible(axes.has_data())
         made.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)

@@ -56,6 +56,7 @@ def certificate(body: Facts | None) -> dict[str, Any] | None:
         "noise": found.noise,
         "threat_model": found.threat_model,
         "not_protected": found.not_protected,
+        "obfuscation": found.marginal_obfuscation,
     }
 
 

@@ -80,7 +80,10 @@ def _attribute(schema: Schema, name: str) -> Attribute:
         return Attribute(name, "level", place, level[1], _varying(name, (Continuous(name, *column.bounds),)))
     if name in channels:
         place = channels.index(name)
-        columns = tuple(replace(schema.channels[place], name=f"{name} {step}") for step in range(schema.num_steps))
+        steps = range(schema.num_steps)
+        columns = tuple(
+            replace(schema.channels[place], name=f"{name} {step}" if len(steps) > 1 else name) for step in steps
+        )
         return Attribute(name, "channel", place, "", _varying(name, columns))
     if name in static:
         place = static.index(name)

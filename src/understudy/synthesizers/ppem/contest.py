@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from understudy.nn import margin
 from understudy.nn.energies import Energy, TemporalEnergy
 from understudy.nn.row_generators import RowGenerator, TemporalGenerator
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
+from understudy.training.ema import RunningAverage
 from understudy.training.windows import Batch
 
 BETAS = (0.5, 0.9)  # of Adam
@@ -88,6 +90,7 @@ class Contest:
         rate = self.recipe.generator_rate
         self._optimiser = torch.optim.Adam(self.generators.parameters(), lr=rate, betas=BETAS)
         self._generator = torch.Generator().manual_seed(self.seed)
+        self._average = RunningAverage(parameters_to_vector(self.generators.parameters()), self.recipe.ema)
 
     def private_loss(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Tensor:
         """Returns one number per row: energies of what is real, and their slopes on the way to what is generated.
@@ -141,6 +144,11 @@ class Contest:
         for parameter, gradient in zip(self.generators.parameters(), gradients, strict=True):
             parameter.grad = gradient
         self._optimiser.step()
+        self._average.update(parameters_to_vector(self.generators.parameters()))
+
+    def take_average(self) -> None:
+        """Puts the running average in the place of the generators, which circle around what they look for."""
+        vector_to_parameters(self._average.values, self.generators.parameters())
 
     def _real(
         self, energy: margin.Sloped, real: Tensor, fake: Tensor, given: Tensor | None, generator: torch.Generator

@@ -126,10 +126,11 @@ class Run:
             if asked(effects.figure(trial.effects, method.effect, released, held, kept_out)):
                 return generators, values
         tries = "1 attempt" if method.attempts == 1 else f"{method.attempts} attempts"
+        instead = "state a target" if method.has_generator else "state another target"
         raise ReleaseError(
             f"effect: no marginal at least {method.effect:g} away ({method.metric}) was found in {tries}, so nothing "
-            "is released; what was charged stays charged. Ask for a smaller effect, state a target, or bring a larger "
-            "epsilon."
+            f"is released; what was charged stays charged. Ask for a smaller effect, {instead}, or bring a larger "
+            "epsilon: `understudy plan` says from which effect on a check passes."
         )
 
     def _released(

@@ -153,6 +153,10 @@ class Ppem(Synthesizer):
         learned, plan = self.learned_schema(schema), self.planned(schema, guarantee)
         return statements.outlook(self, learned, self._attributes(learned), plan, self._held_out(schema))
 
+    def without_checks(self) -> "Ppem":
+        """Without an effect to reach; one attempt."""
+        return replace(self, effect=None, attempts=1)
+
     def own_inputs(self) -> Mapping[str, str]:
         """The public table that x′ are drawn from."""
         table = isinstance(self.target, str) and self.target not in (targets.DIFFERENT, targets.UNIFORM)

@@ -26,6 +26,7 @@ class Recipe:
         penalty: Weight of the obfuscation penalty (λ_α); 0 is the control without it.
         statistic: What the penalty tests with.
         energy_rate, generator_rate: Learning rates.
+        ema: Weight of the past in the running average of generators that is released; 0 releases the last ones.
         clip_norm: The most one unit may weigh in a sum of gradients, over both energies.
     """
 
@@ -40,6 +41,7 @@ class Recipe:
     statistic: Statistic = "ksd"
     energy_rate: float = 3e-3
     generator_rate: float = 1e-3
+    ema: float = 0.99
     clip_norm: float = 1.0
 
     def __post_init__(self) -> None:
@@ -47,8 +49,8 @@ class Recipe:
         require_above_zero(
             self, "iterations", "batch", "rounds", "margin", "energy_rate", "generator_rate", "clip_norm"
         )
-        if self.width < 2 or not self.lipschitz >= 0 or not self.penalty >= 0:
-            raise InputError("width: at least 2 is expected; lipschitz and penalty: 0 or more.")
+        if self.width < 2 or not self.lipschitz >= 0 or not self.penalty >= 0 or not 0 <= self.ema < 1:
+            raise InputError("width: at least 2 is expected; lipschitz and penalty: 0 or more; ema: from 0 to below 1.")
 
 
-PAPER = Recipe(width=256, rounds=5, energy_rate=1e-3, generator_rate=5e-4)  # appendix C
+PAPER = Recipe(width=256, rounds=5, energy_rate=1e-3, generator_rate=5e-4, ema=0.0)  # appendix C

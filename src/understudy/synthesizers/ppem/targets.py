@@ -19,6 +19,11 @@ _ROWS = 4096  # of a public table that a release carries
 def check(target: Target, schema: Schema, attributes: tuple[Attribute, ...]) -> None:
     """Refuses a target that is not there, leaves an attribute out or leaves the declared bounds."""
     if isinstance(target, str):
+        if target.lstrip().startswith("{"):
+            first = attributes[0].name
+            raise InputError(
+                f"target: values for each attribute are written {{'{first}' = [...], ...}}, got something else."
+            )
         if target not in (DIFFERENT, UNIFORM) and not Path(target).is_file():
             raise MissingData(
                 f"target: '{DIFFERENT}', '{UNIFORM}', values for each attribute or a public table is expected; "

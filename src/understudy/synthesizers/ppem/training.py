@@ -32,6 +32,7 @@ def train_privately(
     train(
         task, plan, grant, label=label, optimisation=optimisation, progress=lambda done, planned: told(done / planned)
     )
+    contest.take_average()
 
 
 def train_plainly(contest: Contest, arrays: Mapping[str, np.ndarray], told: Told) -> None:
@@ -54,6 +55,7 @@ def train_plainly(contest: Contest, arrays: Mapping[str, np.ndarray], told: Told
         optimiser.step()
         contest.after_iteration(done)
         told(done / recipe.iterations)
+    contest.take_average()
 
 
 def _adam(parameters: Iterable[Tensor], rate: float) -> torch.optim.Optimizer:

@@ -15,6 +15,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
+from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.training import train_plainly
 from understudy.training import DPSGDConfig, DrawUnits, Performance, PrivateGradient, UnitWindows
 from understudy.training.clipping.patch import Expand
@@ -39,17 +40,19 @@ def arrays(number: int = UNITS, seed: int = 0) -> dict[str, np.ndarray]:
     return {"sensitive": parts.encoded(values), "rest": rest}
 
 
-def contest(seed: int = 0, **options: object) -> Contest:
+def contest(
+    seed: int = 0, recipe: Recipe = SMALL, *, marginal: bool = True, conditional: bool = True, **options: object
+) -> Contest:
     parts = partition()
     torch.manual_seed(seed)
-    energies = Energies(parts, SMALL, marginal=True, conditional=True)
+    energies = Energies(parts, recipe, marginal=marginal, conditional=conditional)
     references = torch.from_numpy(arrays(50, seed=9)["sensitive"])
     return Contest(
         energies=energies,
-        generators=made(parts, SMALL, seed, marginal=True),
+        generators=made(parts, recipe, seed, marginal=marginal, conditional=conditional),
         references=references,
         codes=((0, 3),),
-        recipe=SMALL,
+        recipe=recipe,
         seed=seed,
         penalised=True,
         **options,  # type: ignore[arg-type]
@@ -79,9 +82,19 @@ def total(held: Contest, rows: dict[str, np.ndarray], noise: NoiseSource) -> Ten
     return gradient.flat.gradient.clone()
 
 
+WAYS = {
+    "both energies": {},
+    "convolutions": {"recipe": replace(SMALL, network="temporal")},
+    "a stated target": {"marginal": False},
+    "the marginal alone": {"conditional": False},
+    "another statistic": {"recipe": replace(SMALL, statistic="fssd")},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("extreme", [0.0, 1.0, 1e4, float("nan")])
-def test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical(extreme: float) -> None:
-    base, other, held = arrays(), arrays(), contest()
+def test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical(extreme: float, way: str) -> None:
+    base, other, held = arrays(), arrays(), contest(**WAYS[way])  # type: ignore[arg-type]
     other["sensitive"][3], other["rest"][3] = extreme, -extreme
     first, second = clipped_rows(held, base), clipped_rows(held, other)
     for unit in range(UNITS):
@@ -149,6 +162,38 @@ def test_generators_and_the_public_loss_never_see_a_real_row() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, held.generators.parameters(), strict=True))
     held.after_iteration(1)
     assert not all(torch.equal(a, b) for a, b in zip(before, held.generators.parameters(), strict=True))
+
+
+def plainly(penalty: float, ema: float = 0.9) -> Contest:
+    """A training without noise, from the same start whatever the penalty."""
+    recipe = replace(SMALL, iterations=12, batch=16, penalty=penalty, ema=ema)
+    held = replace(contest(), recipe=recipe)
+    train_plainly(held, arrays(60), lambda share: None)
+    return held
+
+
+def weights(network: nn.Module) -> list[Tensor]:
+    return [parameter.detach().clone() for parameter in network.parameters()]
+
+
+def test_the_penalty_does_not_touch_what_x_star_is_given_x() -> None:
+    """Eq. 18 is on the marginal energy alone: with the same coins the conditional pair is the same, bit by bit."""
+    with_it, without = plainly(10.0), plainly(0.0)
+    assert with_it.energies.marginal is not None
+    assert without.energies.marginal is not None
+    moved = zip(weights(with_it.energies.marginal), weights(without.energies.marginal), strict=True)
+    assert not all(torch.equal(a, b) for a, b in moved)
+    for network in ("energies", "generators"):
+        first, second = (getattr(held, network).conditional for held in (with_it, without))
+        assert all(torch.equal(a, b) for a, b in zip(weights(first), weights(second), strict=True))
+
+
+def test_generators_are_released_as_their_running_average() -> None:
+    """With no weight on the past that is the last one; with some it lies between the start and the last one."""
+    start, last, average = (weights(held.generators) for held in (contest(), plainly(0.0, ema=0.0), plainly(0.0)))
+    assert not all(torch.equal(a, b) for a, b in zip(last, average, strict=True))
+    moved = [sum(float((a - b).square().sum()) for a, b in zip(start, end, strict=True)) for end in (last, average)]
+    assert 0 < moved[1] < moved[0]
 
 
 def test_a_contest_learns_where_the_data_is() -> None:
