@@ -54,6 +54,14 @@ def test_rows_that_differ_by_their_seed_are_one_figure() -> None:
     assert found.verdict == "holds"
 
 
+def test_rows_of_another_unit_are_another_figure() -> None:
+    results = _results((1.0, 1.1), (1.2, 1.3))
+    results["x"]["rows"].append({**results["x"]["rows"][0], "unit": "entity", "metrics": {"error": _spread(7.0, 8.0)}})
+    found = tried(FINDING, results)
+    assert found is not None
+    assert found.better.high == 1.1
+
+
 def test_what_was_not_run_is_not_judged() -> None:
     assert tried(FINDING, {}) is None
     assert tried(FINDING, {"x": {"rows": [], "controls": []}}) is None
