@@ -76,7 +76,7 @@ MUTANTS = (
         name="products of scores not shortened",
         why="a series at its bounds weighs many times as much as any",
         file="synthesizers/dit/memory.py",
-        before="    return np.asarray(found / np.maximum(1, length / np.sqrt(found.shape[1])))\n",
+        before="    return clip_rows(found, float(np.sqrt(found.shape[1])))\n",
         after="    return found\n",
         tests=(MEMORY,),
     ),

@@ -89,6 +89,14 @@ MUTANTS = (
         tests=(EXTRA,),
     ),
     Mutant(
+        name="cells of levels tied to the private count",
+        why="how many cells levels are counted in follows the private number of units",
+        file="synthesizers/spectral/learning.py",
+        before='edges = levels.edges_for(self.noise("shape", bound) / self.private.population)',
+        after='edges = levels.edges_for(self.noise("shape", bound) / (3_000 * max(1, self.panel.num_units)))',
+        tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
+    ),
+    Mutant(
         name="count taken and not bought",
         why="the exact number of units is published as the population",
         file="synthesizers/base.py",

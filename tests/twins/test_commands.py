@@ -114,6 +114,16 @@ def leak_a_print(learn: Any) -> Any:
     return leaky
 
 
+def leak_a_sentence(learn: Any) -> Any:
+    """Words as if they were about the release, which says nothing like it."""
+
+    def leaky(self: Any, private: Any, *rest: Any) -> Any:
+        print(f"Of the release: {private.panel.num_series} series.")
+        return learn(self, private, *rest)
+
+    return leaky
+
+
 def leak_an_exit(learn: Any) -> Any:
     def leaky(self: Any, private: Any, *rest: Any) -> Any:
         if private.panel.num_series > NUM_PERSONS:
@@ -128,6 +138,7 @@ LEAKS = {
     "shape": (leak_a_shape, "model.safetensors"),
     "progress": (leak_a_stage, "progress"),
     "print": (leak_a_print, "printed"),
+    "sentence": (leak_a_sentence, "printed"),
     "exit": (leak_an_exit, "exit_code"),
 }
 

@@ -7,6 +7,7 @@ What may differ between two runs, and is taken out by name:
   and in the schema that it writes;
 - synthetic values: they are drawn from what was released, by coins of their own, and so is how well they compress. Of
   their file only columns, types and the number of series are looked at;
+- sentences about a release, if the release alone gives the same ones;
 - the list of kept-out units, which is private and says so, as large as it has to be.
 """
 
@@ -25,9 +26,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from safetensors import safe_open
 
+from understudy.synthesizers import Release
+
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")
 _CHANGING = re.compile(r"\b[0-9a-f]{64,128}\b|\b([0-9a-f]{4} ){7}[0-9a-f]{4}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 PRIVATE_LIST = ".holdout.csv"
+_TOLD = "Of the release: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,7 @@ def view(folder: Path, arguments: Sequence[str]) -> View:
         code = main(list(arguments))
     return View(
         exit_code=code,
-        printed=_without_bought(_plain(out.getvalue(), folder)),
+        printed=_without_bought(_plain(_without_findings(out.getvalue(), folder), folder)),
         complained=_plain(err.getvalue(), folder),
         logged=tuple(logged),
         progress=tuple(progress),
@@ -116,6 +120,22 @@ def _without_bought(text: str) -> str:
         facts["bought"] = _NUMBER.sub("#", json.dumps(facts.get("bought")))
         return json.dumps(facts)
     return "\n".join(_NUMBER.sub("#", line) if line.startswith("Bought:") else line for line in text.splitlines())
+
+
+def _without_findings(text: str, folder: Path) -> str:
+    """Takes out what `synth` reads off released numbers, if the release says the same: so it came from nowhere else."""
+    expected = [
+        sentence
+        for place in sorted(path.parent for path in folder.glob("*/release.json"))
+        for release in (Release.load(place),)
+        for sentence in release.synthesizer.findings(release.schema, release.arrays)
+    ]
+    if text.startswith("{"):
+        facts = json.loads(text)
+        return json.dumps({**facts, "findings": []}) if facts.get("findings") == expected else text
+    told = [line for line in text.splitlines(keepends=True) if line.startswith(_TOLD)]
+    same = [line.removeprefix(_TOLD).strip() for line in told] == expected
+    return "".join(line for line in text.splitlines(keepends=True) if line not in told) if same else text
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def synth(
         f"Wrote {out}.",
         certificate.sentence(),
         f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}.",
-        *findings,
+        *(f"Of the release: {sentence}" for sentence in findings),
     ]
     if held_out:
         lines.append(f"Kept-out units, private: {held_out}")

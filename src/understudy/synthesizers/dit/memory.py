@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.mechanisms import Bounded, clip_rows
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.dit.bridge import NOTHING
 
@@ -33,8 +33,7 @@ def products(scores: np.ndarray, known: np.ndarray, season: int) -> np.ndarray:
     else:
         parts += [np.zeros(parts[0].shape)] * 3
     found = np.concatenate([np.ones((len(x), 1)), *parts], axis=1)
-    length = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.asarray(found / np.maximum(1, length / np.sqrt(found.shape[1])))
+    return clip_rows(found, float(np.sqrt(found.shape[1])))
 
 
 def _around(x: np.ndarray, known: np.ndarray) -> list[np.ndarray]:

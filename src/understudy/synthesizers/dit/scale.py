@@ -36,7 +36,8 @@ def votes(schema: Schema, values: np.ndarray) -> np.ndarray:
     mean = own.sum(axis=1) / number
     deviation = np.sqrt((np.where(known, own - mean[:, None], 0.0) ** 2).sum(axis=1) / number)
     cell = np.floor(-2 * np.log2(np.maximum(deviation / _widths(schema), 2.0**-_CELLS)))
-    return np.asarray(cell[:, None, :] == np.arange(_CELLS)[:, None], dtype=np.float64).reshape(len(values), -1)
+    votes_of = np.asarray(cell[:, None, :] == np.arange(_CELLS)[:, None], dtype=np.float64)
+    return votes_of.reshape(len(values), _CELLS * len(places))  # of no series at all too
 
 
 def scales_of(schema: Schema, totals: np.ndarray, noise: float = 0.0) -> np.ndarray:

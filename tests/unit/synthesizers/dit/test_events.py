@@ -1,5 +1,7 @@
 """An event takes its windows away and changes no other: what makes the mixture of Gaussians the right price."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from understudy.data import Panel, PrivacyUnit
 from understudy.data.windows import without_empty_steps
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, MixtureOfGaussians
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.dit import Dit, memory, scale
@@ -81,6 +84,23 @@ def test_one_event_moves_each_sum_by_at_most_its_bound_and_by_more_than_a_window
             moved = float(np.linalg.norm(bounded.value - after[label].value)) / bounded.l2_bound
             furthest[label] = max(furthest[label], moved)
     assert all(1 / method.influence(panel.schema) < moved <= 1 + 1e-9 for moved in furthest.values())
+
+
+def test_where_no_whole_window_is_left_everything_is_bought_as_elsewhere() -> None:
+    """How many windows are whole is private: none has to look like one."""
+    method, panel = Dit(window_steps=WINDOW, window_stride=STRIDE), waves(1, steps=STEPS, unit=EVENT)
+    holed = np.array(panel.values)
+    holed[:, :: WINDOW // 2] = np.nan
+    nothing, something = _bought(panel.with_values(holed), method), _bought(panel, method)
+    assert method._private_series(panel.with_values(holed), 1).panel.num_series == 0
+    for label, bounded in something.items():
+        assert nothing[label].value.shape == bounded.value.shape
+        assert nothing[label].l2_bound == bounded.l2_bound
+        assert not nothing[label].value.any()
+    guarantee = Guarantee(1.0, 1e-5)
+    quick = replace(method, recipe=replace(method.recipe, iterations=2))
+    released = quick.fit(panel.with_values(holed), Ledger.in_memory(guarantee), guarantee=guarantee)
+    assert released.sample(2, rng=np.random.default_rng(0)).num_series == 2
 
 
 def test_a_step_with_one_channel_left_is_not_empty() -> None:
