@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import dct, idct
+from scipy.stats import chi2
 
 from understudy.synthesizers.spectral.counts import shrink
 from understudy.synthesizers.spectral.series import bands
@@ -15,6 +16,7 @@ from understudy.synthesizers.spectral.series import bands
 _SLACK = 2.5  # clip radius² over its expectation
 _SQUARE_WEIGHT = 0.5  # the mean of a step matters more than its spread
 _SMALLEST_SPREAD = 0.25
+_FALSE = 0.02  # how often noise alone passes for a band of frequencies
 
 
 def clip_radius(num_steps: int, num_channels: int) -> float:
@@ -100,7 +102,8 @@ def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int], season: 
     weight = np.zeros_like(mean)
     for block in bands(shape[0], season):  # Cai (1999): block by block; one loud frequency does not make all heard
         bounded = np.clip(mean[block], -threshold, threshold)
-        weight[block] = shrink(bounded, np.zeros_like(bounded), noise)[1]
+        if (bounded**2).sum() > noise**2 * chi2.isf(_FALSE, bounded.size):
+            weight[block] = shrink(bounded, np.zeros_like(bounded), noise)[1]
     weight = np.where(np.abs(mean) < threshold, weight, 1.0)
     kept = (weight * mean, np.where(np.abs(square) < threshold, 0.0, square))
     return np.concatenate([idct(part, axis=0, norm="ortho").ravel() for part in kept])
