@@ -87,7 +87,10 @@ def _range(lines: Sequence[Mapping[str, Any]], metric: str, method: str, epsilon
     spreads = [
         value if isinstance(value, Mapping) else {"mean": value, "low": value, "high": value} for value in values
     ]
-    seeds = max(len(found), *(int(line.get("seeds") or line["metrics"].get("seeds") or 1) for line in found))
+    told = (
+        int(line.get("seeds") or 1) for line, value in zip(found, values, strict=True) if isinstance(value, Mapping)
+    )
+    seeds = max(len(found), *told, 1)  # a figure without a range is one figure, whatever it is the mean of
     return Range(
         sum(float(one["mean"]) for one in spreads) / len(spreads),
         min(float(one["low"]) for one in spreads),

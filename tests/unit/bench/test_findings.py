@@ -62,6 +62,15 @@ def test_rows_of_another_unit_are_another_figure() -> None:
     assert found.better.high == 1.1
 
 
+def test_a_mean_without_its_range_is_not_judged() -> None:
+    results = _results((1.0, 1.0), (2.0, 2.0), seeds=5)
+    for line in (*results["x"]["rows"], *results["x"]["controls"]):
+        line["metrics"] = {"error": line["metrics"]["error"]["mean"]}
+    found = tried(FINDING, results)
+    assert found is not None
+    assert (found.verdict, found.better.seeds) == ("not judged", 1)
+
+
 def test_what_was_not_run_is_not_judged() -> None:
     assert tried(FINDING, {}) is None
     assert tried(FINDING, {"x": {"rows": [], "controls": []}}) is None
