@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from understudy.synthesizers.spectral.counts import cumulative_of, keep_middle, shrink, smooth_by_risk
 
+_NARROWEST = 0.4  # deviation of a bell over the width of the cell in its middle
 _NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logarithm tells apart
 
 
@@ -90,8 +91,11 @@ def _bells(edges: tuple[float, ...], rising: bool) -> tuple[Bells, np.ndarray]:
     first, last = _along(np.array([low, high]), low, high, rising)
     means = np.linspace(first, last, 97)
     deviations = (last - first) / 2 ** np.arange(1.5, 7.6, 0.25)
-    every = np.meshgrid(means, deviations, indexing="ij")
-    bells = Bells(every[0].ravel(), every[1].ravel(), low, high, rising)
+    every = [grid.ravel() for grid in np.meshgrid(means, deviations, indexing="ij")]
+    along = _along(np.array(edges), low, high, rising)
+    cell = np.clip(np.searchsorted(along, every[0], side="right") - 1, 0, len(edges) - 2)
+    told = every[1] >= _NARROWEST * np.diff(along)[cell]  # cells do not tell bells apart that fit into one of them
+    bells = Bells(every[0][told], every[1][told], low, high, rising)
     return bells, bells.shares(np.array(edges))
 
 
