@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from understudy.synthesizers.pets.generation import RuleBased
 
 _ETT = "Electricity Transformer Temperature, github.com/zhouhaoyi/ETDataset"
 _POWER = "Individual household electric power consumption, UCI Machine Learning Repository, dataset 235"
+_CALENDAR = tuple(
+    Continuous(f"{cycle}_{side}", -1.0, 1.0) for side in ("sine", "cosine") for cycle in ("hour", "weekday", "yearday")
+)
 _MONTH_HOURS = 30 * 24
 _PUBLIC_HOMES, _PUBLIC_SERIES = 1000, 2000
 
@@ -68,15 +72,22 @@ def ett(name: str, root: Path | None) -> Study:
 
 
 def power(root: Path | None) -> Study:
-    """One household's hourly load, in place of the paper's meter, which is not public: 70 % and the last 15 %."""
+    """One household's hourly load, in place of the paper's meter, which is not public: 70 % and the last 15 %.
+
+    As in the paper the calendar goes with it, which is public. A reading below zero, which the paper smooths over a
+    week, is a gap here: nothing looks further than its own hour, so a reading is in no more windows than cover it.
+    """
     path = find_file("power", "household_power/household_power.parquet", _POWER, root)
     hourly = _hourly_load(pq.read_table(path))
+    hourly = np.where(hourly < 0, np.nan, hourly)
     ends = [int(0.7 * len(hourly)) // 24 * 24, int(0.85 * len(hourly)) // 24 * 24]
     time = Time(column="date", frequency="1h", start="2006-12-17T00:00:00")
     data = {"name": "household power, hourly", "sha256": file_sha256(path), "stand_in": True}
+    known = _calendar(len(hourly), time)
     parts = hourly[: ends[0], None], hourly[ends[1] :, None]
     channels = (Continuous("load_kw", 0.0, 12.0, missing=True),)
-    return _long("power", parts, channels, time, data, judged=168, history=0, stride=24)
+    calendar = known[: ends[0]], known[ends[1] :]
+    return _long("power", parts, channels, time, data, judged=168, history=0, stride=24, calendar=calendar)
 
 
 def homes(num_homes: int, num_test: int) -> Study:
@@ -103,13 +114,15 @@ def _long(
     judged: int,
     history: int,
     stride: int,
+    calendar: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Study:
-    unit = PrivacyUnit(kind="event", event_steps=1)
+    unit, context = PrivacyUnit(kind="event", event_steps=1), () if calendar is None else _CALENDAR
     panels = []
-    for values in parts:
+    for place, values in enumerate(parts):
         schema = Schema(
-            name=name, population=Population(1), unit=unit, time=replace(time, steps=len(values)), channels=channels
-        )
+            name=name, population=Population(1), unit=unit, time=replace(time, steps=len(values)), channels=channels,
+            context=context,
+        )  # fmt: skip
         bounded = np.clip(values, *np.array([channel.bounds for channel in channels]).T)
         panels.append(
             Panel(
@@ -118,6 +131,7 @@ def _long(
                 lengths=np.array([len(values)], dtype=np.int32),
                 unit=np.zeros(1, dtype=np.int64),
                 static=np.zeros((1, 0), dtype=np.float32),
+                context=None if calendar is None else calendar[place][None],
             )
         )
     steps = history + judged
@@ -140,7 +154,18 @@ def _rule_based(like: Panel, frequency: str | None) -> Panel:
     return Panel(
         schema=schema, values=values, lengths=np.full(len(values), schema.num_steps, dtype=np.int32),
         unit=np.arange(len(values), dtype=np.int64), static=np.zeros((len(values), 0), dtype=np.float32),
+        context=None if like.context is None else np.resize(like.context, (len(values), *like.context.shape[1:])),
     )  # fmt: skip
+
+
+def _calendar(num_steps: int, time: Time) -> np.ndarray:
+    """Returns sine and cosine of hour, weekday and day of the year [step, 6]; public, as they follow from the date."""
+    assert time.start is not None
+    begin = datetime.fromisoformat(time.start)
+    hours = np.arange(num_steps) + begin.hour
+    days = hours / 24 + np.array([begin.weekday(), begin.timetuple().tm_yday])[:, None]
+    turns = np.stack([hours / 24, days[0] / 7, days[1] / 365.25], axis=1) * 2 * np.pi
+    return np.concatenate([np.sin(turns), np.cos(turns)], axis=1).astype(np.float32)
 
 
 def _hourly_load(table: pa.Table) -> np.ndarray:

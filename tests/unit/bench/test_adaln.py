@@ -4,11 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from understudy.bench import adaln_ablation, adaln_paper
 from understudy.bench.adaln import SCALES, Scale, Trial, _trials, trained
-from understudy.bench.adaln_data import Study
+from understudy.bench.adaln_data import STUDIES, Study
 from understudy.bench.adaln_errors import TASKS, GaussianFillings, errors, naive_ways
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.data.masks import block_mask
@@ -111,3 +113,26 @@ def test_every_row_of_the_papers_tables_is_visited() -> None:
     assert all(one.paper for one in trials if one.sigma is not None)
     assert [one.epsilon for one in trials[:4]] == [8.0] * 4  # what is judged comes first
     assert all(one.epsilon != 8.0 for one in trials[4:])
+
+
+def test_a_meters_faults_are_gaps_and_the_calendar_goes_with_every_window(tmp_path: Path) -> None:
+    days = 80
+    minutes = np.full(days * 24 * 60 + 396, 2.0)  # 396 minutes before the first midnight are left out
+    minutes[396 + 5 * 60 : 396 + 6 * 60] = -1.0  # the sixth hour of the first whole day
+    folder = tmp_path / "household_power"
+    folder.mkdir()
+    pq.write_table(pa.table({"Global_active_power": minutes}), folder / "household_power.parquet")
+    made = STUDIES["adaln-power"](tmp_path)
+
+    assert np.flatnonzero(~made.train.observed[0, :, 0]).tolist() == [5]
+    assert made.train.values[0, 4, 0] == made.train.values[0, 6, 0] == 2.0
+    names = [channel.name for channel in made.train.schema.context]
+    assert made.train.context is not None
+    assert made.test.context is not None
+    whole = dict(zip(names, made.train.context[0].T, strict=True))
+    assert np.allclose(whole["hour_sine"][[0, 6, 24]], [0, 1, 0], atol=1e-5)
+    assert np.allclose(whole["weekday_cosine"][:-168], whole["weekday_cosine"][168:], atol=1e-4)
+    assert np.isclose(whole["weekday_sine"][0], np.sin(2 * np.pi * 6 / 7), atol=1e-5)  # a Sunday
+    begins = 351 + int(0.85 * days)  # the 17th of December is the 351st day
+    yearday = made.test.context[0, 0, names.index("yearday_sine")]
+    assert np.isclose(yearday, np.sin(2 * np.pi * begins / 365.25), atol=1e-4)
