@@ -31,7 +31,7 @@ SMALL: dict[str, Synthesizer] = {
         network=Network(width=8, depth=1, num_heads=2), recipe=DitRecipe(iterations=20, draws=1), sampling_steps=2
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
-    "pub2priv": Pub2Priv(knowledge="none"),
+    "pub2priv": Pub2Priv(network="moments", knowledge="none"),
     # The level of a channel that every panel has; all units in every iteration, which is the quickest to calibrate.
     "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
     "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=16, widths=(8,), features=8)),

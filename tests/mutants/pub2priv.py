@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 SKETCHED = "tests/unit/synthesizers/pub2priv/test_sketched.py"
+FOLLOWING = "tests/unit/synthesizers/pub2priv/test_followed.py"
 METHOD = "tests/unit/synthesizers/pub2priv/test_method.py"
 FOLDER = "synthesizers/pub2priv"
 
@@ -100,6 +101,38 @@ MUTANTS = (
         tests=(f"{SKETCHED}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
     ),
     Mutant(
+        name="movements followed with all their strength",
+        why="a series that moves much adds more than one product, and the bound counts one",
+        file=f"{FOLDER}/followed.py",
+        before="moves = unit_length(to_frequencies(self.coordinates.factors(panel, rows))[:, 1:])",
+        after="moves = to_frequencies(self.coordinates.factors(panel, rows))[:, 1:]",
+        tests=(f"{FOLLOWING}::test_one_unit_moves_the_sum_by_at_most_its_bound",),
+    ),
+    Mutant(
+        name="columns of context that are followed counted once",
+        why="a series adds a product for each column, and all of them may be one",
+        file=f"{FOLDER}/followed.py",
+        before="np.hypot(np.sqrt(num_channels * num_columns), vote_weight(num_channels, num_columns))",
+        after="np.hypot(np.sqrt(num_channels), vote_weight(num_channels, num_columns))",
+        tests=(f"{FOLLOWING}::test_several_columns_that_are_one_are_bounded_as_several",),
+    ),
+    Mutant(
+        name="what is followed divided by the private number",
+        why="what the noisy sum is divided by tells how many units there are",
+        file=f"{FOLDER}/followed.py",
+        before="products, votes = np.split(noisy / private.population, [-NUM_CELLS])",
+        after="products, votes = np.split(noisy / private.panel.num_units, [-NUM_CELLS])",
+        tests=(f"{FOLLOWING}::test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part",),
+    ),
+    Mutant(
+        name="what is followed left out of the bound beside the regression",
+        why="the sum has a part that its noise was not made for",
+        file=f"{FOLDER}/sketched.py",
+        before="return float(np.hypot(layout.bound, self.weight(layout) * self.followed.reach))",
+        after="return float(layout.bound)",
+        tests=(f"{SKETCHED}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
+    ),
+    Mutant(
         name="mapped context left unclipped",
         why="a context unlike all public windows moves the sum beyond its bound",
         file=f"{FOLDER}/basis.py",
@@ -119,8 +152,8 @@ MUTANTS = (
         name="products of events noised as those of entities",
         why="an event changes windows and so moves the sum twice as far for each",
         file=f"{FOLDER}/sketched.py",
-        before="bound = layout.bound * private.influence",
-        after="bound = layout.bound",
+        before="bound = self.bound(layout) * private.influence",
+        after="bound = self.bound(layout)",
         tests=(f"{SKETCHED}::test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes",),
     ),
     Mutant(
@@ -135,8 +168,8 @@ MUTANTS = (
         name="products priced as if nothing else was bought",
         why="the spectral release and the products together cost more than was allowed",
         file=f"{FOLDER}/purchases.py",
-        before="rest = noise_multipliers(guarantee, {MOMENTS: 1 - share})[MOMENTS]",
-        after="rest = noise_multipliers(guarantee, {MOMENTS: 1.0})[MOMENTS]",
+        before="rest = noise_multipliers(guarantee, {network: 1 - share})[network]",
+        after="rest = noise_multipliers(guarantee, {network: 1.0})[network]",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
 )

@@ -130,7 +130,7 @@ def _trials(work: Scale, study: str, folder: Path) -> list[Trial]:
         pack = str(folder / f"{tightness}.safetensors")
         wanted += [trial(f"{name}, pre-trained", tightness, epsilon=epsilon, pack=pack) for epsilon in work.epsilons]
     every = [replace(one, seed=seed) for seed in range(work.seeds) for one in wanted]
-    return sorted(every, key=lambda one: one.epsilon != _JUDGED)
+    return sorted(every, key=lambda one: (one.epsilon != _JUDGED, one.pack is not None))
 
 
 def _started(study: Study, work: Scale, trial: Trial) -> Row:

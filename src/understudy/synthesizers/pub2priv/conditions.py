@@ -39,9 +39,14 @@ class Conditions:
         return self.schema.own_contexts and not self.without_context
 
     @property
+    def num_columns(self) -> int:
+        """Columns of context that series may be compared with, each with its own."""
+        return len(self._columns()) if self.own else 0
+
+    @property
     def num_levels(self) -> int:
         """Numbers in a summary."""
-        return len(self._columns()) if self.own else 0
+        return self.num_columns
 
     def num_signals(self, wanted: int) -> int:
         """Returns how many signals there are, at most `wanted`."""

@@ -145,7 +145,7 @@ class Coordinates:
         moves = self.model.order >= 2
         known, free = (part[:, self.num_single :].reshape(shape)[:, moves] for part in (expected, rest))
         scale = np.ones(shape)
-        scale[:, moves] = _scale_to_unit(known, free)[:, None]
+        scale[:, moves] = scale_to_unit(known, free)[:, None]
         single = np.ones((len(expected), self.num_single))
         return expected + rest * np.concatenate([single, scale.reshape(len(expected), -1)], axis=1)
 
@@ -182,7 +182,7 @@ class Coordinates:
         return np.concatenate([coupled, moved.reshape(*rows.shape[:2], -1)], axis=2)
 
 
-def _scale_to_unit(known: np.ndarray, free: np.ndarray) -> np.ndarray:
+def scale_to_unit(known: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Returns s ≥ 0 [series, factor] with mean (known + s · free)² = 1 over the movements, as far as there is one."""
     square, half = (free**2).sum(axis=1), (known * free).sum(axis=1)
     missing = known.shape[1] - (known**2).sum(axis=1)

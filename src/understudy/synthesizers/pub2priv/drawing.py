@@ -12,8 +12,8 @@ from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.pub2priv import knowledge
 from understudy.synthesizers.pub2priv.denoising import load_weights, sample, schedule
+from understudy.synthesizers.pub2priv.followed import Followed
 from understudy.synthesizers.pub2priv.holds import hold
-from understudy.synthesizers.pub2priv.moments import Moments
 from understudy.synthesizers.pub2priv.projected import Projected
 from understudy.synthesizers.pub2priv.published import Published
 from understudy.synthesizers.pub2priv.sketched import Sketched
@@ -48,7 +48,11 @@ def draw(method: "Pub2Priv", arrays: dict[str, np.ndarray], schema: Schema, requ
 
 
 def _on_spectral(
-    method: "Pub2Priv", core: Projected | Sketched, arrays: dict[str, np.ndarray], schema: Schema, request: Draw
+    method: "Pub2Priv",
+    core: Projected | Sketched | Followed,
+    arrays: dict[str, np.ndarray],
+    schema: Schema,
+    request: Draw,
 ) -> Panel:
     """Draws as `spectral` does, and moves series to where what was learned says they lie given the context.
 
@@ -61,7 +65,7 @@ def _on_spectral(
     context = request.context
     if shared is not None:
         context = broadcast_context(shared, number)
-    if isinstance(core, Sketched):
+    if isinstance(core, Sketched | Followed):
         scores, singles = core.scores(arrays, context, classes, rng)
     else:
         x = _diffused(method, core, arrays, core.levels(context, number), rng)
@@ -71,8 +75,8 @@ def _on_spectral(
     lengths, missing = sampling.draw_absence(model, schema, scores, rng)
     ranks, marginals = sampling.ranks_of(model, scores), model.marginals
     values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
-    if isinstance(core, Sketched):
-        values = hold(values, Moments.from_arrays(arrays).holds, schema, rng)
+    if isinstance(core, Sketched | Followed):
+        values = hold(values, core.holds(arrays), schema, rng)
     single, shares = marginals[schema.num_channels :], model.single_missing
     static = sampling.static_values(schema, classes, ndtr(singles), single, shares, rng)
     return request.panel(schema, np.where(missing, np.nan, values), lengths, static)

@@ -11,6 +11,7 @@ from understudy.data import Continuous, Panel, Schema
 from understudy.synthesizers.spectral import gaps
 
 NUM_CELLS = len(gaps.LENGTH_EDGES)
+_SURE = 4.0  # standard deviations of noise from which a vote counts
 
 
 def held_channels(schema: Schema) -> list[int]:
@@ -47,3 +48,12 @@ def hold(values: np.ndarray, shares: np.ndarray, schema: Schema, rng: np.random.
     for place in held_channels(schema):
         held[:, :, place] = np.take_along_axis(values[:, :, place], middle, axis=1)
     return held
+
+
+def sure_shares(votes: np.ndarray, noise: float) -> np.ndarray:
+    """Returns shares of cells that surely hold something; where none does, nobody holds values.
+
+    A series that is held by mistake loses its movements, one that is not held by mistake only its repeats.
+    """
+    sure = np.where(votes > _SURE * noise, votes, 0.0)
+    return sure / sure.sum() if sure.any() else np.eye(len(votes))[0]

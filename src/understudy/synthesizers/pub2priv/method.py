@@ -5,8 +5,8 @@ learned privately is how series follow it (paper 000). Samples are drawn for pub
 never for those of the training series.
 
 Private data is touched by the releases of `spectral` and by one more noisy sum, of products of shapes and contexts
-(network "moments"); or by clipped sums of gradients over units: one window of each drawn unit, several times and noises
-of it averaged before the clip (networks "projected" and "paper", the diffusion models).
+(networks "moments" and "followed"); or by clipped sums of gradients over units: one window of each drawn unit, several
+times and noises of it averaged before the clip (networks "projected" and "paper", the diffusion models).
 
 Cost: seconds with the default; the published network takes a second or more per iteration.
 Choose it when series follow a public signal (weather, prices, an index) and every series, or window, meets another
@@ -41,16 +41,18 @@ from understudy.synthesizers.options import require_above_zero, require_one_of
 from understudy.synthesizers.pub2priv import drawing, purchases
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule, train_publicly, weights_of
+from understudy.synthesizers.pub2priv.followed import FOLLOWED, HOLDS, Followed
 from understudy.synthesizers.pub2priv.knowledge import GENERAL, Knowledge, load_pack, pack_from_bytes
 from understudy.synthesizers.pub2priv.projected import Projected, denoiser_of
 from understudy.synthesizers.pub2priv.published import Published
-from understudy.synthesizers.pub2priv.sketched import Sketched
+from understudy.synthesizers.pub2priv.sketched import MOMENTS, Sketched
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.step import Loss
 
 TRAINING = "training"  # label under which the gradients are charged
 _PUBLIC_RATE = 1e-3  # learning rate where no noise is in the way
-_CHOICES = {"network": ("moments", "projected", "paper"), "knowledge": ("pack", "direct", "none")}
+_SUMMED = (purchases.AUTO, MOMENTS, FOLLOWED)  # networks that need one noisy sum and no gradients
+_CHOICES = {"network": (*_SUMMED, "projected", "paper"), "knowledge": ("pack", "direct", "none")}
 _POSITIVE = (
     "iterations", "batch", "draws", "diffusion_steps", "sampling_steps", "width", "learning_rate", "clip", "signals",
 )  # fmt: skip
@@ -61,9 +63,11 @@ class Pub2Priv(Synthesizer):
     """Private series from public context.
 
     Attributes:
-        network: "moments" buys a `spectral` release and a regression of shapes on context; "projected" learns by
-            gradients how series lie along public signals, beside such a release; "paper" diffuses whole series by the
-            published network, which wants far more units and hours. Options about gradients and diffusion are theirs.
+        network: "moments" buys a `spectral` release and a regression of shapes on context; "followed" a few numbers
+            instead, which say how closely series follow it; "auto" is the second where units are so few that noise
+            would drown the first, by public facts. "projected" learns by gradients how series lie along public
+            signals, beside such a release; "paper" diffuses whole series by the published network, which wants far
+            more units and hours. Options about gradients and diffusion are theirs.
         knowledge: "pack" for θ_T, "direct" for context as it is, "none" for the ablation without context.
         iterations: Private updates.
         batch: Units expected in an iteration; at most the population, and all units where the population is bought.
@@ -85,7 +89,7 @@ class Pub2Priv(Synthesizer):
     """
 
     name: ClassVar[str] = "pub2priv"
-    network: Literal["moments", "projected", "paper"] = "moments"
+    network: Literal["auto", "moments", "followed", "projected", "paper"] = "auto"
     knowledge: Literal["pack", "direct", "none"] = "pack"
     iterations: int = 150
     batch: int = 1024
@@ -113,8 +117,8 @@ class Pub2Priv(Synthesizer):
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """What is bought, then DP-SGD with all that is left if there is any; refuses what public facts rule out."""
         self._check_public_facts(schema)
-        bought = purchases.entries(self.network, schema, guarantee)
-        if self.network == "moments":
+        bought = purchases.entries(self.network, self.conditions(schema), guarantee)
+        if self.network in _SUMMED:
             return SpendingPlan(bought, guarantee)
         config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in bought])
         return SpendingPlan((*bought, PlanEntry(TRAINING, config.plan().event)), guarantee)
@@ -135,8 +139,8 @@ class Pub2Priv(Synthesizer):
         """
         bought = purchases.buy(self.network, private, grant, lambda stage, share: progress(stage, 0.5 * share))
         schema = private.panel.schema
-        core = self.core(schema, bought)
-        if isinstance(core, Sketched):
+        core = self.core(schema, bought, followed=any(entry.label == FOLLOWED for entry in grant.plan.entries))
+        if isinstance(core, Sketched | Followed):
             public = purchases.public_windows(self.public_context, schema)
             return {**bought, **core.buy(private, grant, public), **drawing.carried(self)}
         config = _charged(grant.plan.event(TRAINING), private.population, self.clip, self._draw(schema))
@@ -175,12 +179,14 @@ class Pub2Priv(Synthesizer):
         return tuple(told)
 
     def _noise_outlook(self, schema: Schema, guarantee: Guarantee) -> str:
-        bought = purchases.entries(self.network, schema, guarantee)
-        if self.network == "moments":
+        bought = purchases.entries(self.network, self.conditions(schema), guarantee)
+        if self.network in _SUMMED:
             error = purchases.mean_error(self.conditions(schema), bought[-1], schema.population.size or 1)
-            return (
-                f"Noise moves every mean product of a shape with its context by about {error:.2g}, where 0.5 is much"
-                + (", so little will be learned from context." if error > 0.25 else ".")
+            what = "every mean product of a shape with its context"
+            if bought[-1].label == FOLLOWED:
+                what = "how closely a series follows its context, a number for each band of frequencies,"
+            return f"Noise moves {what} by about {error:.2g}, where 0.5 is much" + (
+                ", so little will be learned from context." if error > 0.25 else "."
             )
         config = self._config(schema)
         noise = config.calibrated(guarantee, others=[entry.event for entry in bought]).noise_multiplier or 0.0
@@ -207,14 +213,15 @@ class Pub2Priv(Synthesizer):
         return Conditions(schema, theta, self.knowledge == "none")
 
     def core(
-        self, schema: Schema, bought: Mapping[str, np.ndarray], pack: bytes | None = None
-    ) -> Sketched | Projected | Published:
-        """Returns what is summed or diffused, given what was bought."""
+        self, schema: Schema, bought: Mapping[str, np.ndarray], pack: bytes | None = None, *, followed: bool = False
+    ) -> Sketched | Followed | Projected | Published:
+        """Returns what is summed or diffused, given what was bought; `followed` where that is planned and not yet."""
         conditions = self.conditions(schema, pack)
         if self.network == "paper":
             return Published(conditions, purchases.encoding_of(schema, bought))
-        if self.network == "moments":
-            return Sketched(conditions, purchases.coordinates_of(schema, bought))
+        if self.network in _SUMMED:
+            way = Followed if followed or HOLDS in bought else Sketched
+            return way(conditions, purchases.coordinates_of(schema, bought))
         return Projected(conditions, purchases.coordinates_of(schema, bought), self.signals)
 
     def empty_network(self, core: Projected | Published) -> nn.Module:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from understudy.synthesizers.pub2priv.holds import NUM_CELLS
+from understudy.synthesizers.pub2priv.holds import NUM_CELLS, sure_shares
 from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
 
 PREFIX = "moments."
@@ -21,8 +21,7 @@ _OWN_WEIGHT = 0.5  # of products of a shape with itself, or of a context with it
 _VOTE_SHARE = 6.0  # all products together may weigh this many times a vote
 _FLOOR = 0.3  # smallest variance of a direction of shapes, in units of what noise makes of none
 _FALSE = 0.1  # how often noise alone passes for a response to one direction of context
-_LOUDEST = 0.1  # noise of a response to one direction beside all that shapes do
-_SURE = 4.0  # standard deviations of noise from which a vote counts
+LOUDEST = 0.1  # noise of a response to one direction beside all that shapes do
 _LEAST_REST = 1e-3  # variance of a direction that no context explains
 _LEAST_SHARE = 0.05  # of all variance that no context explains
 
@@ -104,11 +103,13 @@ class Moments:
         gain: [context, shape].
         rest: [shape, shape].
         holds: Share of series by how long they hold values.
+        explained: Mean square of shapes that is context's, beyond what all have in common and noise; told by the fit.
     """
 
     gain: np.ndarray
     rest: np.ndarray
     holds: np.ndarray
+    explained: float = 0.0
 
     def draw(self, contexts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Returns a shape for each mapped context."""
@@ -121,7 +122,8 @@ class Moments:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Moments":
         """Returns what `to_arrays` stored."""
-        return cls(**{name: arrays[f"{PREFIX}{name}"] for name in ("gain", "rest", "holds")})
+        gain, rest, holds = (arrays[f"{PREFIX}{name}"] for name in ("gain", "rest", "holds"))
+        return cls(gain=gain, rest=rest, holds=holds)
 
 
 def fit_moments(
@@ -140,18 +142,28 @@ def fit_moments(
     """
     shapes, crossed, votes, contexts = layout.split(vector / count)
     noise = noise / count
-    white = _whitening(products if contexts is None else contexts, 0.0 if contexts is None else noise)
+    of_context = products if contexts is None else contexts
+    white = _whitening(of_context, 0.0 if contexts is None else noise)
     size = noise / np.sqrt(2)
     whole = _of_known_size(_lifted(shapes, _FLOOR * size / _OWN_WEIGHT * np.sqrt(len(shapes))), parts)
-    regression = _heard(crossed @ white, size**2 * (white**2).sum(axis=0), float(np.trace(whole)))  # M
+    variance = size**2 * (white**2).sum(axis=0)
+    regression = _heard(crossed @ white, variance, float(np.trace(whole)))  # M
     rest = _rest(whole, regression)
-    return Moments(gain=white @ regression.T, rest=rest, holds=_sure_shares(votes, noise / layout.vote_weight))
+    gain, shares = white @ regression.T, sure_shares(votes, noise / layout.vote_weight)
+    noisy = len(regression) * float(variance[regression.any(axis=0)].sum())
+    return Moments(gain=gain, rest=rest, holds=shares, explained=_explained(gain, of_context) - noisy)
+
+
+def _explained(gain: np.ndarray, products: np.ndarray) -> float:
+    """Returns the variance of shapes that follows context, whose first number is the constant."""
+    spread = products - np.outer(products[:, 0], products[0])
+    return float(np.trace(gain.T @ spread @ gain))
 
 
 def _heard(regression: np.ndarray, variance: np.ndarray, whole: float) -> np.ndarray:
     """Returns the columns that stand out of noise of a variance each, and 0 for others and where noise is too loud."""
     stands_out = (regression**2).sum(axis=0) > variance * chi2.isf(_FALSE, len(regression))
-    return np.asarray(regression * (stands_out & (len(regression) * variance < _LOUDEST * whole)))
+    return np.asarray(regression * (stands_out & (len(regression) * variance < LOUDEST * whole)))
 
 
 def _of_known_size(moments: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
@@ -169,15 +181,6 @@ def _rest(whole: np.ndarray, regression: np.ndarray) -> np.ndarray:
     lifted = np.maximum(values, _LEAST_REST)
     amount = max(float(np.trace(left)), _LEAST_SHARE * float(np.trace(whole)))
     return np.asarray((vectors * np.sqrt(lifted * amount / lifted.sum())) @ vectors.T)  # whatever signs of vectors
-
-
-def _sure_shares(votes: np.ndarray, noise: float) -> np.ndarray:
-    """Returns shares of cells that surely hold something; where none does, nobody holds values.
-
-    A series that is held by mistake loses its movements, one that is not held by mistake only its repeats.
-    """
-    sure = np.where(votes > _SURE * noise, votes, 0.0)
-    return sure / sure.sum() if sure.any() else np.eye(len(votes))[0]
 
 
 def _whitening(moments: np.ndarray, noise: float) -> np.ndarray:

@@ -19,17 +19,19 @@ from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pub2priv.basis import Basis
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates
-from understudy.synthesizers.pub2priv.moments import Layout
+from understudy.synthesizers.pub2priv.followed import FOLLOWED, followed_bound
+from understudy.synthesizers.pub2priv.moments import LOUDEST, Layout
 from understudy.synthesizers.pub2priv.public_file import read_signals
-from understudy.synthesizers.pub2priv.shapes import most_frequencies, shape_reach
-from understudy.synthesizers.pub2priv.sketched import MOMENTS
+from understudy.synthesizers.pub2priv.shapes import most_frequencies, shape_reach, shape_square
+from understudy.synthesizers.pub2priv.sketched import FOLLOWED_SHARE, MOMENTS
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.sampling import num_labels
 
 SPECTRAL = "spectral."  # prefix of the arrays of the `spectral` release that the fast network starts from
-_SPECTRAL_SHARE = {"projected": 0.6, "moments": 0.4}  # of mu²
+AUTO = "auto"
+_SPECTRAL_SHARE = {"projected": 0.6, MOMENTS: 0.4, FOLLOWED: 0.7}  # of mu²
 _MOST_WINDOWS = 2_000  # of a public table of context that are looked at
 
 
@@ -38,11 +40,15 @@ def without_context(schema: Schema) -> Schema:
     return replace(schema, context=(), constraints=())
 
 
-def entries(network: str, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
+def entries(network: str, conditions: Conditions, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
     """What is bought beside gradients: single facts for the published network, else a `spectral` release.
 
-    Where no gradients follow, the rest of the budget buys the sum of products.
+    Where no gradients follow, the rest of the budget buys the sum of products, or how closely series follow their
+    context; "auto" asks public facts whether noise would drown the former.
     """
+    if network == AUTO:
+        network = FOLLOWED if _drowned(conditions, guarantee) else MOMENTS
+    schema = conditions.schema
     if network == "paper":
         shares = facts.shares_of(schema, marginals=True)
         return tuple(PlanEntry(label, Gaussian(noise)) for label, noise in noise_multipliers(guarantee, shares).items())
@@ -55,8 +61,27 @@ def entries(network: str, schema: Schema, guarantee: Guarantee) -> tuple[PlanEnt
     )
     if network == "projected":
         return release
-    rest = noise_multipliers(guarantee, {MOMENTS: 1 - share})[MOMENTS]
-    return (*release, PlanEntry(MOMENTS, Gaussian(rest)))
+    rest = noise_multipliers(guarantee, {network: 1 - share})[network]
+    return (*release, PlanEntry(network, Gaussian(rest)))
+
+
+def _drowned(conditions: Conditions, guarantee: Guarantee) -> bool:
+    """Whether noise on a response to one direction of context is louder than what would count as heard.
+
+    From public facts alone. A population that is bought counts as large, as nothing else is known when this is
+    planned, and so do events, of which one series has many.
+    """
+    schema = conditions.schema
+    size, channels = schema.population.size, schema.num_channels
+    if size is None or schema.unit.kind == "event":
+        return False
+    noise = noise_multipliers(guarantee, {MOMENTS: 1 - _SPECTRAL_SHARE[MOMENTS]})[MOMENTS]
+    error = mean_error(conditions, PlanEntry(MOMENTS, Gaussian(noise)), size)
+    return channels * (1 + _frequencies(schema)) * error**2 > LOUDEST * shape_square(channels)
+
+
+def _frequencies(schema: Schema) -> int:
+    return min(most_frequencies(schema.num_channels), max(schema.num_steps - 1, 0))
 
 
 def buy(network: str, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
@@ -98,7 +123,9 @@ def mean_error(conditions: Conditions, entry: PlanEntry, population: int) -> flo
     """Returns the noise on a mean product of shape and context, from public facts, where no window is public."""
     assert isinstance(entry.event, Gaussian)
     schema = conditions.schema
-    frequencies = min(most_frequencies(schema.num_channels), max(schema.num_steps - 1, 0))
+    if entry.label == FOLLOWED:
+        return entry.event.noise_multiplier * followed_bound(schema.num_channels, conditions.num_columns) / population
+    frequencies = _frequencies(schema)
     basis = Basis.plain(conditions.num_features(frequencies), conditions.feature_reach)
     layout = Layout(
         num_shape=schema.num_channels * (1 + frequencies),
@@ -107,7 +134,8 @@ def mean_error(conditions: Conditions, entry: PlanEntry, population: int) -> flo
         context_reach=basis.reach,
         context_known=basis.known,
     )
-    return float(entry.event.noise_multiplier * layout.bound / np.sqrt(2) / population)
+    beside = np.hypot(1.0, FOLLOWED_SHARE) if conditions.num_columns else 1.0
+    return float(entry.event.noise_multiplier * layout.bound * beside / np.sqrt(2) / population)
 
 
 def public_windows(file: str | None, schema: Schema) -> np.ndarray | None:

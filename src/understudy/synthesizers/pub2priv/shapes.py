@@ -93,6 +93,11 @@ def most_frequencies(num_channels: int) -> int:
     return max(_FEWEST, _NUMBERS // num_channels)
 
 
+def shape_square(num_channels: int) -> float:
+    """Returns the mean square of a shape: a level is a score, and the directions of a factor have length one."""
+    return num_channels * (_LEVEL_WEIGHT**2 + 1.0)
+
+
 def shape_reach(num_channels: int) -> float:
     """Returns the bound on a shape: directions have length one each, levels half of that together."""
     return float(np.sqrt(num_channels) * np.hypot(1.0, _LEVEL_REACH))

@@ -1,5 +1,8 @@
 """The default way: a `spectral` release, and on it one noisy sum that says how shapes follow context.
 
+Where a few numbers of that sum, how closely series follow their context, explain more than the whole regression, they
+alone are used: a regression has to be found among hundreds of numbers, each with its noise.
+
 Levels and the strongest frequencies of every factor come from that sum, for the context that the caller brings; sizes
 of movements, other frequencies, gaps and static columns are `spectral`'s.
 """
@@ -19,11 +22,14 @@ from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.pub2priv.basis import Basis
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates
+from understudy.synthesizers.pub2priv.followed import PRODUCTS, Followed, explained, heard
 from understudy.synthesizers.pub2priv.holds import hold_cells
 from understudy.synthesizers.pub2priv.moments import Layout, Moments, fit_moments
 from understudy.synthesizers.pub2priv.shapes import Shapes
 
 MOMENTS = "moments"  # label under which the sum is charged
+FOLLOWED_SHARE = 1 / 3  # of the products by which context is followed, beside all others
+_ENOUGH = 0.4  # of what a regression explains that following has to, by a bound that is low
 _CHUNK_NUMBERS = 2_000_000
 
 
@@ -63,28 +69,44 @@ class Sketched:
     def buy(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
         """Returns the released regression of shapes on context, and the public map of context.
 
-        Privacy: one Gaussian release of a sum over units; what a unit adds is no longer than the layout's bound,
+        Privacy: one Gaussian release of a sum over units; what a unit adds is no longer than `bound`,
         however many series it has, because its series share the weight one (times the influence, for events).
         """
         basis = self.basis(public)
         layout = self.layout(basis)
-        bound = layout.bound * private.influence
+        bound = self.bound(layout) * private.influence
         noisy = grant.gaussian(
             MOMENTS, Bounded(self.total(private.panel, private.weights, classes_of(private), basis), bound)
         )
         event = grant.plan.event(MOMENTS)
         assert isinstance(event, Gaussian)
-        noise = event.noise_multiplier * bound
-        fitted = fit_moments(noisy, noise, private.population, layout, basis.products, self.shapes.parts)
-        return {**fitted.to_arrays(), **basis.to_arrays()}
+        noise, count = event.noise_multiplier * bound, private.population
+        fitted = fit_moments(noisy[: layout.size], noise, count, layout, basis.products, self.shapes.parts)
+        weight = self.weight(layout) * count
+        products = heard(noisy[layout.size :].reshape(self.followed.shape) / weight, noise / weight)
+        simpler = explained(products) > _ENOUGH * fitted.explained / self.coordinates.schema.num_channels
+        return {**fitted.to_arrays(), **basis.to_arrays(), PRODUCTS: products * simpler}
+
+    @cached_property
+    def followed(self) -> Followed:
+        """What is asked beside, in far fewer numbers: how closely series follow their context."""
+        return Followed(self.conditions, self.coordinates)
+
+    def weight(self, layout: Layout) -> float:
+        """Returns the weight of the products by which context is followed."""
+        return FOLLOWED_SHARE * layout.bound / max(self.followed.reach, 1.0)
+
+    def bound(self, layout: Layout) -> float:
+        """Returns the most that one series adds to the whole sum."""
+        return float(np.hypot(layout.bound, self.weight(layout) * self.followed.reach))
 
     def total(self, panel: Panel, weights: np.ndarray, classes: np.ndarray, basis: Basis) -> np.ndarray:
         """Returns the sum over series.
 
-        Privacy: private if the panel is; each series adds a vector no longer than the layout's bound, times its weight.
+        Privacy: private if the panel is; each series adds a vector no longer than `bound`, times its weight.
         """
         layout = self.layout(basis)
-        total = np.zeros(layout.size)
+        total, followed = np.zeros(layout.size), np.zeros(self.followed.shape)
         size = max(1, _CHUNK_NUMBERS // max(1, panel.num_steps * panel.schema.num_channels))
         for first in range(0, panel.num_series, size):
             rows = slice(first, min(first + size, panel.num_series))
@@ -92,7 +114,8 @@ class Sketched:
             mapped = basis.of(self.features(context, rows.stop - rows.start))
             shapes, cells = self.shapes.of(panel, classes, rows), hold_cells(panel, rows)
             total += layout.total(shapes, mapped, cells, weights[rows])
-        return total
+            followed += self.followed.products(panel, weights, rows)
+        return np.concatenate([total, self.weight(layout) * followed.ravel()])
 
     def scores(
         self,
@@ -102,8 +125,14 @@ class Sketched:
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns (scores [series, step, channel], scores of static columns) of series for the contexts given."""
+        if arrays[PRODUCTS].any():
+            return self.followed.scores(arrays, context, classes, rng)
         mapped = Basis.from_arrays(arrays).of(self.features(context, len(classes)))
         shapes = Moments.from_arrays(arrays).draw(mapped, rng)
         drawn = self.coordinates.drawn(classes, rng)
         scores, singles = self.coordinates.scores(self.shapes.placed(shapes, drawn), classes)
         return self.shapes.turned(shapes, scores), singles
+
+    def holds(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Returns the released shares of holds."""
+        return Moments.from_arrays(arrays).holds

@@ -1,5 +1,6 @@
 """The exact forms in which one parameter's per-unit gradient may be held."""
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -7,7 +8,8 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 _BLOCK = 4096  # floats per partial norm; keeps the rounding of a float32 sum of squares below the clip margin
-_CANCELLED = 1e-4  # a sum a hundred times shorter than its summands drowns in their float32 rounding
+_CANCELLED = 1e-3  # a sum thirty times shorter than its summands drowns in their float32 rounding
+_FEW_ROWS = 4  # products of rows with each other are taken in float64, which costs more for each
 
 
 @dataclass
@@ -36,42 +38,47 @@ class Outer:
         mask = broken.view(-1, *(1 for _ in self.output.shape[1:]))
         return Outer(self.output.masked_fill(mask, 0), self.input.masked_fill(mask, 0))
 
-    def plus(self, other: "Outer") -> "Products | None":
-        """Returns the sum with another use of the same layer; None for grouped ones."""
-        if self.output.ndim != 2 or other.output.ndim != 2:
-            return None
-        return Products((self.output, other.output), (self.input, other.input))
+    def as_products(self) -> "Products | None":
+        """Returns the same as one of several products; None for grouped ones."""
+        return Products(self.output.unsqueeze(1), self.input.unsqueeze(1)) if self.output.ndim == 2 else None
 
 
 @dataclass
 class Products:
-    """A few outer products per unit, one for each use of a layer, added up without ever being written out."""
+    """A few outer products per unit, one for each row or use of a layer, added up without ever being written out."""
 
-    outputs: tuple[Tensor, ...]  # unit, out
-    inputs: tuple[Tensor, ...]  # unit, in
+    outputs: Tensor  # unit, row, out
+    inputs: Tensor  # unit, row, in
+
+    @staticmethod
+    def pay(rows: int, size: tuple[int, int]) -> bool:
+        """Says whether rows are so few that their products with each other are cheaper than their sum."""
+        return _FEW_ROWS * rows * sum(size) <= math.prod(size)
 
     def squares(self, seen: dict[int, Tensor]) -> Tensor:
         """‖Σ a bᵀ‖² = Σ ⟨a, a′⟩⟨b, b′⟩, and no less than a share of the summands: what cancels must not pass for 0."""
-        left, right = (torch.stack(side, 1).double() for side in (self.outputs, self.inputs))
+        left, right = self.outputs.double(), self.inputs.double()
         terms = (left @ left.mT) * (right @ right.mT)
         own = terms.diagonal(dim1=1, dim2=2).sum(1)
         return torch.maximum(terms.sum((1, 2)), _CANCELLED * own).unsqueeze(1)
 
     def dense(self) -> Tensor:
-        return torch.stack(self.outputs, 2) @ torch.stack(self.inputs, 1)
+        return self.outputs.mT @ self.inputs
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
-        scaled = torch.cat([output * factors.unsqueeze(1) for output in self.outputs])
-        target.addmm_(scaled.t(), torch.cat(self.inputs))
+        scaled = self.outputs * factors.view(-1, 1, 1)
+        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.flatten(0, 1))
 
     def without(self, broken: Tensor) -> "Products":
-        mask = broken.view(-1, 1)
-        outputs, inputs = (tuple(t.masked_fill(mask, 0) for t in side) for side in (self.outputs, self.inputs))
-        return Products(outputs, inputs)
+        mask = broken.view(-1, 1, 1)
+        return Products(self.outputs.masked_fill(mask, 0), self.inputs.masked_fill(mask, 0))
 
-    def plus(self, other: Outer) -> "Products | None":
-        """Returns the sum with one more use."""
-        return Products((*self.outputs, other.output), (*self.inputs, other.input)) if other.output.ndim == 2 else None
+    def as_products(self) -> "Products":
+        return self
+
+    def plus(self, other: "Products") -> "Products":
+        """Returns the sum with another use of the same layer."""
+        return Products(torch.cat((self.outputs, other.outputs), 1), torch.cat((self.inputs, other.inputs), 1))
 
 
 @dataclass

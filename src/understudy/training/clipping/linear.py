@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from understudy.training.clipping.forms import Products
 from understudy.training.clipping.observe import Parameters, observe
 from understudy.training.clipping.records import Collector
 
@@ -31,6 +32,8 @@ def record_linear(
     if collector.wants(weight):
         if single:
             collector.outer(weight, grad, x)
+        elif Products.pay(x.shape[1], (grad.shape[2], x.shape[2])):
+            collector.products(weight, grad, x)
         else:
             collector.keep_product(weight, grad.transpose(1, 2), x)
     if bias is not None and collector.wants(bias):

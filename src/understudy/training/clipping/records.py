@@ -2,7 +2,7 @@
 
 A unit is clipped by the norm of its *whole* gradient, so nothing can be summed before the last layer has run
 its backward. Each layer therefore leaves what it knows in a `Collector`, in the cheapest form that is exact:
-a kept per-unit gradient, one outer product per unit, or a few rows of an embedding table.
+a kept per-unit gradient, a few outer products per unit, or a few rows of an embedding table.
 """
 
 import math
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from understudy.errors import UnsafeModule
-from understudy.training.clipping.forms import Outer, Record, Rows
+from understudy.training.clipping.forms import Outer, Products, Record, Rows
 
 NORM_MARGIN = 1e-5  # clip to C(1 − margin): pays for float32 rounding in the norm and in the scaled sum
 
@@ -97,13 +97,21 @@ class Collector:
 
     def outer(self, parameter: nn.Parameter, output: Tensor, input: Tensor) -> None:
         """Adds output ⊗ input for [unit, (group,) out] and [unit, (group,) in]."""
-        record, new = self._record(parameter), Outer(output, input)
+        self._add_products(parameter, Outer(output, input))
+
+    def products(self, parameter: nn.Parameter, outputs: Tensor, inputs: Tensor) -> None:
+        """Adds Σ over rows of output ⊗ input for [unit, row, out] and [unit, row, in]."""
+        self._add_products(parameter, Products(outputs, inputs))
+
+    def _add_products(self, parameter: nn.Parameter, new: Outer | Products) -> None:
+        record = self._record(parameter)
         if record.is_empty():
             record.outer = new
             return
-        together = record.outer.plus(new) if record.outer is not None and not (record.kept or record.rows) else None
-        if together is not None:
-            record.outer = together
+        short = record.outer is not None and not (record.kept or record.rows)
+        before, more = record.outer.as_products() if record.outer and short else None, new.as_products()
+        if before is not None and more is not None:
+            record.outer = before.plus(more)
         else:  # the norm of a sum of products of different kinds has no short form
             self.keep(parameter, new.dense())
 

@@ -34,8 +34,9 @@ GUARANTEE = Guarantee(2.0, 1e-6)
 QUICK = {"network": "projected", "iterations": 2, "draws": 2, "diffusion_steps": 10, "sampling_steps": 4}
 PAPER = {**QUICK, "network": "paper", "width": 8, "layers": 1}
 VARIANTS = {
-    "moments, pack": Pub2Priv(),
-    "moments, direct": Pub2Priv(knowledge="direct"),
+    "moments, pack": Pub2Priv(network="moments"),
+    "moments, direct": Pub2Priv(network="moments", knowledge="direct"),
+    "followed": Pub2Priv(network="followed"),
     "pack": Pub2Priv(**QUICK),
     "direct": Pub2Priv(knowledge="direct", **QUICK),
     "a network beside the Gaussian": Pub2Priv(knowledge="direct", layers=1, width=8, **QUICK),
@@ -51,6 +52,15 @@ WITH_CONTEXT = {
         contract.check_the_release_holds_no_reference_to_the_panel,
         contract.check_no_array_is_as_long_as_the_panel,
         contract.check_save_and_load_change_nothing,
+    ),
+    "followed": (
+        contract.check_fit_spends_what_the_certificate_says,
+        contract.check_units_may_have_several_series,
+        contract.check_the_release_holds_no_reference_to_the_panel,
+        contract.check_no_array_is_as_long_as_the_panel,
+        contract.check_save_and_load_change_nothing,
+        contract.check_context_can_be_given,
+        contract.check_the_context_of_the_fit_is_the_default,
     ),
     "moments, direct": (
         contract.check_context_can_be_given,
@@ -88,8 +98,8 @@ def test_every_variant_keeps_the_contract_with_a_context(variant: str, check: Ca
 
 @pytest.mark.parametrize(
     "chosen",
-    [Pub2Priv(), Pub2Priv(network="projected"), Pub2Priv(network="paper", layers=1)],
-    ids=["moments", "projected", "paper"],
+    [Pub2Priv(), Pub2Priv(network="followed"), Pub2Priv(network="projected"), Pub2Priv(network="paper", layers=1)],
+    ids=["moments", "followed", "projected", "paper"],
 )
 def test_the_plan_costs_the_guarantee_and_never_more(chosen: Pub2Priv) -> None:
     plan = chosen.plan(following_schema(2000), GUARANTEE)
@@ -238,7 +248,7 @@ def _pairs(array: np.ndarray) -> np.ndarray:
     return np.concatenate([(flat[:-1] << np.uint64(32)) | flat[1:] for flat in (bits.ravel(), bits.T.ravel())])
 
 
-@pytest.mark.parametrize("network", ["moments", "projected"])
+@pytest.mark.parametrize("network", ["moments", "followed", "projected"])
 def test_series_follow_the_context_that_the_caller_brings(network: str) -> None:
     """400 units at epsilon 8 learn most of a correlation of 0.9; without context, nothing. A standard error is 0.02."""
     panel, other = following(400, 0.9), smooth(300, np.random.default_rng(9))[:, :, None].astype(np.float32)
@@ -251,9 +261,9 @@ def test_series_follow_the_context_that_the_caller_brings(network: str) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one context for all", "a context for each"])
-@pytest.mark.parametrize("network", ["moments", "projected", "paper"])
+@pytest.mark.parametrize("network", ["moments", "followed", "projected", "paper"])
 def test_without_context_samples_do_not_depend_on_it(network: str, shared: bool) -> None:
-    options = {"moments": {}, "projected": QUICK, "paper": PAPER}[network]
+    options = {"moments": {}, "followed": {}, "projected": QUICK, "paper": PAPER}[network]
     panel = make_panel(rich_schema(constraints=()), 60) if shared else following(60, 0.9)
     release = fit(Pub2Priv(knowledge="none", **options), panel, noise=NoiseSource.seeded(1))
     context = np.ones((panel.schema.num_steps, len(panel.schema.context)))

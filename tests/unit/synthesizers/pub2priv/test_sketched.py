@@ -16,6 +16,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.basis import Basis
+from understudy.synthesizers.pub2priv.followed import PRODUCTS
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS, hold_cells
 from understudy.synthesizers.pub2priv.moments import Layout, fit_moments
 from understudy.synthesizers.pub2priv.sketched import MOMENTS, Sketched
@@ -23,7 +24,7 @@ from understudy.synthesizers.spectral.gaps import LENGTH_EDGES
 from understudy.synthesizers.spectral.pairs import pack_pairs
 from understudy.synthesizers.spectral.series import to_frequencies
 
-DIRECT = Pub2Priv(knowledge="direct")
+DIRECT = Pub2Priv(network="moments", knowledge="direct")
 
 
 def sketched(panel: Panel) -> Sketched:
@@ -59,7 +60,7 @@ def test_one_unit_moves_the_sum_by_at_most_its_bound(public: bool) -> None:
     narrow = smooth(50, np.random.default_rng(4))[:, :, None] / 3
     basis = core.basis(narrow if public else None)
     weights, classes = 1.0 / np.bincount(panel.unit)[panel.unit], np.zeros(panel.num_series, dtype=np.int64)
-    bound, moved = core.layout(basis).bound, []
+    bound, moved = core.bound(core.layout(basis)), []
     whole = core.total(panel, weights, classes, basis)
     for unit in range(12):
         others = panel.unit != unit
@@ -88,7 +89,7 @@ def test_what_crosses_the_border_is_bounded_as_the_layout_says() -> None:
     core = DIRECT.core(release.schema, release.arrays)
     assert isinstance(core, Sketched)
     layout = core.layout(core.basis(None))
-    assert tape.bounded[MOMENTS].l2_bound == layout.bound
+    assert tape.bounded[MOMENTS].l2_bound == pytest.approx(layout.bound * np.sqrt(1 + 1 / 9))  # what is followed
     expected = np.hypot(
         layout.vote_weight,
         np.sqrt(
@@ -115,7 +116,7 @@ def test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes() -> None:
         release = chosen.fit(make_panel(schema, 60), Ledger.in_memory(guarantee), guarantee=guarantee)
     core = chosen.core(release.schema, release.arrays)
     assert isinstance(core, Sketched)
-    assert tape.bounded[MOMENTS].l2_bound == core.layout(core.basis(None)).bound * chosen.influence(schema)
+    assert tape.bounded[MOMENTS].l2_bound == core.bound(core.layout(core.basis(None))) * chosen.influence(schema)
     assert chosen.influence(schema) == 2
 
 
@@ -146,6 +147,20 @@ def test_a_regression_without_noise_is_found(bought: bool) -> None:
     assert np.allclose(found.gain, gain, atol=0.15)
     assert np.allclose(found.rest @ found.rest.T, np.eye(5), atol=0.15)
     assert found.holds.argmax() == 4
+
+
+def test_the_simpler_way_is_taken_where_it_explains_enough_and_only_there() -> None:
+    """Series that are their context, and series that are their context turned around in time, which no band can say."""
+    panel = following(4000, 0.9)
+    assert panel.context is not None
+    late = replace(panel, context=panel.context[:, ::-1])
+    simple, other = (fit(DIRECT, one, epsilon=1e3, noise=NoiseSource.seeded(2)) for one in (panel, late))
+    assert simple.arrays[PRODUCTS].any()
+    assert not other.arrays[PRODUCTS].any()
+    context = smooth(300, np.random.default_rng(9))[:, :, None].astype(np.float32)
+    assert correlation(simple.sample(300, context=context, rng=np.random.default_rng(1))) > 0.8
+    drawn = other.sample(300, context=context, rng=np.random.default_rng(1))
+    assert correlation(replace(drawn, context=context[:, ::-1])) > 0.6
 
 
 def test_what_shapes_have_in_common_is_learned_without_any_context() -> None:

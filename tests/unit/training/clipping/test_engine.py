@@ -301,6 +301,24 @@ def test_float32_rounding_stays_within_the_clip_margin(value: float) -> None:
     assert 1 - 5e-5 < float(total.double().norm()) <= 1.0
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-7, 1e-6, 1e-4, 1e-2])
+def test_rows_that_nearly_cancel_weigh_no_more_than_the_clip(apart: float) -> None:
+    """Products of few rows with each other say the norm of their sum; what is left of it must not be amplified."""
+    model, row = nn.Linear(64, 64, bias=False), torch.randn(64)
+    x = torch.stack([row, -(1 + apart) * row + apart * torch.randn(64)]).repeat(1, 4, 1)
+    total = engine_sum(model, lambda: 1e9 * model(x), 1, clip=1.0)
+    assert float(total.double().norm()) <= 1.0
+
+
+def test_few_rows_are_never_written_out_and_many_are() -> None:
+    """The form follows from shapes alone, which are public."""
+    model = nn.Linear(64, 64, bias=False)
+    for rows, short in ((4, True), (60, False)):
+        collector = PerUnitClipper(model, CLIP).collect(lambda rows=rows: model(torch.randn(UNITS, rows, 64)), UNITS)
+        (record,) = collector._records.values()
+        assert (record.outer is not None) is short
+
+
 def test_the_norm_of_a_wide_outer_product_is_a_product_of_whole_norms() -> None:
     wide = 4500  # more than one block of partial norms on either side
     model, x = nn.Linear(wide, wide, bias=False), torch.randn(2, wide)

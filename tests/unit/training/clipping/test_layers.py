@@ -28,6 +28,7 @@ LAYERS = {
     "linear on sequences": (nn.Linear(3, 4), (7, 3)),
     "linear on four dimensions": (nn.Linear(3, 4), (2, 7, 3)),
     "linear on five dimensions": (nn.Linear(3, 4), (2, 3, 2, 3)),
+    "wide linear on a few rows": (nn.Linear(40, 50), (3, 40)),
     "linear without bias": (nn.Linear(3, 4, bias=False), (7, 3)),
     "reversible linear": (ReversibleLinear(3, 4), (3,)),
     "reversible linear on sequences": (ReversibleLinear(3, 4), (7, 3)),

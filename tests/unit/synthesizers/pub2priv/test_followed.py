@@ -1,0 +1,151 @@
+"""How closely few units follow their context: who moves the sum by how much, when it is bought, what it teaches."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.synthesizers.pub2priv.panels import STEPS, correlation, fit, following, following_schema, smooth
+from tests.unit.synthesizers.pub2priv.test_sketched import extreme
+from tests.unit.synthesizers.spectral.recording import listening
+from understudy.data import Panel, Population, PrivacyUnit
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.contract.panels import make_panel, plain_schema
+from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.pub2priv.followed import FOLLOWED, PRODUCTS, Followed, heard
+from understudy.synthesizers.pub2priv.sketched import MOMENTS
+from understudy.synthesizers.spectral.series import to_frequencies, unit_length
+
+CHOSEN = Pub2Priv(network="followed", knowledge="direct")
+
+
+def followed(panel: Panel) -> Followed:
+    core = CHOSEN.core(panel.schema, fit(CHOSEN, panel, noise=NoiseSource.seeded(1)).arrays)
+    assert isinstance(core, Followed)
+    return core
+
+
+def waves(size: int, *, own: float) -> Panel:
+    """Series whose slow wave is their context's, with a fast wave of their own of the given size."""
+    panel, rng = following(size, 0.9), np.random.default_rng(5)
+    time = np.arange(STEPS) + 0.5
+    slow = rng.normal(size=(size, 1)) * np.cos(np.pi * time / STEPS)
+    fast = rng.normal(size=(size, 1)) * np.cos(np.pi * 20 * time / STEPS)
+    values = (slow + own * fast)[:, :, None].clip(-6, 6).astype(np.float32)
+    return replace(panel, values=values, context=slow[:, :, None].clip(-6, 6).astype(np.float32))
+
+
+# --- who moves what by how much -----------------------------------------------------------------------------------
+
+
+def test_one_unit_moves_the_sum_by_at_most_its_bound() -> None:
+    """Odd series, and series that are nothing but their context. Controls: the bound is nearly met, twice is beyond."""
+    moved = []
+    for panel in (extreme(12), waves(12, own=0.0)):
+        core = followed(panel)
+        weights = 1.0 / np.bincount(panel.unit)[panel.unit]
+        whole = core.total(panel, weights)
+        for unit in range(12):
+            less = panel.take_units(np.delete(np.arange(12), unit))
+            moved.append(np.linalg.norm(whole - core.total(less, weights[panel.unit != unit])))
+        assert np.linalg.norm(whole) > core.bound
+    assert max(moved) <= core.bound
+    assert max(moved) > 0.95 * core.bound
+
+
+def test_several_columns_that_are_one_are_bounded_as_several() -> None:
+    """Three columns that are the same signal: a series that is it adds three products of one."""
+    panel = waves(12, own=0.0)
+    context = tuple(replace(panel.schema.context[0], name=name) for name in ("first", "second", "third"))
+    assert panel.context is not None
+    panel = replace(panel, schema=replace(panel.schema, context=context), context=panel.context.repeat(3, axis=2))
+    core = followed(panel)
+    moved = np.linalg.norm(core.total(panel.take_units(np.array([0])), np.ones(1)))
+    assert 0.9 * core.bound < moved <= core.bound
+    assert core.bound == pytest.approx(np.sqrt(3 + 3 / 9))
+
+
+def test_what_crosses_the_border_is_bounded_as_one_vote_and_one_cosine_a_pair() -> None:
+    with listening() as tape:
+        fit(CHOSEN, following(60, 0.9))
+    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(np.sqrt(1 + 1 / 9))
+    assert MOMENTS not in tape.bounded
+
+
+def test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes() -> None:
+    schema = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
+    chosen = Pub2Priv(network="followed", knowledge="none")
+    with listening() as tape:
+        fit(chosen, make_panel(schema, 60))
+    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(chosen.influence(schema) / 3)
+    assert chosen.influence(schema) == 2
+
+
+def test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part() -> None:
+    panel = following(30, 0.9)
+    core, weights = followed(panel), np.ones(30)
+    parts = [core.total(panel.take_units(np.array([unit])), weights[:1]) for unit in range(30)]
+    assert np.allclose(core.total(panel, weights), np.sum(parts, axis=0), atol=1e-9)
+    with listening() as tape:
+        release = fit(CHOSEN, panel.take_units(np.arange(20)), epsilon=20.0, noise=NoiseSource.seeded(1))
+    told = release.arrays[PRODUCTS].ravel()
+    assert told.any()
+    assert np.allclose(told[told != 0], tape.answers[FOLLOWED][: told.size][told != 0] / 30)  # declared; 20 are there
+
+
+# --- when it is bought --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "bought"),
+    [(100, 1.0, FOLLOWED), (100, 50.0, MOMENTS), (20_000, 1.0, MOMENTS), (20_000, 0.001, FOLLOWED)],
+)
+def test_few_units_buy_few_numbers(size: int, epsilon: float, bought: str) -> None:
+    plan = Pub2Priv(knowledge="direct").plan(following_schema(size), Guarantee(epsilon, 1e-6))
+    assert plan.entries[-1].label == bought
+
+
+def test_neither_a_bought_population_nor_events_count_as_few() -> None:
+    schema = following_schema(1, population=Population(count_epsilon=0.1))
+    assert Pub2Priv().plan(schema, Guarantee(1.0, 1e-6)).entries[-1].label == MOMENTS
+    events = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
+    assert Pub2Priv(knowledge="none").plan(events, Guarantee(1.0, 1e-6)).entries[-1].label == MOMENTS
+
+
+# --- what is learned ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.9])
+def test_series_follow_their_context_as_closely_as_real_ones_do(strength: float) -> None:
+    """Without noise to speak of; the standard error of either mean is below 0.01."""
+    panel = following(2000, strength)
+    other = smooth(500, np.random.default_rng(9))[:, :, None].astype(np.float32)
+    release = fit(CHOSEN, panel, epsilon=1e4, noise=NoiseSource.seeded(2))
+    drawn = release.sample(500, context=other, rng=np.random.default_rng(1))
+    assert correlation(drawn) == pytest.approx(correlation(panel), abs=0.06)
+
+
+def test_movements_that_follow_nothing_stay_what_they_are() -> None:
+    """Half of what these series do is slow and their context's, half is fast and their own."""
+    panel = waves(2000, own=1.0)
+    release = fit(CHOSEN, panel, epsilon=1e4, noise=NoiseSource.seeded(2))
+    drawn = release.sample(500, context=waves(500, own=1.0).context, rng=np.random.default_rng(1))
+    fast = [
+        (unit_length(to_frequencies(p.values.astype(float))[:, 1:])[:, 15:] ** 2).sum(1).mean() for p in (panel, drawn)
+    ]
+    assert fast[1] == pytest.approx(fast[0], abs=0.1)
+    assert fast[0] > 0.3
+
+
+def test_noise_alone_passes_for_following_as_rarely_as_said() -> None:
+    """2,000 draws of noise. A tenth of the slow bands is heard (200 ± 13; 6 deviations either way are 2e-9), and 0.003
+    of the fast one (6 expected; more than 30 has probability below 1e-9). Control: a cosine of 0.5 is always heard.
+    """
+    rng = np.random.default_rng(0)
+    passed = np.zeros(3)
+    for _ in range(2000):
+        passed += (heard(0.1 * rng.standard_normal((3, 1, 1)), 0.1) != 0)[:, 0, 0]
+    assert (np.abs(passed[:2] - 200) < 81).all()
+    assert passed[2] <= 30
+    assert heard(np.full((3, 1, 1), 0.5), 0.1).all()
