@@ -1,6 +1,6 @@
 """`understudy bench`: the papers' tables and the cost benchmarks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,8 @@ from rich.table import Table
 from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
+
+_AT_A_TIME = 5  # figures of a table, which with their intervals fill a terminal
 
 app = typer.Typer(help="List and run benchmarks.", no_args_is_help=True)
 
@@ -66,7 +68,7 @@ def run(
         cells.remove()
     drawn = _draw(result, pictures) if pictures is not None else []
     written = (f"Wrote {path}." for path in ([out] if out else []) + drawn)
-    output.result(result, _rows(result), *result.get("notes", ()), *written)
+    output.result(result, *_tables(result), *_units(result), *result.get("notes", ()), *written)
 
 
 @app.command("report")
@@ -140,16 +142,24 @@ def _draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
     return draw(result, folder)
 
 
-def _rows(result: Mapping[str, Any]) -> Table:
+def _tables(result: Mapping[str, Any]) -> Iterator[Table]:
+    """A few figures at a time, so that none is cut off; the last table says what each row cost."""
     lines = [*result.get("rows", []), *result.get("controls", [])]
     metrics = list(dict.fromkeys(metric for line in lines for metric in line.get("metrics", {})))
-    columns = ("method", ">epsilon", "unit", *(f">{metric}" for metric in metrics), ">seconds", ">peak MB")
-    rows = table(*columns, title=f"{result.get('name')} ({result.get('scale')})")
-    for line in lines:
-        figures = (_figure(line.get("metrics", {}).get(metric)) for metric in metrics)
-        cost = (_figure(line.get("seconds")), _figure(line.get("peak_rss_mb")))
-        rows.add_row(str(line.get("method")), _figure(line.get("epsilon")), str(line.get("unit")), *figures, *cost)
-    return rows
+    groups = [metrics[first : first + _AT_A_TIME] for first in range(0, len(metrics), _AT_A_TIME)]
+    for place, names in enumerate([*groups, ["seconds", "peak_rss_mb"]]):
+        title = f"{result.get('name')} ({result.get('scale')})" if not place else None
+        rows = table("method", ">epsilon", *(f">{name}" for name in names), title=title)
+        for line in lines:
+            figures = {**line, **line.get("metrics", {})}
+            rows.add_row(str(line.get("method")), *(_figure(figures.get(name)) for name in ("epsilon", *names)))
+        yield rows
+
+
+def _units(result: Mapping[str, Any]) -> Iterator[str]:
+    """Says who is protected, once for all rows that say the same."""
+    told = dict.fromkeys(line["unit"] for line in result.get("rows", []) if line.get("unit"))
+    yield from (f"Unit: {unit}." for unit in told)
 
 
 def _figure(value: Any) -> str:
