@@ -85,7 +85,7 @@ _TABLE_3 = {
     "draws": 1, "learning_rate": 1e-4,
 }  # fmt: skip
 _FIRST = Effort(name="quick", repeats=1, iteration_cap=150, replicates=50, splits=1, max_series=400)
-_LAST = Effort(name="target", repeats=3, iteration_cap=2_000, replicates=200, splits=1, max_series=1_260)
+_LAST = Effort(name="target", repeats=1, iteration_cap=2_000, replicates=200, splits=1, max_series=1_260)
 _ALL = Effort(name="full", repeats=10, iteration_cap=None, replicates=200, splits=1, max_series=1_260)
 SCALES = {
     "quick": Scale(
