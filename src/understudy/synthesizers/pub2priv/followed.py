@@ -114,6 +114,8 @@ class Followed:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns (scores [series, step, channel], scores of static columns) of series for the contexts given."""
         scores, singles = self.coordinates.scores(self.coordinates.drawn(classes, rng), classes)
+        if not self.bands:  # one step, which moves nowhere
+            return scores, singles
         rotation = self.coordinates.model.rotation
         frequencies = to_frequencies(scores @ rotation)
         size = np.sqrt((frequencies[:, 1:] ** 2).sum(axis=1, keepdims=True))

@@ -170,7 +170,8 @@ class Pub2Priv(Synthesizer):
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what is learned from context."""
         learned = self.learned_schema(schema)
-        told = [self._noise_outlook(learned, guarantee)]
+        series = self.num_contributions(schema, schema.population.size or 1) / self.influence(schema)
+        told = [self._noise_outlook(learned, guarantee, series)]
         if self.knowledge != "none" and not learned.own_contexts:
             told.append(
                 "All series share one context, so nothing tells its effect from that of the calendar. Cut windows "
@@ -178,10 +179,11 @@ class Pub2Priv(Synthesizer):
             )
         return tuple(told)
 
-    def _noise_outlook(self, schema: Schema, guarantee: Guarantee) -> str:
+    def _noise_outlook(self, schema: Schema, guarantee: Guarantee, series: float) -> str:
+        """Says how loud the noise is beside so many series, as many as one unit moves counting as one."""
         bought = purchases.entries(self.network, self.conditions(schema), guarantee)
         if self.network in _SUMMED:
-            error = purchases.mean_error(self.conditions(schema), bought[-1], schema.population.size or 1)
+            error = purchases.mean_error(self.conditions(schema), bought[-1], series)
             what = "every mean product of a shape with its context"
             if bought[-1].label == FOLLOWED:
                 what = "how closely a series follows its context, a number for each band of frequencies,"

@@ -119,7 +119,7 @@ def public_panel(file: str, schema: Schema) -> Panel:
     return replace(read_panel(file, schema, allow_few_units=True), private=False)
 
 
-def mean_error(conditions: Conditions, entry: PlanEntry, population: int) -> float:
+def mean_error(conditions: Conditions, entry: PlanEntry, population: float) -> float:
     """Returns the noise on a mean product of shape and context, from public facts, where no window is public."""
     assert isinstance(entry.event, Gaussian)
     schema = conditions.schema

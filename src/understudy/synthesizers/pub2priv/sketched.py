@@ -125,7 +125,7 @@ class Sketched:
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns (scores [series, step, channel], scores of static columns) of series for the contexts given."""
-        if arrays[PRODUCTS].any():
+        if PRODUCTS in arrays and arrays[PRODUCTS].any():  # releases of before have none
             return self.followed.scores(arrays, context, classes, rng)
         mapped = Basis.from_arrays(arrays).of(self.features(context, len(classes)))
         shapes = Moments.from_arrays(arrays).draw(mapped, rng)

@@ -39,6 +39,11 @@ class PerUnitClipper:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.parameters:
             raise InputError("Expected a model with trainable parameters, got none. Nothing would be trained.")
+        if any(parameter.dtype in (torch.float16, torch.bfloat16) for parameter in self.parameters):
+            raise InputError(
+                "Expected parameters in float32 or float64, got some in half precision, whose rounding would carry a "
+                "unit over the clip norm. Keep the parameters in float32."
+            )
         self._by_id = {id(parameter): parameter for parameter in self.parameters}
         self._model = model
         self._clip_norm = clip_norm

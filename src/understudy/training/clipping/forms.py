@@ -8,7 +8,6 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 _BLOCK = 4096  # floats per partial norm; keeps the rounding of a float32 sum of squares below the clip margin
-_CANCELLED = 1e-3  # a sum thirty times shorter than its summands drowns in their float32 rounding
 _FEW_ROWS = 4  # products of rows with each other are taken in float64, which costs more for each
 
 
@@ -56,11 +55,18 @@ class Products:
         return _FEW_ROWS * rows * sum(size) <= math.prod(size)
 
     def squares(self, seen: dict[int, Tensor]) -> Tensor:
-        """‖Σ a bᵀ‖² = Σ ⟨a, a′⟩⟨b, b′⟩, and no less than a share of the summands: what cancels must not pass for 0."""
+        """‖Σ a bᵀ‖² = Σ ⟨a, a′⟩⟨b, b′⟩, of a norm longer by what rounding may add while the sum is taken in float32.
+
+        Rows that cancel leave a short sum with the rounding of long ones: at most n · 2⁻²⁴ Σ ‖a‖ ‖b‖ for n of them
+        (Higham 2002, section 3.1). What float32 could not hold is not finite here either.
+        """
         left, right = self.outputs.double(), self.inputs.double()
-        terms = (left @ left.mT) * (right @ right.mT)
-        own = terms.diagonal(dim1=1, dim2=2).sum(1)
-        return torch.maximum(terms.sum((1, 2)), _CANCELLED * own).unsqueeze(1)
+        grams = left @ left.mT, right @ right.mT
+        lengths = [gram.diagonal(dim1=1, dim2=2) for gram in grams]
+        rounding = (left.shape[1] + 2) * 2.0**-24 * (lengths[0] * lengths[1]).sqrt().sum(1)
+        squares = ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).square()
+        most = torch.stack([squares, *(own.sum(1) for own in lengths)]).max(0).values
+        return squares.masked_fill(~(most <= torch.finfo(torch.float32).max), torch.inf).unsqueeze(1)
 
     def dense(self) -> Tensor:
         return self.outputs.mT @ self.inputs
@@ -190,9 +196,7 @@ def _total(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
 
 
 def block_squares(matrix: Tensor) -> Tensor:
-    """Returns the squared norms [unit, block] of consecutive blocks of each row, at least in float32."""
-    if matrix.dtype in (torch.float16, torch.bfloat16):
-        matrix = matrix.float()
+    """Returns the squared norms [unit, block] of consecutive blocks of each row."""
     width = matrix.shape[1]
     if width <= _BLOCK:
         return _square(matrix).unsqueeze(1)

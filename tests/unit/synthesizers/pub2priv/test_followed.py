@@ -113,6 +113,18 @@ def test_neither_a_bought_population_nor_events_count_as_few() -> None:
     assert Pub2Priv(knowledge="none").plan(events, Guarantee(1.0, 1e-6)).entries[-1].label == MOMENTS
 
 
+def test_one_step_can_be_fitted_and_drawn() -> None:
+    """A series of one step moves nowhere, so nothing is followed; the plan says few, as for any small population."""
+    whole = following(20, 0.9)
+    assert whole.context is not None
+    schema = replace(whole.schema, time=replace(whole.schema.time, steps=1))
+    panel = replace(
+        whole, schema=schema, values=whole.values[:, :1], context=whole.context[:, :1], lengths=np.ones(20, np.int32)
+    )
+    release = fit(Pub2Priv(knowledge="direct"), panel, epsilon=0.5)
+    assert release.sample(7, context=np.zeros((1, 1)), rng=np.random.default_rng(0)).values.shape == (7, 1, 1)
+
+
 # --- what is learned ----------------------------------------------------------------------------------------------
 
 

@@ -163,6 +163,13 @@ def test_the_simpler_way_is_taken_where_it_explains_enough_and_only_there() -> N
     assert correlation(replace(drawn, context=context[:, ::-1])) > 0.6
 
 
+def test_a_release_from_before_products_were_bought_still_draws() -> None:
+    release = fit(DIRECT, following(60, 0.9), noise=NoiseSource.seeded(1))
+    older = replace(release, arrays={name: own for name, own in release.arrays.items() if name != PRODUCTS})
+    context = smooth(20, np.random.default_rng(9))[:, :, None].astype(np.float32)
+    assert older.sample(20, context=context, rng=np.random.default_rng(1)).num_series == 20
+
+
 def test_what_shapes_have_in_common_is_learned_without_any_context() -> None:
     """All series rise. Without an intercept half of the synthetic ones would fall."""
     panel = following(400, 0.0)

@@ -301,13 +301,33 @@ def test_float32_rounding_stays_within_the_clip_margin(value: float) -> None:
     assert 1 - 5e-5 < float(total.double().norm()) <= 1.0
 
 
-@pytest.mark.parametrize("apart", [0.0, 1e-7, 1e-6, 1e-4, 1e-2])
-def test_rows_that_nearly_cancel_weigh_no_more_than_the_clip(apart: float) -> None:
-    """Products of few rows with each other say the norm of their sum; what is left of it must not be amplified."""
-    model, row = nn.Linear(64, 64, bias=False), torch.randn(64)
-    x = torch.stack([row, -(1 + apart) * row + apart * torch.randn(64)]).repeat(1, 4, 1)
-    total = engine_sum(model, lambda: 1e9 * model(x), 1, clip=1.0)
+@pytest.mark.parametrize("width", [64, 256, 512])
+@pytest.mark.parametrize("apart", [0.0, 1e-7, 1e-5, 1e-3, 0.03, 0.3])
+def test_rows_that_nearly_cancel_weigh_no_more_than_the_clip(width: int, apart: float) -> None:
+    """As many rows as are measured by their products; positive ones first, so that partial sums are long."""
+    model, rows = nn.Linear(width, width, bias=False), width // 16
+    row, slope = torch.rand(width), torch.rand(width)
+    x = torch.cat([row.expand(rows, -1), -row.expand(rows, -1) + apart * torch.randn(rows, width)]).unsqueeze(0)
+    for _ in range(5):
+        total = engine_sum(model, lambda x=x: 1e9 * model(x) * slope, 1, clip=1.0)
+        assert float(total.double().norm()) <= 1.0
+        x = x * (1 + 1e-3 * torch.randn(width))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 64])
+@pytest.mark.parametrize("power", [30.0, 33.15, 35.0, 37.0])
+def test_a_gradient_that_float32_can_not_hold_weighs_no_more_than_the_clip(rows: int, power: float) -> None:
+    """A factor below the least normal float32 would be rounded up; whatever the form, such a unit is left out."""
+    model, x, slope = nn.Linear(64, 64, bias=False), torch.zeros(1, rows, 64), torch.zeros(1, rows, 64)
+    x[0, 0, 0], slope[0, 0, 0] = 1e12, min(10**power * rows * 64, 3e38)
+    total = engine_sum(model, lambda: model(x) * slope, 1, clip=1.0)
     assert float(total.double().norm()) <= 1.0
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_half_precision_is_refused(kind: torch.dtype) -> None:
+    with pytest.raises(InputError, match="float32 or float64"):
+        PerUnitClipper(nn.Linear(4, 4).to(kind), CLIP)
 
 
 def test_few_rows_are_never_written_out_and_many_are() -> None:
