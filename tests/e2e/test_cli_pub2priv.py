@@ -90,3 +90,14 @@ def test_context_that_does_not_fit_is_refused(homes: Path, tmp_path: Path) -> No
         assert outcome.code == 2
         assert "context" in outcome.err
     assert not (tmp_path / "release").exists()
+
+
+def test_a_plan_needs_no_context_whether_windows_are_cut_or_series_start_at_times_of_their_own(
+    homes: Path, tmp_path: Path
+) -> None:
+    own = (homes / "schema.toml").read_text(encoding="utf-8").replace("[time]\n", '[time]\nalign = "relative"\n')
+    (tmp_path / "own.toml").write_text(own.replace('start = "2024-01-01T00:00:00"\n', ""), encoding="utf-8")
+    for schema, *more in ((homes / "schema.toml", "--window-steps", WINDOW), (tmp_path / "own.toml", "--simulate")):
+        planned = run("plan", schema, "--method", "pub2priv", "--epsilon", 1, *more, "--json")
+        assert planned.code == 0, planned.err
+        assert planned.facts["outlook"]

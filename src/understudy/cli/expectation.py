@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy.cli.sample import draw
-from understudy.cli.simulation import simulated
+from understudy.cli.simulation import context_for, simulated
 from understudy.data import Panel, Schema, read_panel, windows, write_panel
 from understudy.data.channels import is_event_like
 from understudy.privacy.budget import Guarantee
@@ -122,7 +122,8 @@ def _seconds(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_seri
         given = _read_back(table, panel) if _readable(schema) else panel
         ledger = Ledger.in_memory(guarantee)
         release = method.without_checks().fit(given, ledger, guarantee=guarantee, noise=NoiseSource.secure())
-        write_panel(draw(release, panel.num_series, np.random.default_rng()), Path(folder) / "samples.parquet")
+        drawn = draw(release, panel.num_series, np.random.default_rng(), context=context_for(release))
+        write_panel(drawn, Path(folder) / "samples.parquet")
         return time.perf_counter() - begin
 
 

@@ -19,7 +19,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.gaussian import gaussian_epsilon, gaussian_mu
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers import METHODS, Draw, Synthesizer
+from understudy.synthesizers import METHODS, Draw, Release, Synthesizer
 
 _MAX_TRIED = 4_000_000  # values in a trial; a larger population is tried with fewer units and less noise
 _SEED = 7
@@ -77,8 +77,16 @@ def sized(schema: Schema, num_units: int) -> Schema:
 def utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
     """Fits a public panel as if it were private, with a ledger that is thrown away, and compares."""
     release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED))
-    drawn = release.sample(panel.num_series, rng=np.random.default_rng(_SEED))
+    context = context_for(release)
+    if context is not None and panel.context is not None and panel.num_steps == release.schema.num_steps:
+        context = np.array(panel.context)
+    drawn = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context)
     return compared(panel, drawn)
+
+
+def context_for(release: Release) -> np.ndarray | None:
+    """Returns an invented context for a release that can't be asked without; None for others."""
+    return _context(release.schema) if release.synthesizer.needs_context(release.schema) else None
 
 
 def num_tried(schema: Schema, population: int) -> int:
