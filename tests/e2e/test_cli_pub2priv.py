@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -73,6 +74,18 @@ def test_windows_are_learned_and_drawn_for_stretches_of_a_public_table(homes: Pa
     assert drawn.code == 0, drawn.err
     assert pyarrow.parquet.read_table(tmp_path / "more.parquet").num_rows == 20 * WINDOW
     assert drawn.facts["remarks"] == []
+    known = np.array(pyarrow.csv.read_csv(weather)["when"], dtype="datetime64[s]")
+    times = np.array(pyarrow.parquet.read_table(tmp_path / "more.parquet")["when"], dtype="datetime64[s]")
+    assert len(set(times[::WINDOW])) > 5  # each series has the times of the stretch that it was drawn for
+    assert np.isin(times, known).all()
+    judged = run(
+        "evaluate", out, "--real", homes / "homes.csv", "--schema", homes / "schema.toml", "--context", weather,
+        "--suite", "conditional", "--json",
+    )  # fmt: skip
+    assert judged.code == 0, judged.err
+    blind = run("evaluate", out, "--real", homes / "homes.csv", "--schema", homes / "schema.toml", "--json")
+    assert blind.code == 2
+    assert "--context" in blind.err
     refused = run("sample", out, "--n", 20, "--out", tmp_path / "none.parquet")
     assert refused.code == 2
     assert "context: public context to follow is expected" in refused.err

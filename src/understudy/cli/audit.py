@@ -73,7 +73,7 @@ def audit(
     told: list[str] = []
     with output.progress() as progress:
         progress("reading", 0.0)
-        candidate = read_release(release, seed, progress)
+        candidate = read_release(release, seed, progress, context)
         members, others = read_real_uncut(tables, candidate)
         if others is None or candidate.release is None:
             raise InputError("--holdout: series that the run never saw are expected.")

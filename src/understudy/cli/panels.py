@@ -42,7 +42,7 @@ def read_candidate(target: Path, tables: RealTables, seed: int, progress: Progre
     from understudy.data import Schema, read_panel
 
     if existing(target, "RELEASE").is_dir():
-        return read_release(target, seed, progress)
+        return read_release(target, seed, progress, tables.context)
     if tables.schema is None:
         raise InputError("--schema: a table made elsewhere needs the schema that it and the real table obey.")
     schema = _lenient(Schema.load(tables.schema))
@@ -50,12 +50,12 @@ def read_candidate(target: Path, tables: RealTables, seed: int, progress: Progre
     return Candidate(name=target.stem, panel=replace(panel, private=False, unit_ids=None), release=None)
 
 
-def read_release(folder: Path, seed: int, progress: Progress) -> Candidate:
-    """Returns a release and its synthetic series."""
+def read_release(folder: Path, seed: int, progress: Progress, context: Path | None = None) -> Candidate:
+    """Returns a release and its synthetic series; `context` is the public table that they follow, if any."""
     from understudy.synthesizers import Release
 
     release = Release.load(folder)
-    return Candidate(name=folder.name, panel=_released(folder, release, seed, progress), release=release)
+    return Candidate(name=folder.name, panel=_released(folder, release, seed, progress, context), release=release)
 
 
 def read_real(tables: RealTables, candidate: Candidate) -> "tuple[Panel, Panel | None]":
@@ -88,20 +88,35 @@ def read_real_uncut(tables: RealTables, candidate: Candidate) -> "tuple[Panel, P
     return real, holdout
 
 
-def _released(folder: Path, release: "Release", seed: int, progress: Progress) -> "Panel":
-    """Returns the series that the release ships, or as many as its population where it ships none."""
+def _released(folder: Path, release: "Release", seed: int, progress: Progress, context: Path | None) -> "Panel":
+    """Returns the series that the release ships, or as many as its population where it ships none.
+
+    Series that were drawn for stretches of a public table tell their times, so that the table tells their context.
+    """
     import numpy as np
 
     from understudy.cli.sample import draw
     from understudy.data import read_panel
+    from understudy.data.io import read_context_windows
     from understudy.privacy.claim import file_hashes
     from understudy.synthesizers.release import DATA_FILE
 
+    rng, table = np.random.default_rng(seed), None
+    if release.synthesizer.needs_context(release.schema):
+        if context is None:
+            raise InputError("--context: the public table that these series follow is expected.")
+        table = existing(context, "--context")
     if DATA_FILE not in release.certificate.files:
-        return draw(release, None, np.random.default_rng(seed), progress=progress)
+        met = (
+            (None, None)
+            if table is None
+            else read_context_windows(table, release.schema, release.schema.population.size or 1, rng)
+        )
+        return draw(release, None, rng, context=met[0], ticks=met[1], progress=progress)
     if file_hashes(folder).get(DATA_FILE) != release.certificate.files[DATA_FILE]:
         raise ReleaseError(f"'{folder}' is damaged: {DATA_FILE} is not the file its certificate names. Get it anew.")
-    panel = read_panel(folder / DATA_FILE, release.schema, context=release.public_context, allow_few_units=True)
+    known = release.public_context if table is None else table
+    panel = read_panel(folder / DATA_FILE, release.schema, context=known, allow_few_units=True)
     return replace(panel, private=False, unit_ids=None)
 
 

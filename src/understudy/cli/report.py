@@ -19,6 +19,9 @@ def report(
         Path, typer.Argument(metavar="RECORD|RELEASE", help="What `evaluate --record` wrote, or a release directory.")
     ],
     out: Annotated[Path, typer.Option(help="HTML file to write; it needs nothing but itself.")],
+    context: Annotated[
+        Path | None, typer.Option(help="Table of public context by time, of a release whose series follow one.")
+    ] = None,
     public: Annotated[bool, typer.Option("--public", help="Drop everything that was computed from real series.")] = (
         False
     ),
@@ -34,7 +37,7 @@ def report(
         if path is not None:
             unused(outside(path, existing(source, "RECORD"), name), name)
     with output.progress() as progress:
-        made = read_record(source, progress)
+        made = read_record(source, progress, context)
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
         with whole_file(out) as draft:
@@ -52,7 +55,7 @@ _KINDS = {
 }
 
 
-def read_record(source: Path, progress: Progress) -> "RunRecord":
+def read_record(source: Path, progress: Progress, context: Path | None = None) -> "RunRecord":
     """Returns the record in a file, or one made of a release alone; refuses a certificate that does not hold."""
     from understudy.cli.ledger import facts_of_payer
     from understudy.cli.panels import read_release
@@ -60,7 +63,7 @@ def read_record(source: Path, progress: Progress) -> "RunRecord":
     from understudy.report.record import RunRecord, public_record
 
     if source.is_dir():
-        candidate = read_release(source, seed=0, progress=progress)
+        candidate = read_release(source, 0, progress, context)
         assert candidate.release is not None
         certificate = candidate.release.certificate
         _check(verify(certificate, source), source)

@@ -42,12 +42,12 @@ def sample(
     schema = opened.schema
     num_series = n or schema.population.size or 1
     rng = np.random.default_rng(seed)
-    given = _context(opened, context, start, num_series, rng)
+    given, ticks = _context(opened, context, start, num_series, rng)
     require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
     require_room(target, 8 * num_series * schema.num_steps * schema.num_channels)
     with output.progress() as progress, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        drawn = draw(opened, n, rng, context=given, label=label, start=start, progress=progress)
+        drawn = draw(opened, n, rng, context=given, ticks=ticks, label=label, start=start, progress=progress)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_panel(drawn, target)
     remarks = list(dict.fromkeys(str(warning.message) for warning in told if warning.category is UserWarning))
@@ -67,11 +67,18 @@ def draw(
     rng: "np.random.Generator",
     *,
     context: "np.ndarray | None" = None,
+    ticks: "np.ndarray | None" = None,
     label: str | None = None,
     start: str | None = None,
     progress: Progress | None = None,
 ) -> "Panel":
-    """Returns synthetic series (as many as the population unless told), drawn piece by piece."""
+    """Returns synthetic series (as many as the population unless told), drawn piece by piece.
+
+    Args:
+        ticks: When the steps of each series are, as its own stretch of context has it.
+    """
+    from dataclasses import replace
+
     from understudy.data import concatenate
 
     schema = release.schema
@@ -84,23 +91,23 @@ def draw(
         pieces.append(release.sample(rows.stop - begin, rng=rng, context=own, label=label, start=start))
         if progress is not None:
             progress("sampling", rows.stop / wanted)
-    return pieces[0] if len(pieces) == 1 else concatenate(pieces)
+    return replace(pieces[0] if len(pieces) == 1 else concatenate(pieces), ticks=ticks)
 
 
 def _context(
     release: "Release", file: Path | None, start: str | None, num_series: int, rng: "np.random.Generator"
-) -> "np.ndarray | None":
-    """Reads public context for the steps that are going to be drawn: one stretch for all, or any for each."""
+) -> "tuple[np.ndarray | None, np.ndarray | None]":
+    """Reads public context for the steps that are going to be drawn: one for all, or any stretch for each, and when."""
     from dataclasses import replace
 
     from understudy.data import read_context
     from understudy.data.io import read_context_windows
 
     if file is None:
-        return None
+        return None, None
     schema = release.schema
     if start is None and release.synthesizer.needs_context(schema):
         return read_context_windows(existing(file, "--context"), schema, num_series, rng)
     if start is not None:
         schema = replace(schema, time=replace(schema.time, start=start))
-    return read_context(existing(file, "--context"), schema)
+    return read_context(existing(file, "--context"), schema), None

@@ -186,10 +186,11 @@ def _samples(release: "Release", request: Request, rng: "np.random.Generator", p
 
     if not _ships(release, request):
         return None
-    number, context = request.num_series or release.schema.population.size or 1, None
+    number = request.num_series or release.schema.population.size or 1
+    context = ticks = None
     if request.context is not None and release.synthesizer.needs_context(release.schema):
-        context = read_context_windows(request.context, release.schema, number, rng)
-    return draw(release, number, rng, context=context, progress=progress)
+        context, ticks = read_context_windows(request.context, release.schema, number, rng)
+    return draw(release, number, rng, context=context, ticks=ticks, progress=progress)
 
 
 def _ships(release: "Release", request: Request) -> bool:

@@ -23,6 +23,7 @@ class Panel:
         unit: Unit of each series, 0..num_units-1, never decreasing.
         static: One row per series, codes or values, NaN where missing.
         context: Public channels, often one broadcast row; None without context.
+        ticks: When each step was, of series that were drawn for stretches of public context; None: as the schema says.
         private: Whether the series are protected; decides what `repr` may show.
         unit_ids: Identifier of each unit, kept only to write the holdout list; never shown.
 
@@ -41,11 +42,12 @@ class Panel:
     unit: Int64[np.ndarray, " series"]
     static: Float32[np.ndarray, "series static"]
     context: Float32[np.ndarray, "series step context"] | None = None
+    ticks: Int64[np.ndarray, "series step"] | None = None
     private: bool = True
     unit_ids: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("values", "lengths", "unit", "static", "context", "unit_ids"):
+        for name in ("values", "lengths", "unit", "static", "context", "ticks", "unit_ids"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, _read_only(array))
@@ -103,6 +105,7 @@ class Panel:
             unit=new_unit,
             static=self.static[rows],
             context=None if self.context is None else take_context(self.context, rows),
+            ticks=None if self.ticks is None else self.ticks[rows],
             unit_ids=None if self.unit_ids is None else self.unit_ids[chosen],
         )
 
@@ -181,12 +184,15 @@ def _check_shapes(panel: Panel) -> None:
     }
     if panel.context is not None:
         expected["context"] = (series, schema.num_steps, len(schema.context))
+    if panel.ticks is not None:
+        expected["ticks"] = (series, schema.num_steps)
     dtypes = {
         "values": "float32",
         "lengths": "int32",
         "unit": "int64",
         "static": "float32",
         "context": "float32",
+        "ticks": "int64",
     }
     for name, shape in expected.items():
         array = getattr(panel, name)

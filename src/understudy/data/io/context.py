@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,9 +44,14 @@ def read_context(
     return lookup(rows, step_ticks(schema.time, wanted, first_step), schema)
 
 
-def read_context_windows(
-    source: Any, schema: Schema, num_windows: int, rng: np.random.Generator
-) -> Float32[np.ndarray, "window step context"]:
+class Stretches(NamedTuple):
+    """Stretches of a public context, and when each of their steps is, if the table says so."""
+
+    context: Float32[np.ndarray, "window step context"]
+    ticks: Int64[np.ndarray, "window step"] | None
+
+
+def read_context_windows(source: Any, schema: Schema, num_windows: int, rng: np.random.Generator) -> Stretches:
     """Returns stretches of a public table of context, each as long as a series and beginning anywhere in it.
 
     For series that start at times of their own: which stretches they met is private, so any are drawn.
@@ -59,9 +64,10 @@ def read_context_windows(
     if not len(starts):
         raise _not_covered(schema)
     start = rng.choice(starts, num_windows)
-    found: np.ndarray = rows.values[start[:, None] + np.arange(steps)]
+    taken = start[:, None] + np.arange(steps)
+    found: np.ndarray = rows.values[taken]
     _settle(found, schema)
-    return found
+    return Stretches(found, None if rows.ticks is None else rows.ticks[taken])
 
 
 def context_rows(source: Any, schema: Schema) -> ContextRows:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
 from understudy.data.dtypes import TEXT_DTYPES, arrow_type
@@ -141,7 +141,11 @@ def _long_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
     series, step = (pa.array(index) for index in np.nonzero(inside))
     columns = {name: array.take(series) for name, array in _series_columns(panel, rows).items()}
     if schema.time.column is not None:
-        columns[schema.time.column] = _time_array(schema.time).take(step)
+        columns[schema.time.column] = (
+            _moments(step_ticks(schema.time, panel.num_steps), schema.time).take(step)
+            if panel.ticks is None
+            else _moments(panel.ticks[rows][inside], schema.time)
+        )
     for index, channel in enumerate(schema.channels):
         columns[channel.name] = _to_arrow(panel.values[rows, :, index][inside], channel)
     columns |= _context_columns(panel, rows, inside)
@@ -190,18 +194,17 @@ def _unit_array(panel: Panel, unit: np.ndarray) -> pa.Array:
     return pa.array(np.char.add("synthetic-", digits).tolist()).cast(arrow_type(dtype))
 
 
-def _time_array(time: Time) -> pa.Array:
-    ticks = pa.array(step_ticks(time, time.steps))
+def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
+    """Returns ticks as the table has its times."""
+    counted = pa.array(ticks)
     if time.counts_steps:
-        return ticks.cast(arrow_type(time.dtype))
-    moments = ticks.cast(pa.timestamp("us"))
+        return counted.cast(arrow_type(time.dtype))
+    moments = counted.cast(pa.timestamp("us"))
     if time.dtype == "string":
-        return pa.array(
-            np.datetime_as_string(step_ticks(time, time.steps).view("datetime64[us]"), unit="auto").tolist()
-        )
+        return pa.array(np.datetime_as_string(ticks.view("datetime64[us]"), unit="auto").tolist())
     target = arrow_type(time.dtype)
     if pa.types.is_timestamp(target) and target.tz is not None:
-        moments = ticks.cast(pa.timestamp("us", tz="UTC"))
+        moments = counted.cast(pa.timestamp("us", tz="UTC"))
     return moments.cast(target, safe=False)
 
 

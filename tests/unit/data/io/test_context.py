@@ -9,6 +9,7 @@ import pytest
 from tests.unit.data.toy import START, at, simple_schema
 from understudy.data.io import read_context, read_context_windows, read_panel
 from understudy.data.schema import Continuous, Schema
+from understudy.data.timegrid import step_ticks
 from understudy.errors import DataError
 
 
@@ -107,14 +108,19 @@ def test_context_without_a_declaration_is_refused():
 def test_stretches_of_a_table_are_whole_and_begin_anywhere() -> None:
     """A table with a hole: no stretch goes over it; every other start turns up."""
     rows = weather()
-    found = read_context_windows(rows, schema(), 400, np.random.default_rng(0))
+    found, ticks = read_context_windows(rows, schema(), 400, np.random.default_rng(0))
+    assert ticks is not None
+    for window, when in zip(found, ticks, strict=True):  # they are of the same stretch
+        first = int((when[0] - step_ticks(schema().time, 1)[0]) // (when[1] - when[0]))
+        assert np.array_equal(window, read_context(rows, schema(), first_step=first))
     assert found.shape == (400, schema().num_steps, 1)
     values = read_context(rows, schema(), steps=len(rows), first_step=0)[:, 0]
     starts = {tuple(window) for window in found[:, :, 0]}
     whole = np.lib.stride_tricks.sliding_window_view(values, schema().num_steps)
     assert starts == {tuple(window) for window in whole}
     hole = rows.filter(np.arange(len(rows)) != 1)
-    after = {tuple(window) for window in read_context_windows(hole, schema(), 400, np.random.default_rng(0))[:, :, 0]}
+    met = read_context_windows(hole, schema(), 400, np.random.default_rng(0)).context
+    after = {tuple(window) for window in met[:, :, 0]}
     assert after == {tuple(window) for window in whole[2:]}
 
 
