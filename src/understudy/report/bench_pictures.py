@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
+from understudy.report.completion_pictures import completions
+from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
 from understudy.report.maps import clouds
 from understudy.report.pets_pictures import evolution
 from understudy.report.ppem_pictures import estimators, marginals
@@ -39,6 +40,8 @@ def drawings(result: Mapping[str, Any]) -> list[Drawing]:
         return estimators(result)
     if "ppem" in result:
         return marginals(result)
+    if any("stride_rmse" in line["metrics"] for line in result["rows"]) and len(result["controls"]) > 1:
+        return completions(result)
     found = curves(result)
     shown = result.get("pictures")
     if shown:
@@ -68,7 +71,7 @@ def curves(result: Mapping[str, Any]) -> list[Drawing]:
                 )
             if second is not None and name in second["metrics"]:
                 axes.axhline(second["metrics"][name]["mean"], color=REAL, linestyle=":", label="second real series")
-            axes.set_xscale("log")
+            over_epsilon(axes, sorted({e for points in swept.values() for e, _, _ in points}))
             axes.set_xlabel("epsilon (right end: no noise)")
             axes.set_title(title, loc="left", fontsize=10, color=INK)
         made.axes[0].legend(frameon=False, fontsize=8)

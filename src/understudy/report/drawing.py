@@ -126,6 +126,13 @@ def blank(height: float = 210, *, left: float = 50) -> tuple[Figure, Axes]:
     return figure, axes
 
 
+def over_epsilon(axes: Axes, epsilons: Sequence[float]) -> None:
+    """Makes the horizontal axis one of epsilon, with a label for each that was tried."""
+    axes.set_xscale("log")
+    axes.set_xticks(epsilons, [words.figure(epsilon) for epsilon in epsilons])
+    axes.set_xticks([], minor=True)
+
+
 def tidy(axes: Axes) -> None:
     """Takes away what carries no information."""
     axes.spines[["top", "right"]].set_visible(False)

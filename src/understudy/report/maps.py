@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from understudy.report.drawing import INK, PAPER, REAL, SYNTHETIC, Drawing, blank, style, tidy
+from understudy.report.drawing import INK, PAPER, REAL, SYNTHETIC, Drawing, blank, over_epsilon, style, tidy
 from understudy.report.figures import Sides
 from understudy.report.words import figure, printable, share
 
@@ -106,9 +106,7 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
         for level, words in ((0, "as other real series"), (1, "as no private data")):
             axes.axhline(level, color=INK, linewidth=0.7, linestyle=":")
             axes.annotate(words, (epsilons[0], level), textcoords="offset points", xytext=(0, 3), fontsize=8, color=INK)
-        axes.set_xscale("log")
-        axes.set_xticks(epsilons, [figure(epsilon) for epsilon in epsilons])
-        axes.set_xticks([], minor=True)
+        over_epsilon(axes, [float(epsilon) for epsilon in epsilons])
         axes.set_xlabel("epsilon")
         axes.set_ylabel("distance from real")
     said = "; ".join(f"epsilon {figure(e)}: {figure(float(m))}" for e, m in zip(epsilons, middle, strict=True))

@@ -34,6 +34,19 @@ def test_the_curve_over_epsilon_is_drawn_from_rows_alone():
     assert [row[0] for row in curve.rows] == ["0.5", "1", "50"]
 
 
+def test_errors_of_filling_are_drawn_over_epsilon_beside_what_anybody_could_say():
+    def filled(method, epsilon, figure):
+        metrics = {f"{task}_rmse": figure for task in ("impute", "stride", "forecast")}
+        return {"method": method, "epsilon": epsilon, "unit": "event", "metrics": metrics}
+
+    rows = [filled("dp-aware", epsilon, 1 / epsilon) for epsilon in (1.0, 8.0, 1e6)]
+    controls = [filled("straight lines", None, 0.5), filled("what is bought, no network", 8.0, 0.2)]
+    (drawing,) = drawings({"rows": rows, "controls": controls})
+    aware = drawing.figure.axes[0].lines[0]
+    assert list(aware.get_xdata()) == [1.0, 8.0]  # an epsilon in the millions is no guarantee
+    assert [row[0] for row in drawing.rows][-2:] == ["straight lines", "what is bought, no network"]
+
+
 def test_a_result_without_a_curve_gives_no_picture():
     assert drawings({"rows": [line("pub2priv", 1.0, 0.3)], "controls": []}) == []
 
