@@ -92,8 +92,15 @@ def load(name: str = DEFAULT_NAME) -> SigningKey:
 
 
 def load_or_create(name: str = DEFAULT_NAME) -> SigningKey:
-    """The signing key of that name, made on first use."""
-    return load(name) if (_folder("keys") / f"{_checked(name)}.key").exists() else create(name)
+    """The signing key of that name, made on first use; two processes at once get the same."""
+    path = _folder("keys") / f"{_checked(name)}.key"
+    if not path.exists():
+        try:
+            return create(name)
+        except InputError:
+            if not path.exists():  # else another process was first
+                raise
+    return load(name)
 
 
 def own() -> tuple[PublicKey, ...]:

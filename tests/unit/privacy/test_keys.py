@@ -20,6 +20,18 @@ def test_a_key_is_never_overwritten():
     assert keys.load("alice").public == first.public == keys.load_or_create("alice").public
 
 
+def test_whoever_comes_second_to_make_a_key_takes_the_first_ones(monkeypatch):
+    """Two processes found no key; the other one makes it just before ours does."""
+    genuine, others = keys.create, []
+
+    def late(name):
+        others.append(genuine(name))
+        return genuine(name)
+
+    monkeypatch.setattr(keys, "create", late)
+    assert keys.load_or_create("alice").public == others[0].public
+
+
 def test_a_signature_holds_for_its_message_and_key_only():
     alice, mallory = keys.create("alice"), keys.create("mallory")
     signature = alice.sign(b"message")
