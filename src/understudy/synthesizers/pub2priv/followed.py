@@ -30,6 +30,7 @@ _BAND = 4  # each band of frequencies ends this many times later than the one be
 _VOTE_SHARE = 1 / 3  # of the vote for how long values are held, beside all products
 _FALSE = (0.1, 0.1, 0.003)  # how often noise alone passes for following in a band; in fast ones that roughens series
 _SMALLEST = 0.1  # directions of context beside the largest that are told apart
+_STEEPEST = 2.0  # movements of a series over those of its context
 _MOST = 0.97  # of all that a series moves that may be its context's
 _LEAST_REST = 0.1  # movements of a band that follow nothing, beside those that do
 
@@ -130,14 +131,17 @@ class Followed:
     def _expected(self, products: np.ndarray, signals: np.ndarray) -> np.ndarray:
         """Returns what contexts make one expect of s [series, frequency, factor], no longer than `_MOST`.
 
-        In each band the products with the columns are those of a sum of columns, over all contexts asked for.
+        In each band the products with the columns are those of a sum of columns, over all contexts asked for. Its
+        weights are kept small, because these contexts may have next to nothing in a band that those of the fit had.
         """
         expected = np.zeros((*signals.shape[:2], products.shape[1]))
         if not signals.shape[2]:
             return expected
         for band, both in zip(self.bands, products, strict=True):
             gram = np.einsum("sfc,sfd->cd", signals[:, band], signals[:, band], optimize=True) / len(signals)
-            expected[:, band] = signals[:, band] @ np.linalg.pinv(gram, rcond=_SMALLEST, hermitian=True) @ both.T
+            weights = np.linalg.pinv(gram, rcond=_SMALLEST, hermitian=True) @ both.T  # [column, factor]
+            steep = np.maximum(np.linalg.norm(weights, axis=0), 1e-12)
+            expected[:, band] = signals[:, band] @ (weights * np.minimum(1.0, _STEEPEST / steep))
         length = np.sqrt((expected**2).sum(axis=1, keepdims=True))
         return expected * np.minimum(1.0, _MOST / np.maximum(length, 1e-12))
 

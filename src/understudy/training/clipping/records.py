@@ -108,8 +108,8 @@ class Collector:
         if record.is_empty():
             record.outer = new
             return
-        short = record.outer is not None and not (record.kept or record.rows)
-        before, more = record.outer.as_products() if record.outer and short else None, new.as_products()
+        alone = None if record.kept or record.rows else record.outer
+        before, more = None if alone is None else alone.as_products(), new.as_products()
         if before is not None and more is not None:
             record.outer = before.plus(more)
         else:  # the norm of a sum of products of different kinds has no short form

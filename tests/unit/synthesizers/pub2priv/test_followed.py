@@ -150,6 +150,18 @@ def test_movements_that_follow_nothing_stay_what_they_are() -> None:
     assert fast[0] > 0.3
 
 
+def test_a_context_slower_than_any_of_the_fit_makes_no_series_fast() -> None:
+    """A ramp has traces of fast movement; a band that was followed must not make them all that a series does."""
+    panel = following(2000, 0.9)
+    release = fit(CHOSEN, panel, epsilon=1e4, noise=NoiseSource.seeded(2))
+    ramp = np.linspace(-2, 2, STEPS)
+    drawn = release.sample(300, context=ramp[:, None], rng=np.random.default_rng(1))
+    moves = [unit_length(to_frequencies(one.values.astype(np.float64))[:, 1:]) for one in (panel, drawn)]
+    real, made = ((own[:, 15:] ** 2).sum(axis=1).mean() for own in moves)
+    assert made < 2 * real
+    assert np.mean([np.corrcoef(one, ramp)[0, 1] for one in drawn.values[:, :, 0]]) > 0.35
+
+
 def test_noise_alone_passes_for_following_as_rarely_as_said() -> None:
     """2,000 draws of noise. A tenth of the slow bands is heard (200 ± 13; 6 deviations either way are 2e-9), and 0.003
     of the fast one (6 expected; more than 30 has probability below 1e-9). Control: a cosine of 0.5 is always heard.

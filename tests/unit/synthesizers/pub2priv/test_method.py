@@ -44,21 +44,18 @@ VARIANTS = {
     "paper, direct": Pub2Priv(knowledge="direct", **PAPER),
     "paper, none": Pub2Priv(knowledge="none", **PAPER),
 }
+SPENT_AND_KEPT = (
+    contract.check_fit_spends_what_the_certificate_says,
+    contract.check_units_may_have_several_series,
+    contract.check_the_release_holds_no_reference_to_the_panel,
+    contract.check_no_array_is_as_long_as_the_panel,
+    contract.check_save_and_load_change_nothing,
+)
 # The checks that bring a context; the suite itself makes all of them without one.
 WITH_CONTEXT = {
-    "moments, pack": (
-        contract.check_fit_spends_what_the_certificate_says,
-        contract.check_units_may_have_several_series,
-        contract.check_the_release_holds_no_reference_to_the_panel,
-        contract.check_no_array_is_as_long_as_the_panel,
-        contract.check_save_and_load_change_nothing,
-    ),
+    "moments, pack": SPENT_AND_KEPT,
     "followed": (
-        contract.check_fit_spends_what_the_certificate_says,
-        contract.check_units_may_have_several_series,
-        contract.check_the_release_holds_no_reference_to_the_panel,
-        contract.check_no_array_is_as_long_as_the_panel,
-        contract.check_save_and_load_change_nothing,
+        *SPENT_AND_KEPT,
         contract.check_context_can_be_given,
         contract.check_the_context_of_the_fit_is_the_default,
     ),
@@ -67,11 +64,7 @@ WITH_CONTEXT = {
         contract.check_the_context_of_the_fit_is_the_default,
     ),
     "pack": (
-        contract.check_fit_spends_what_the_certificate_says,
-        contract.check_units_may_have_several_series,
-        contract.check_the_release_holds_no_reference_to_the_panel,
-        contract.check_no_array_is_as_long_as_the_panel,
-        contract.check_save_and_load_change_nothing,
+        *SPENT_AND_KEPT,
         contract.check_context_can_be_given,
     ),
     "direct": (contract.check_context_can_be_given, contract.check_the_context_of_the_fit_is_the_default),
