@@ -5,12 +5,13 @@ are drawn from the target, or from a generator that was taught to differ from th
 pool, and the donor's x′ is replaced. What x* is given x′ is then `spectral`'s, and the marginal of x′ the wanted one.
 
 The pool shows the marginal that is to be hidden, so neither it nor the model behind it is released: a release holds
-finished series, and more of them than it holds are repeats. A donor serves once where there are enough of them.
+finished series, and more of them than it holds are repeats. A donor serves once where there are enough of them. A few
+series of every label are held beside, for whoever asks for a label that is rare.
 
 Reference: Andridge and Little (2010), DOI 10.1111/j.1751-5823.2010.00103.x (hot deck imputation).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,34 +31,54 @@ if TYPE_CHECKING:
     from understudy.synthesizers.ppem.learning import Rows
 
 VALUES, LENGTHS, STATIC = "rows.values", "rows.lengths", "rows.static"  # arrays of a release
+COMMON = "rows.common"  # how many come first, that are drawn where no label is asked for
 _ABSENT = ".absent"  # of the arrays that say where values are missing
 _NEAREST = 32  # donors that one wanted x′ may choose from
 _APART = 10.0  # deviations that another category counts for
 _CHANCE = 0.1  # deviations by which donors that are equally near are told apart
 _POOL, _POOL_NUMBERS = 32_768, 2**23  # series in the pool, fewer where they are long
 _KEPT, _KEPT_NUMBERS = 8192, 2**21  # series in a release, likewise
+_OF_EACH_LABEL = 64  # series in a release beside
 
 
-def bought_pool(private: PrivateSeries, grant: Grant, seed: int, progress: Progress) -> PrivateSeries:
-    """Returns synthetic series in the place of private ones.
+def bought_pools(private: PrivateSeries, grant: Grant, seed: int, progress: Progress) -> list[PrivateSeries]:
+    """Returns synthetic series in the place of private ones: of all labels, then a few of each.
 
-    Privacy: `spectral`'s; everything that is made from the pool is post-processing of its releases.
+    Privacy: `spectral`'s; everything that is made from the pools is post-processing of its releases.
     """
     schema = bare(private.panel.schema)
     seen = replace(private, panel=replace(private.panel, schema=schema, context=None))
     arrays = Spectral().learn(seen, grant, progress)
-    number = _fitting(schema, _POOL, _POOL_NUMBERS)
-    pool = Spectral().draw(arrays, schema, Draw(num_series=number, rng=np.random.default_rng(seed)))
-    return replace(private, panel=pool, weights=np.ones(number), population=number)
+    labels = () if schema.label_column is None else range(len(schema.label_column.categories))
+    asked = [(_fitting(schema, _POOL, _POOL_NUMBERS), None), *((_OF_EACH_LABEL, label) for label in labels)]
+    rng = np.random.default_rng(seed)
+    return [
+        replace(
+            private,
+            panel=Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),
+            weights=np.ones(number),
+            population=number,
+        )
+        for number, label in asked
+    ]
 
 
-def series_for(values: np.ndarray, pool: Panel, rows: "Rows", partition: Partition) -> Mapping[str, np.ndarray]:
+def series_for(
+    values: np.ndarray, pools: Sequence[tuple[Panel, "Rows"]], partition: Partition
+) -> dict[str, np.ndarray]:
     """Returns what is released: sensitive columns [series, column] as wanted, everything else from donors.
 
     Args:
-        rows: The pool, taken apart.
+        pools: Of all labels, then of each; with their series taken apart.
     """
-    values = values[: _fitting(partition.schema, _KEPT, _KEPT_NUMBERS)]
+    common = min(_fitting(partition.schema, _KEPT, _KEPT_NUMBERS), len(values))
+    numbers = [common, *(_OF_EACH_LABEL for _ in pools[1:])]
+    parts = [_given(values[:number], *pool, partition) for number, pool in zip(numbers, pools, strict=True)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} | {COMMON: np.array([common])}
+
+
+def _given(values: np.ndarray, pool: Panel, rows: "Rows", partition: Partition) -> dict[str, np.ndarray]:
+    """Returns arrays of one pool's series with wanted values in their sensitive columns."""
     chosen = donors(_places(partition, values, rows.values), _places(partition, rows.values, rows.values))
     series, _, _ = partition.joined(values, rows.rest[chosen])
     channels = partition.encoding.values(series)
@@ -88,7 +109,7 @@ def donors(wanted: np.ndarray, pool: np.ndarray) -> np.ndarray:
 def draw(arrays: Mapping[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
     """Returns series of a release in random order, from the beginning again where more are asked for."""
     values, static = (np.where(arrays[name + _ABSENT], np.nan, arrays[name]) for name in (VALUES, STATIC))
-    rows = np.arange(len(static))
+    rows = np.arange(arrays[COMMON][0])
     if request.label is not None:
         rows = np.flatnonzero(static[:, [column.name for column in schema.static].index(schema.label or "")]
                               == request.label)  # fmt: skip

@@ -96,17 +96,18 @@ class Run:
     def _from_donors(self, learned: PrivateSeries, kept_out: PrivateSeries | None) -> dict[str, np.ndarray]:
         """Returns series whose x* given x′ is that of `spectral`; past its releases nothing private is looked at."""
         method = self.method
-        pool = donors.bought_pool(learned, self.grant, method.seed, self.progress)
-        schema = pool.panel.schema
+        pools = donors.bought_pools(learned, self.grant, method.seed, self.progress)
+        schema = pools[0].panel.schema
         sets = parse(schema, method.sets)
         attributes = tuple(attribute for group in sets for attribute in group)
         partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
-        rows = Rows.of(pool, partition)
+        apart = [(pool.panel, Rows.of(pool, partition)) for pool in pools]
+        rows = apart[0][1]
         points = partition.decoded(rows.sensitive)
         judged = effects.effects_of(method.metric, sets, rows.sensitive, method.seed)
-        _, values = self._accepted(_Trial(self, pool, partition, rows, points, judged), kept_out)
+        _, values = self._accepted(_Trial(self, pools[0], partition, rows, points, judged), kept_out)
         said = statements.figures(method, partition, values, points)
-        return {**donors.series_for(values, pool.panel, rows, partition), statements.FIGURES: said}
+        return {**donors.series_for(values, apart, partition), statements.FIGURES: said}
 
     def _accepted(self, trial: "_Trial", kept_out: PrivateSeries | None) -> tuple[Generators, np.ndarray]:
         """Trains until the check passes; nothing of the other attempts leaves."""

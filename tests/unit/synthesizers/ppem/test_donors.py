@@ -92,7 +92,7 @@ def test_a_release_holds_finished_series_and_nothing_of_the_pool() -> None:
     """Panels that differ in x′ alone, and where nothing else follows it, give series with the same x′."""
     release = fit(asked(sensitive="region"))
     parts = {"rows.values", "rows.values.absent", "rows.static", "rows.static.absent", "rows.lengths"}
-    assert set(release.arrays) == {*parts, "obfuscation", "public_context"}
+    assert set(release.arrays) == {*parts, "rows.common", "obfuscation", "public_context"}
     others = fit(asked(sensitive="region"), 500)
     assert np.array_equal(release.arrays["rows.static"][:, 0], others.arrays["rows.static"][:, 0])
 
@@ -114,9 +114,19 @@ def test_values_that_nobody_has_are_released_as_wanted_and_reported() -> None:
     assert told.startswith("Caution: 100%")
 
 
+def test_a_label_that_nobody_has_can_be_asked_for_and_is_not_drawn_otherwise() -> None:
+    data = panel(400)
+    static = np.array(data.static)
+    static[:, 2] = 0
+    release = asked().fit(replace(data, static=static), Ledger.in_memory(GUARANTEE), noise=NoiseSource.constant(0))
+    assert (release.sample(30, label="business").static[:, 2] == 1).all()
+    assert release.sample(2000).static[:, 2].mean() < 0.02  # those held beside are 0.06 of all
+    assert len(np.unique(release.sample(64, label="business").static[:, 0])) == 3  # x′ is as wanted there too
+
+
 def test_more_series_than_a_release_holds_are_repeats() -> None:
     release = fit(asked(sensitive="region"))
-    number = len(release.arrays["rows.static"])
+    number = int(release.arrays["rows.common"][0])
     drawn = release.sample(number + 50, rng=np.random.default_rng(0))
     rows = np.unique(np.concatenate([drawn.values.reshape(len(drawn.values), -1), drawn.static], axis=1), axis=0)
     assert len(rows) <= number
