@@ -103,9 +103,9 @@ def _range(lines: Sequence[Mapping[str, Any]], metric: str, method: str, epsilon
 _TABLE = """
 000 | Table 1 | predicts better than DP-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | dp-gan @ 1
 000 | Table 1 | predicts better than PATE-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | pate-gan @ 1
-000 | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv, w/o c @ 1
-000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv, w/o c @ 1
-000 | Table 1 | so does electricity | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv, w/o c @ 1
+000 | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv w/o c @ 1
+000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
+000 | Table 1 | so does electricity | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
 001 | Fig. 3a | votes help, HAR | pets-har | c_fid | pets, public start @ 1 | no_private of pets, public start
 001 | Fig. 3b | votes help, traffic | pets-traffic | c_fid | pets, public start @ 1 | no_private of pets, public start

@@ -57,11 +57,12 @@ class Scale:
         options: Of the method.
         published: Of the method with the published network.
         judge: Of the metrics.
-        seeds: Fits at epsilon 1; elsewhere one.
+        seeds: Fits at epsilons of `repeated`; elsewhere one.
         sampled: Synthetic series that are judged.
         along: Figures by trained networks that are measured along the whole curve; at epsilon 1 all are.
         compared: Epsilons at which `spectral` is measured beside.
         epsilons: The curve.
+        repeated: Epsilons that are compared with others.
     """
 
     options: Mapping[str, Any]
@@ -72,6 +73,11 @@ class Scale:
     along: tuple[str, ...] = TRAINED
     compared: tuple[float, ...] = EPSILONS
     epsilons: tuple[float, ...] = EPSILONS
+    repeated: tuple[float, ...] = (1.0,)
+
+    def fits(self, epsilon: float) -> int:
+        """Returns how often a method is fitted at an epsilon."""
+        return self.seeds if epsilon in self.repeated else 1
 
     def trained(self, epsilon: float) -> tuple[str, ...]:
         """Returns the figures by trained networks that are measured at an epsilon."""
@@ -92,10 +98,11 @@ SCALES = {
         options=_OURS,
         published=_SMALL,
         judge=_FIRST,
-        seeds=1,
+        seeds=3,
         sampled=400,
         along=("predictive",),
         compared=(1.0, NO_NOISE),
+        repeated=(0.25, 1.0, 5.0),
     ),
     "target": Scale(options={}, published=_TABLE_3, judge=_LAST, seeds=3, sampled=1_260),
     "full": Scale(options={}, published=_TABLE_3, judge=_ALL, seeds=10, sampled=1_260),

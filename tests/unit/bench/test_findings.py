@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from understudy.bench.findings import ALL, Finding, tried
+from understudy.bench.pub2priv_experiment import SCALES, methods
 from understudy.bench.registry import BENCHMARKS
 
 FINDING = Finding(
@@ -79,3 +80,10 @@ def test_what_was_not_run_is_not_judged() -> None:
 def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
     assert {finding.benchmark for finding in ALL} <= set(BENCHMARKS)
     assert {finding.paper for finding in ALL} == {"000", "001", "002", "003", "004"}
+
+
+def test_findings_of_pub2priv_name_rows_that_its_benchmarks_have() -> None:
+    made = {*methods(SCALES["quick"]), "dp-gan", "pate-gan"}
+    named = {row[0] for finding in ALL if finding.paper == "000" for row in (finding.better, finding.worse)}
+    assert named <= made
+    assert "pub2priv w/o c" in named
