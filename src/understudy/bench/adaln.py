@@ -43,7 +43,12 @@ _DRAWN = 4000  # synthetic series that a covariance is taken from
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much work a run of the benchmark is."""
+    """How much work a run of the benchmark is.
+
+    Attributes:
+        seeds: Of all networks.
+        judged_seeds: Of those that are judged: at the largest epsilon, without public weights.
+    """
 
     network: Network
     recipe: Recipe
@@ -51,6 +56,7 @@ class Scale:
     published: tuple[float, ...]
     seeds: int
     num_test: int
+    judged_seeds: int = 3
     public_iterations: int = 600
 
 
@@ -129,7 +135,9 @@ def _trials(work: Scale, study: str, folder: Path) -> list[Trial]:
     for name, tightness in _VARIANTS.items():
         pack = str(folder / f"{tightness}.safetensors")
         wanted += [trial(f"{name}, pre-trained", tightness, epsilon=epsilon, pack=pack) for epsilon in work.epsilons]
+    judged = [one for one in wanted if one.epsilon == _JUDGED and one.pack is None]
     every = [replace(one, seed=seed) for seed in range(work.seeds) for one in wanted]
+    every += [replace(one, seed=seed) for seed in range(work.seeds, work.judged_seeds) for one in judged]
     return sorted(every, key=lambda one: (one.epsilon != _JUDGED, one.pack is not None))
 
 

@@ -99,7 +99,7 @@ def test_a_row_tells_its_true_epsilon(study: Study, sigma: float | None, epsilon
 
 
 def test_every_row_of_the_papers_tables_is_visited() -> None:
-    work: Scale = replace(SCALES["target"], seeds=1)
+    work: Scale = replace(SCALES["target"], seeds=1, judged_seeds=1)
     trials = _trials(work, "adaln-power", Path("packs"))
     names = {(one.name, one.sigma, one.epsilon) for one in trials}
     for sigma in (0.03, 0.05, 0.1, 0.2):
@@ -113,6 +113,12 @@ def test_every_row_of_the_papers_tables_is_visited() -> None:
     assert all(one.paper for one in trials if one.sigma is not None)
     assert [one.epsilon for one in trials[:4]] == [8.0] * 4  # what is judged comes first
     assert all(one.epsilon != 8.0 for one in trials[4:])
+
+
+def test_what_is_judged_has_three_seeds_at_every_scale() -> None:
+    for work in SCALES.values():
+        seeds = [one.seed for one in _trials(work, "adaln-power", Path("packs")) if one.epsilon == 8.0 and not one.pack]
+        assert sorted(seeds) == [0, 0, 1, 1, 2, 2]
 
 
 def test_a_meters_faults_are_gaps_and_the_calendar_goes_with_every_window(tmp_path: Path) -> None:
