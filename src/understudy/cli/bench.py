@@ -12,6 +12,7 @@ from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
 
+_KEPT = ("name", "scale", "data", "rows", "controls", "notes")  # of a result: figures, and no series
 _AT_A_TIME = 5  # figures of a table, which with their intervals fill a terminal
 
 app = typer.Typer(help="List and run benchmarks.", no_args_is_help=True)
@@ -87,11 +88,31 @@ def report(
     Output(json=json, quiet=quiet).result({"files": written}, *(f"Wrote {path}." for path in written))
 
 
+@app.command("keep")
+def keep(
+    folder: Annotated[Path, typer.Argument(help="Folder with results that `bench run … --out` wrote.")],
+    into: Annotated[Path, typer.Option(help="Folder that is kept; what it has of a benchmark is replaced.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Copy the figures of results, without series that pictures are drawn from: what a repository may hold."""
+    import json as json_format
+
+    results, written = results_of(folder), []
+    into.mkdir(parents=True, exist_ok=True)
+    for name, result in results.items():
+        with whole_file(into / f"{name}.json") as draft:
+            kept = {part: result[part] for part in _KEPT if part in result}
+            draft.write_text(json_format.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        written.append(str(into / f"{name}.json"))
+    Output(json=json, quiet=quiet).result({"files": written}, *(f"Wrote {path}." for path in written))
+
+
 def write_report(folder: Path, out: Path, markdown: Path | None) -> list[str]:
     """Writes the page of a folder's results, as Markdown too if a file is named; returns what was written."""
     from understudy.report import results_page
 
-    results = _results(folder)
+    results = results_of(folder)
     pages = {out: results_page.page(results)} | ({} if markdown is None else {markdown: results_page.markdown(results)})
     for path, text in pages.items():
         with whole_file(path) as draft:
@@ -105,7 +126,7 @@ def _write_rule(folder: Path, out: Path) -> str:
 
     from understudy.bench.which_method import cells_of, shipped
 
-    cells = cells_of(result for name, result in _results(folder).items() if name.startswith("record-"))
+    cells = cells_of(result for name, result in results_of(folder).items() if name.startswith("record-"))
     if len({cell.table for cell in cells}) < 2:
         raise InputError("FOLDER: results of at least two `record-…` benchmarks are expected, to judge a rule by.")
     with whole_file(out) as draft:
@@ -113,7 +134,7 @@ def _write_rule(folder: Path, out: Path) -> str:
     return str(out)
 
 
-def _results(folder: Path) -> dict[str, dict[str, Any]]:
+def results_of(folder: Path) -> dict[str, dict[str, Any]]:
     """Returns the results of a folder by benchmark; of one that was run at two scales the larger."""
     import json as json_format
 

@@ -25,6 +25,7 @@ def contest(result: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"| {line['method']} | {figure(line['epsilon'])} | {line['metrics']['ratio']:.2f} | {' | '.join(cells)} |"
         )
+    lines = list(dict.fromkeys(lines))  # what spends nothing is the same at every epsilon
     refused = [f"{line['method']}: {line['note']}" for line in result["rows"] if line.get("note")]
     return [f"## All methods on {result['data']['name']}", "\n".join(lines), "\n".join(f"- {one}" for one in refused)]
 

@@ -98,7 +98,7 @@ def test_all_methods_meet_on_one_table_and_a_refusal_is_a_row(monkeypatch: pytes
     spectral, refused = found["rows"][:2]
     assert spectral["metrics"]["ratio"] > 0.5
     assert spectral["epsilon"] == 1.0
-    assert spectral["seeds"] == 3
+    assert spectral["seeds"] == 9  # seconds each, and splits of sixty homes differ much
     assert refused["metrics"] == {}
     assert "refusing: no table is good enough." in found["notes"]
     assert found["controls"][0]["metrics"]["ratio"] == 1.0
@@ -110,6 +110,18 @@ def test_all_methods_meet_on_one_table_and_a_refusal_is_a_row(monkeypatch: pytes
     once = {**found, "rows": [line for line in found["rows"] if line["epsilon"] == 1.0]}
     assert not results_page.curves({"record-homes": once})  # one epsilon makes no curve
     assert found["data"]["units"] == 60
+
+
+def test_a_method_is_compared_with_real_series_on_its_own_splits() -> None:
+    real = {"rows": [], "errors": [1.0, 1.0, 1.0, 4.0, 4.0, 4.0]}
+    few, many = ({"metrics": {"tstr_mae": {"mean": 3.0}}, "seeds": seeds} for seeds in (3, 6))
+    assert record_contest._beside(few, real)["metrics"]["ratio"] == 3.0
+    assert record_contest._beside(many, real)["metrics"]["ratio"] == 1.2
+
+
+def test_methods_that_take_seconds_are_seen_over_more_splits_where_units_are_few() -> None:
+    quick = record_contest.SCALES["quick"]
+    assert quick.splits("spectral", 100) > quick.splits("spectral", 10_000) == quick.splits("dit", 100) == 3
 
 
 DATA = {"name": "homes", "units": 100, "steps": 24, "channels": 1}
