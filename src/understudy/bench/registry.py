@@ -131,6 +131,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         "What each part of `pub2priv` is worth: one left out or added a row, simulated portfolios (quick: 10 minutes).",
         "pub2priv_design.design",
     ),
+    "pub2priv-limits": Benchmark(
+        "How near a Gaussian given context comes to real portfolios, without noise (quick: 4 minutes).",
+        "pub2priv_limits.limits",
+    ),
     "pub2priv-knowledge": Benchmark(
         "How well the shipped knowledge transformer fills in real exchange rates it never saw (quick: a minute).",
         "pub2priv_design.knowledge",

@@ -4,9 +4,9 @@ A rule says one method below a *signal* and one above. Signal is units times eps
 every number of a mean curve can still be told apart from noise by.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -90,20 +90,42 @@ def cells_of(results: Iterable[Mapping[str, Any]]) -> list[Cell]:
 
 
 def fit_rule(cells: Sequence[Cell]) -> Rule:
-    """Returns the rule with the least mean logarithm of the error; one method alone unless a second is worth it."""
-    methods = sorted(set.intersection(*(set(cell.ratios) for cell in cells)))
-    alone = min((Rule(0.0, name, name) for name in methods), key=lambda rule: _loss(rule, cells))
+    """Returns the rule with the least mean logarithm of the error; one method alone unless a second is worth it.
+
+    A second method has to be worth it on tables that threshold and methods were not fitted to, by a standard error
+    between tables: among many pairs of methods some divide the tables at hand well by chance.
+    """
+    saved = _unseen_losses(_alone, cells) - _unseen_losses(_divided, cells)
+    surely = len(saved) > 1 and saved.mean() - saved.std(ddof=1) / np.sqrt(len(saved)) > _WORTH
+    return _divided(cells) if surely else _alone(cells)
+
+
+def _methods(cells: Sequence[Cell]) -> list[str]:
+    return sorted(set.intersection(*(set(cell.ratios) for cell in cells)))
+
+
+def _alone(cells: Sequence[Cell]) -> Rule:
+    """Returns the best rule of one method."""
+    return min((Rule(0.0, name, name) for name in _methods(cells)), key=lambda rule: _loss(rule, cells))
+
+
+def _divided(cells: Sequence[Cell]) -> Rule:
+    """Returns the best rule of two methods."""
     signals = sorted({cell.signal for cell in cells})
-    between = [float(np.sqrt(low * high)) for low, high in pairwise(signals)]
-    divided = [
-        Rule(threshold, below, above)
-        for threshold in between
-        for below in methods
-        for above in methods
-        if below != above
-    ]
-    best = min(divided, key=lambda rule: _loss(rule, cells), default=alone)
-    return best if _loss(best, cells) < _loss(alone, cells) - _WORTH else alone
+    thresholds = [float(np.sqrt(low * high)) for low, high in pairwise(signals)]
+    pairs = permutations(_methods(cells), 2)
+    rules = (Rule(threshold, *pair) for pair in pairs for threshold in thresholds)
+    return min(rules, key=lambda rule: _loss(rule, cells), default=_alone(cells))
+
+
+def _unseen_losses(fit: Callable[[Sequence[Cell]], Rule], cells: Sequence[Cell]) -> np.ndarray:
+    """Returns for each table the loss of the rule that was fitted to all others; nothing where there is no other."""
+    losses = []
+    for table in sorted({cell.table for cell in cells}):
+        own, others = ([cell for cell in cells if (cell.table == table) == same] for same in (True, False))
+        if others:
+            losses.append(_loss(fit(others), own))
+    return np.array(losses)
 
 
 def left_out(cells: Sequence[Cell]) -> list[Chosen]:

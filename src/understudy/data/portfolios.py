@@ -59,11 +59,10 @@ def simulate_portfolios(
         first_days: First day of each portfolio; None draws them. Portfolios of the same days see the same context.
     """
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, len(market.held) - steps + 1, num_portfolios)
+    drawn, contrarian = _drawn(rng, len(market.held) - steps + 1, num_portfolios)
     first = drawn if first_days is None else np.asarray(first_days)
     days = first[:, None] + np.arange(steps)
     prices = market.held[days]
-    contrarian = rng.random(num_portfolios) < 0.5
     review = rng.choice(review_days, num_portfolios)
     shares = hold(prices, contrarian, review, rng.dirichlet(np.full(len(HELD), 4.0), num_portfolios))
     schema = portfolio_schema(num_portfolios, steps)
@@ -76,6 +75,21 @@ def simulate_portfolios(
         context=market_windows(market, first, steps),
         private=False,
     )
+
+
+def portfolio_strategies(num_portfolios: int, *, num_starts: int, seed: int = 7) -> np.ndarray:
+    """Returns which of the portfolios that `simulate_portfolios` makes with this seed are contrarian.
+
+    Args:
+        num_starts: Days on which a portfolio may begin: those of the market less the steps of a portfolio, plus one.
+    """
+    return _drawn(np.random.default_rng(seed), num_starts, num_portfolios)[1]
+
+
+def _drawn(rng: np.random.Generator, num_starts: int, num_portfolios: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (first days, whether contrarian)."""
+    first = rng.integers(0, num_starts, num_portfolios)
+    return first, rng.random(num_portfolios) < 0.5
 
 
 def market_windows(market: Market, first: np.ndarray, steps: int = STEPS) -> np.ndarray:

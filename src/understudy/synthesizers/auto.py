@@ -44,9 +44,11 @@ def choose(schema: Schema, guarantee: Guarantee, *, window_steps: int | None = N
     for apart in (_parties(schema), _context(schema), _unknown(schema)):
         if apart:
             return Choice(FIRST, (apart,))
+    rule = record()["rule"]
+    if rule["below"] == rule["above"]:
+        return Choice(rule["above"], ("Over all tables of the record its series trained forecasts best.", _tried()))
     steps, size = window_steps or schema.num_steps, schema.population.size or 1
     signal = signal_of(size, guarantee.epsilon, steps, schema.num_channels)
-    rule = record()["rule"]
     low = signal < rule["threshold"]
     side = "below" if low else "not below"
     channels = f"{schema.num_channels} channel{'s' * (schema.num_channels > 1)}"

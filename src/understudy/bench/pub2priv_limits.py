@@ -1,0 +1,120 @@
+"""`pub2priv-limits`: how near a Gaussian given context can come, on portfolios of simulated markets and without noise.
+
+A judge predicts the next step of one stock from the past of the others, as `predictive` does, but by boosted trees,
+which take seconds. Models that see everything, without noise, say what is out of reach for any budget; `pub2priv`
+without noise and at epsilon 1 stands beside them.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.fft import dct, idct
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from understudy.bench.cells import Cells
+from understudy.bench.pub2priv_experiment import NO_NOISE, SCALES, Experiment, between_extremes
+from understudy.bench.pub2priv_portfolio import portfolio_experiment
+from understudy.bench.result import Progress, Row, Stopwatch, result, row, spread
+from understudy.data import Panel
+from understudy.data.portfolios import portfolio_strategies, simulate_market
+from understudy.synthesizers.pub2priv import Pub2Priv
+
+_MARKETS = {"quick": (21, 22, 23), "target": tuple(range(21, 31)), "full": tuple(range(21, 51))}  # seeds
+_SERIES, _CONTEXT = 12, 5  # frequencies of series, and of each column of context, that a model sees
+_RIDGE = 1e-2
+_SHOWN = 40_000  # moments of series that a judge learns from, and is judged on
+_LAGS = (0, 5, 20, 60, 150)
+_TARGET = -1  # the stock to predict
+Draw = Callable[[Experiment, int], Panel]
+
+
+def limits(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
+    """Error of predicting real portfolios after learning from modelled ones, over that after learning from others."""
+    ways: list[tuple[str, Draw, float | None]] = [
+        ("Gaussian, no noise", partial(_gaussian, context=False, apart=False), None),
+        ("Gaussian given context, no noise", partial(_gaussian, context=True, apart=False), None),
+        ("the same for each strategy, known", partial(_gaussian, context=True, apart=True), None),
+        *(("pub2priv", partial(_released, epsilon=epsilon), epsilon) for epsilon in (NO_NOISE, 1.0)),
+    ]
+    seeds, rows = _MARKETS[scale], []
+    for place, (name, draw, epsilon) in enumerate(ways, start=1):
+        rows.append(cells(f"{scale} {name} {epsilon}", partial(_row, name, draw, epsilon, seeds)))
+        progress(name, place / len(ways))
+    second = cells(f"{scale} second", partial(_row, "second real series", lambda made, seed: made.second, None, seeds))
+    data = {"name": "portfolios over simulated markets", "sha256": None, "stand_in": False, "simulated": True}
+    return result("pub2priv-limits", scale, data, rows, [second])
+
+
+def _row(name: str, draw: Draw, epsilon: float | None, seeds: tuple[int, ...]) -> Row:
+    watch, found = Stopwatch(), []
+    for seed in seeds:
+        experiment = portfolio_experiment(simulate_market(seed=seed), SCALES["target"])
+        real, drawn = prediction_error(experiment.private, experiment.real), draw(experiment, seed)
+        found.append(prediction_error(drawn, experiment.real) / real)
+    unit = None if epsilon is None else "entity"
+    figures = {"over_train_on_real": spread(found)}
+    return row(name, figures, epsilon=epsilon, unit=unit, seconds=watch.seconds, seeds=len(seeds))
+
+
+def prediction_error(train: Panel, real: Panel, seed: int = 0) -> float:
+    """Returns the squared error of trees that learned from `train` to predict real series, each within its extremes."""
+    rng = np.random.default_rng(seed)
+    (known, wanted), (seen, truth) = (_moments(between_extremes(panel).values, rng) for panel in (train, real))
+    judge = HistGradientBoostingRegressor(max_iter=150, random_state=seed).fit(known, wanted)
+    return float(np.mean((judge.predict(seen) - truth) ** 2))
+
+
+def _moments(values: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Returns what other stocks did up to some steps of some series, and the next value of the one to predict."""
+    others = values[:, :, :_TARGET]
+    row, step = rng.integers(0, len(values), _SHOWN), rng.integers(0, values.shape[1] - 1, _SHOWN)
+    means = np.cumsum(others, axis=1) / np.arange(1, values.shape[1] + 1)[None, :, None]
+    past = [others[row, np.maximum(step - lag, 0)] for lag in _LAGS] + [others[row, 0], means[row, step]]
+    return np.concatenate([*past, step[:, None]], axis=1), values[row, step + 1, _TARGET]
+
+
+def _released(experiment: Experiment, seed: int, *, epsilon: float) -> Panel:
+    return experiment.fitted(Pub2Priv(knowledge="direct"), epsilon, seed)[0]
+
+
+def _gaussian(experiment: Experiment, seed: int, *, context: bool, apart: bool) -> Panel:
+    """Returns series of a normal distribution with the private series' own moments, for the contexts of real ones.
+
+    Args:
+        context: Whether its mean is a regression on the frequencies of context.
+        apart: Whether each strategy has a distribution of its own: what no release could be told.
+    """
+    rng, private, real = np.random.default_rng(seed), experiment.private, experiment.real
+    series = _frequencies(private.values, _SERIES)
+    known, asked = (_features(panel, context) for panel in (private, real))
+    kinds = np.zeros(private.num_series, dtype=bool)
+    if apart:
+        assert experiment.market is not None
+        kinds = portfolio_strategies(private.num_series, num_starts=len(experiment.market))
+    wanted = rng.permutation(np.resize(kinds, real.num_series))
+    drawn = np.zeros((real.num_series, series.shape[1]))
+    for kind in np.unique(kinds):
+        own, here = kinds == kind, wanted == kind
+        gram = known[own].T @ known[own] + _RIDGE * np.eye(known.shape[1])
+        response = np.linalg.solve(gram, known[own].T @ series[own])
+        rest = np.cov((series[own] - known[own] @ response).T)
+        mean = asked[here] @ response
+        drawn[here] = mean + rng.multivariate_normal(np.zeros(len(rest)), rest, int(here.sum()))
+    whole = np.zeros(real.values.shape)
+    whole[:, :_SERIES] = drawn.reshape(real.num_series, _SERIES, -1)
+    bounds = np.array([channel.bounds for channel in real.schema.channels])
+    return real.with_values(np.clip(idct(whole, axis=1, norm="ortho"), *bounds.T).astype(np.float32))
+
+
+def _frequencies(values: np.ndarray, number: int) -> np.ndarray:
+    slow = dct(np.asarray(values, dtype=np.float64), axis=1, norm="ortho")[:, :number]
+    return np.asarray(slow.reshape(len(values), -1))
+
+
+def _features(panel: Panel, context: bool) -> np.ndarray:
+    constant = np.ones((panel.num_series, 1))
+    assert panel.context is not None
+    return np.concatenate([constant, _frequencies(panel.context, _CONTEXT)], axis=1) if context else constant
