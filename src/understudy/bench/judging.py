@@ -95,4 +95,4 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 def _named(data: Mapping[str, Any]) -> str:
     kind = " (stand-in)" if data.get("stand_in") else " (simulated)" if data.get("simulated") else ""
-    return f"{data['name']}{kind}"
+    return f"{data['name']}{kind}" + (f", {data['kept']}" if data.get("kept") else "")

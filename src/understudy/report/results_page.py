@@ -113,18 +113,22 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
         if not found:
             continue
         lines = [
-            "| method | ε certified | unit | figure | paper | ours | seeds | |",
-            "|---|---|---|---|---|---|---|---|",
+            "| method | ε certified | unit | figure | paper | ours | seeds | seconds | |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
         lines += [
             f"| {one.method} | {figure(one.epsilon)} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
-            f"{_ours(one)} | {one.seeds} | {one.verdict} |"
+            f"{_ours(one)} | {one.seeds} | {_seconds(one.seconds)} | {one.verdict} |"
             for one in found
         ]
-        seconds = sum({(one.method, one.epsilon): one.seconds for one in found}.values())
+        seconds = sum(line.get("seconds") or 0.0 for line in results[name]["rows"])
         parts.append(f"`{name}`, {found[0].scale}, {found[0].data}, {seconds:.0f} seconds:")
         parts.append("\n".join(lines))
     return parts
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds else ""
 
 
 def _ours(one: Judged) -> str:

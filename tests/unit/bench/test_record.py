@@ -48,6 +48,12 @@ def test_a_figure_is_judged_by_the_spread_of_three_seeds(
     assert found.data == "waves (stand-in)"
 
 
+def test_a_result_of_which_only_the_page_was_kept_says_so() -> None:
+    one = _result([1.0], 1.0)
+    one["data"] |= {"kept": "kept in three digits"}
+    assert figures(one)[0].data == "waves (stand-in), kept in three digits"
+
+
 def test_rows_that_carry_their_spread_count_their_own_seeds() -> None:
     one = _result([0.0], 1.05)
     one["rows"][0] |= {"metrics": {"error": {"mean": 1.0, "low": 0.9, "high": 1.1}}, "seeds": 3}
@@ -77,6 +83,8 @@ def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
     text, page = results_page.markdown({"vertical-parties": result}), results_page.page({"vertical-parties": result})
     assert "| Table 5, Fig. 12 | 2 to 10 parties | `vertical-parties` | reproduced |" in text
     assert "1.1 (1 to 1.2)" in text
+    assert "`vertical-parties`, quick, waves (stand-in), 3 seconds:" in text  # of three rows
+    assert "| 1.1 | 1.1 (1 to 1.2) | 3 | 3 | reproduced |" in text
     assert "not run: pub2priv-toy" in text
     assert "<b>ours" not in page
     assert "<table>" in page
