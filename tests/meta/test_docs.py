@@ -123,3 +123,12 @@ def _all_tests() -> set[str]:
     files = (ROOT / "tests").rglob("test_*.py")
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
     return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_the_page_of_results_is_what_the_kept_results_say() -> None:
+    """Nothing on it is typed in: `understudy bench report docs/record --markdown docs/results.md` writes it."""
+    from understudy.cli.bench import results_of
+    from understudy.report import results_page
+
+    written = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    assert written == results_page.markdown(results_of(ROOT / "docs/record"))
