@@ -103,8 +103,8 @@ MUTANTS = (
         name="pool of donors kept in the release",
         why="whoever receives the release has the distribution that is to be hidden",
         file=f"{FOLDER}/learning.py",
-        before="        return {**donors.series_for(values, pool.panel, rows, partition), statements.FIGURES: said}",
-        after="        return {**donors.series_for(values, pool.panel, rows, partition), statements.FIGURES: said, "
+        before="        return {**donors.series_for(values, apart, partition), statements.FIGURES: said}",
+        after="        return {**donors.series_for(values, apart, partition), statements.FIGURES: said, "
         '"pool": points}',
         tests=(f"{DONORS}::test_a_release_holds_finished_series_and_nothing_of_the_pool",),
     ),
@@ -128,8 +128,8 @@ MUTANTS = (
         name="kept-out units among the donors",
         why="the promise is about units that nothing was learned from",
         file=f"{FOLDER}/learning.py",
-        before="pool = donors.bought_pool(learned, self.grant",
-        after="pool = donors.bought_pool(self.private, self.grant",
+        before="pools = donors.bought_pools(learned, self.grant",
+        after="pools = donors.bought_pools(self.private, self.grant",
         tests=(f"{DONORS}::test_kept_out_units_are_not_in_the_pool",),
     ),
     Mutant(
@@ -144,9 +144,11 @@ MUTANTS = (
         name="real people among the donors",
         why="what is released as synthetic is somebody's own",
         file=f"{FOLDER}/donors.py",
-        before="    return replace(private, panel=pool, weights=np.ones(number), population=number)",
-        after="    pool = replace(pool, static=np.concatenate([private.panel.static, pool.static])[:number])\n"
-        "    return replace(private, panel=pool, weights=np.ones(number), population=number)",
+        before="            panel=Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),",
+        after="            panel=replace(\n"
+        "                drawn := Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),\n"
+        "                static=np.concatenate([private.panel.static, drawn.static])[:number],\n"
+        "            ),",
         tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),
 )

@@ -20,6 +20,18 @@ MUTANTS = (
         tests=(STEP,),
     ),
     Mutant(
+        name="rows of all units added up in float32",
+        why="long rows of one unit that cancel swallow other units' gradients at the edge of a block",
+        file="training/clipping/forms.py",
+        before="""        scaled = self.outputs.double() * factors.double().view(-1, 1, 1)
+        target += (scaled.flatten(0, 1).t() @ self.inputs.double().flatten(0, 1)).to(target.dtype)
+""",
+        after="""        scaled = self.outputs * factors.view(-1, 1, 1)
+        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.flatten(0, 1))
+""",
+        tests=(f"{ENGINE}::test_long_rows_that_cancel_swallow_no_other_units",),
+    ),
+    Mutant(
         name="half noise in training",
         why="half of the noise that the event prices",
         file="training/plan.py",

@@ -71,6 +71,8 @@ def series_for(
     Args:
         pools: Of all labels, then of each; with their series taken apart.
     """
+    if any(attribute.kind == "label" for attribute in partition.attributes):
+        pools = pools[:1]  # labels are x′ then: there are as many of each as wanted
     common = min(_fitting(partition.schema, _KEPT, _KEPT_NUMBERS), len(values))
     numbers = [common, *(_OF_EACH_LABEL for _ in pools[1:])]
     parts = [_given(values[:number], *pool, partition) for number, pool in zip(numbers, pools, strict=True)]

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from understudy.data import Panel
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.mechanisms import CLIP_SLACK, Bounded
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates, scale_to_unit
@@ -184,8 +184,9 @@ def vote_weight(num_channels: int, num_columns: int) -> float:
 
 
 def followed_bound(num_channels: int, num_columns: int) -> float:
-    """Returns the most that one series adds: Σ_b ⟨s_b, d_b⟩² ≤ 1 for each factor and column, and one vote."""
-    return float(np.hypot(np.sqrt(num_channels * num_columns), vote_weight(num_channels, num_columns)))
+    """Returns the most that one series adds: Σ_b ⟨s_b, d_b⟩² ≤ 1 for each factor and column, one vote, and rounding."""
+    most = float(np.hypot(np.sqrt(num_channels * num_columns), vote_weight(num_channels, num_columns)))
+    return most * (1 + CLIP_SLACK)
 
 
 def explained(products: np.ndarray) -> float:

@@ -58,7 +58,8 @@ class Products:
         """‖Σ a bᵀ‖² = Σ ⟨a, a′⟩⟨b, b′⟩, of a norm longer by what rounding may add while the sum is taken in float32.
 
         Rows that cancel leave a short sum with the rounding of long ones: at most n · 2⁻²⁴ Σ ‖a‖ ‖b‖ for n of them
-        (Higham 2002, section 3.1). What float32 could not hold is not finite here either.
+        (Higham 2002, section 3.1), where a unit's rows are added up by themselves (`dense`). What float32 could not
+        hold is not finite here either.
         """
         left, right = self.outputs.double(), self.inputs.double()
         grams = left @ left.mT, right @ right.mT
@@ -72,8 +73,9 @@ class Products:
         return self.outputs.mT @ self.inputs
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
-        scaled = self.outputs * factors.view(-1, 1, 1)
-        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.flatten(0, 1))
+        """Adds up the rows of all units in float64: long rows of one unit that cancel must not swallow another's."""
+        scaled = self.outputs.double() * factors.double().view(-1, 1, 1)
+        target += (scaled.flatten(0, 1).t() @ self.inputs.double().flatten(0, 1)).to(target.dtype)
 
     def without(self, broken: Tensor) -> "Products":
         mask = broken.view(-1, 1, 1)

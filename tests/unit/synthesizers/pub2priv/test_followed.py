@@ -10,6 +10,7 @@ from tests.unit.synthesizers.pub2priv.test_sketched import extreme
 from tests.unit.synthesizers.spectral.recording import listening
 from understudy.data import Panel, Population, PrivacyUnit
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.mechanisms import CLIP_SLACK
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
@@ -63,13 +64,13 @@ def test_several_columns_that_are_one_are_bounded_as_several() -> None:
     core = followed(panel)
     moved = np.linalg.norm(core.total(panel.take_units(np.array([0])), np.ones(1)))
     assert 0.9 * core.bound < moved <= core.bound
-    assert core.bound == pytest.approx(np.sqrt(3 + 3 / 9))
+    assert np.sqrt(3 + 3 / 9) < core.bound < 1.0001 * np.sqrt(3 + 3 / 9)  # a little more, for rounding
 
 
 def test_what_crosses_the_border_is_bounded_as_one_vote_and_one_cosine_a_pair() -> None:
     with listening() as tape:
         fit(CHOSEN, following(60, 0.9))
-    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(np.sqrt(1 + 1 / 9))
+    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(np.sqrt(1 + 1 / 9) * (1 + CLIP_SLACK))
     assert MOMENTS not in tape.bounded
 
 
@@ -78,7 +79,7 @@ def test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes() -> None:
     chosen = Pub2Priv(network="followed", knowledge="none")
     with listening() as tape:
         fit(chosen, make_panel(schema, 60))
-    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(chosen.influence(schema) / 3)
+    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(chosen.influence(schema) / 3 * (1 + CLIP_SLACK))
     assert chosen.influence(schema) == 2
 
 
