@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 _BLOCK = 4096  # floats per partial norm; keeps the rounding of a float32 sum of squares below the clip margin
-_FEW_ROWS = 4  # products of rows with each other are taken in float64, which costs more for each
+_FEW_ROWS = 8  # products of rows with each other, and sums of rows of all units, are float64, which costs more for each
 
 
 @dataclass

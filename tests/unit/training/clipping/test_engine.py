@@ -305,7 +305,7 @@ def test_float32_rounding_stays_within_the_clip_margin(value: float) -> None:
 @pytest.mark.parametrize("apart", [0.0, 1e-7, 1e-5, 1e-3, 0.03, 0.3])
 def test_rows_that_nearly_cancel_weigh_no_more_than_the_clip(width: int, apart: float) -> None:
     """As many rows as are measured by their products; positive ones first, so that partial sums are long."""
-    model, rows = nn.Linear(width, width, bias=False), width // 16
+    model, rows = nn.Linear(width, width, bias=False), width // 32
     row, slope = torch.rand(width), torch.rand(width)
     x = torch.cat([row.expand(rows, -1), -row.expand(rows, -1) + apart * torch.randn(rows, width)]).unsqueeze(0)
     for _ in range(5):
@@ -319,9 +319,9 @@ def test_long_rows_that_cancel_swallow_no_other_units(rows: int, places: int) ->
     """A unit of nothing but +big and −big, anywhere among others, moves the sum by no more than the clip.
 
     Matrix products add up rows in blocks; where big ends one block and −big begins the next, a float32 sum loses all
-    units of that block (by a factor of ten over the clip at the 77th of 400 units of five rows).
+    units of that block (several times the clip at the 77th of 400 units of five rows).
     """
-    width, units = 64, 400
+    width, units = 128, 400
     model, one = nn.Linear(width, width, bias=False), torch.full((width,), width**-0.5)
     x, slope = (0.9 * one).expand(units, rows, width), one.expand(units, rows, width)
     odd, odd_slope = torch.zeros(1, rows, width), torch.zeros(1, rows, width)
