@@ -161,15 +161,15 @@ def test_a_release_follows_from_noisy_answers_alone(way: str) -> None:
 
 @pytest.mark.usefixtures("small_pool")
 def test_real_people_among_the_donors_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = donors.bought_pool
+    genuine = donors.bought_pools
 
-    def leaking(private: PrivateSeries, *arguments: Any) -> PrivateSeries:
-        pool = genuine(private, *arguments)
+    def leaking(private: PrivateSeries, *arguments: Any) -> list[PrivateSeries]:
+        pool, *others = genuine(private, *arguments)
         static = np.array(pool.panel.static)
         static[:UNITS] = private.panel.static
-        return replace(pool, panel=replace(pool.panel, static=static))
+        return [replace(pool, panel=replace(pool.panel, static=static)), *others]
 
-    monkeypatch.setattr(donors, "bought_pool", leaking)
+    monkeypatch.setattr(donors, "bought_pools", leaking)
     assert not same_release(exchanged(WAYS["donors, different"]))
 
 
