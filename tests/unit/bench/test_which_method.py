@@ -9,7 +9,6 @@ import pytest
 
 from understudy.bench.which_method import (
     Cell,
-    Chosen,
     Rule,
     _alone,
     _divided,
@@ -99,8 +98,9 @@ def test_the_rule_that_ships_is_the_one_its_figures_give() -> None:
     cells = [Cell(**cell) for cell in record["cells"]]
     assert record == json.loads(json.dumps(shipped(cells)))
     assert {record["rule"]["below"], record["rule"]["above"]} <= set(METHODS)
-    strict = [Chosen(cell, Rule(**record["rule"]).method(cell.signal)) for cell in cells if cell.epsilon == 1.0]
+    strict = [one for one in left_out(cells) if one.cell.epsilon == 1.0]
     assert np.mean([one.near for one in strict]) >= 0.8
+    assert record["left_out"]["rule"] >= record["left_out"]["rival"]
     assert len({cell.table for cell in cells}) >= 5
 
 
