@@ -54,7 +54,8 @@ _PUBLIC_RATE = 1e-3  # learning rate where no noise is in the way
 _SUMMED = (purchases.AUTO, MOMENTS, FOLLOWED)  # networks that need one noisy sum and no gradients
 _CHOICES = {"network": (*_SUMMED, "projected", "paper"), "knowledge": ("pack", "direct", "none")}
 _POSITIVE = (
-    "iterations", "batch", "draws", "diffusion_steps", "sampling_steps", "width", "learning_rate", "clip", "signals",
+    "iterations", "batch", "draws", "diffusion_steps", "sampling_steps", "width", "heads", "learning_rate", "clip",
+    "signals",
 )  # fmt: skip
 
 
@@ -75,6 +76,7 @@ class Pub2Priv(Synthesizer):
         diffusion_steps: Steps of the noise schedule; the paper's 400 in Table 3.
         sampling_steps: Steps of sampling (DDIM); as many as `diffusion_steps` or more means DDPM.
         width, layers: Of the network; "projected" takes 0 layers for a Gaussian alone.
+        heads: Of attention along time and channels ("paper"); Table 3 has 8.
         learning_rate: Of Adam; None takes one that suits the noise, which is public.
         ema: Weight of the past in the running average of parameters that is released.
         clip: Most a unit may weigh.
@@ -98,6 +100,7 @@ class Pub2Priv(Synthesizer):
     sampling_steps: int = 25
     width: int = 64
     layers: int = 0
+    heads: int = 8
     learning_rate: float | None = None
     clip: float = 1.0
     ema: float = 0.9
@@ -220,7 +223,7 @@ class Pub2Priv(Synthesizer):
         """Returns what is summed or diffused, given what was bought; `followed` where that is planned and not yet."""
         conditions = self.conditions(schema, pack)
         if self.network == "paper":
-            return Published(conditions, purchases.encoding_of(schema, bought))
+            return Published(conditions, purchases.encoding_of(schema, bought), self.heads)
         if self.network in _SUMMED:
             way = Followed if followed or HOLDS in bought else Sketched
             return way(conditions, purchases.coordinates_of(schema, bought))
@@ -252,7 +255,7 @@ class Pub2Priv(Synthesizer):
         model: nn.Module = denoiser_of(conditions, self.signals, diffusion, self.width, self.layers)
         if self.network == "paper":
             encoding = Encoding.of(schema, (), linear_scales(schema, None))
-            model = self.empty_network(Published(conditions, encoding))
+            model = self.empty_network(Published(conditions, encoding, self.heads))
         return sum(parameter.numel() for parameter in model.parameters())
 
     def _loss(self, core: Projected | Published) -> Loss:

@@ -14,15 +14,18 @@ from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.denoising import Examples
 from understudy.synthesizers.spectral.sampling import num_labels
 
-_HEADS = 8
-
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What is diffused: working series [step, channel], with codes as groups of one-hot channels."""
+    """What is diffused: working series [step, channel], with codes as groups of one-hot channels.
+
+    Attributes:
+        heads: Of attention, at most; fewer where they would not divide the width.
+    """
 
     conditions: Conditions
     encoding: Encoding
+    heads: int
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -36,7 +39,7 @@ class Published:
 
     def network(self, diffusion: Diffusion, width: int, depth: int) -> nn.Module:
         """Returns θ_DM, which starts by predicting no noise."""
-        heads = next(heads for heads in range(_HEADS, 0, -1) if width % heads == 0)
+        heads = next(heads for heads in range(self.heads, 0, -1) if width % heads == 0)
         return ConditionalDenoiser(condition=self._num_conditions(), width=width, depth=depth, num_heads=heads)
 
     def examples(self, panel: Panel, classes: np.ndarray) -> Examples:
