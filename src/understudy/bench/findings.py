@@ -107,6 +107,8 @@ _TABLE = """
 000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Table 1 | so does electricity | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
+000 | Fig. 6 | fewer strategies are predicted better | pub2priv-strategies | predictive | \
+pub2priv, 2 strategies @ 1 | pub2priv, 10 strategies @ 1
 001 | Fig. 3a | votes help, HAR | pets-har | c_fid | pets, public start @ 1 | no_private of pets, public start
 001 | Fig. 3b | votes help, traffic | pets-traffic | c_fid | pets, public start @ 1 | no_private of pets, public start
 001 | Fig. 3a | a larger ε is nearer | pets-har | c_fid | pets, rules @ 32 | pets, rules @ 0.7

@@ -37,8 +37,8 @@ def strategies(scale: str, data_root: Path | None, progress: Progress, cells: Ce
     for place, periods in enumerate(_PERIODS, start=1):
         experiment = portfolio_experiment(market, work, REVIEW_DAYS[:periods])
         found = _one(experiment, work, f"{scale} {periods}", cells)
-        rows += [{**line, "strategies": 2 * periods} for line in found[0]]
-        controls += [{**line, "strategies": 2 * periods} for line in found[1]]
+        for kind, lines in zip((rows, controls), found, strict=True):
+            kind += [{**line, "method": f"{line['method']}, {2 * periods} strategies"} for line in lines]
         progress(f"{2 * periods} strategies", place / len(_PERIODS))
     data = facts(info, "portfolio", portfolio_experiment(market, work).private)
     return result("pub2priv-strategies", scale, data, rows, controls)

@@ -1,5 +1,7 @@
 """`understudy bench`: the papers' tables and the cost benchmarks."""
 
+import os
+import threading
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -48,6 +50,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Write the result there as JSON.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
     pictures: Annotated[Path | None, typer.Option(help="Draw the result's pictures into that folder.")] = None,
+    tied: Annotated[bool, typer.Option("--tied", hidden=True, help="End when standard input does.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -59,6 +62,8 @@ def run(
 
     if name not in BENCHMARKS:
         raise InputError(f"NAME: one of {', '.join(BENCHMARKS)} is expected, got '{name}'.")
+    if tied:
+        threading.Thread(target=_end_with_input, daemon=True).start()
     output = Output(json=json, quiet=quiet)
     cells = Cells(None if out is None else Path(f"{out}.{scale}.cells"))
     with output.progress() as progress:
@@ -70,6 +75,13 @@ def run(
     drawn = _draw(result, pictures) if pictures is not None else []
     written = (f"Wrote {path}." for path in ([out] if out else []) + drawn)
     output.result(result, *_tables(result), *_units(result), *result.get("notes", ()), *written)
+
+
+def _end_with_input() -> None:
+    """Ends this process when its standard input is closed, be it by the death of who started it."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)
 
 
 @app.command("report")

@@ -25,7 +25,6 @@ class Ended:
 
     name: str
     code: int
-    said: str
 
     @property
     def words(self) -> str:
@@ -53,12 +52,7 @@ def run_all(
     with output.progress() as progress:
         for done, ended in enumerate(_ended(waiting, into, str(scale), data, workers), start=1):
             progress(ended.name, done / len(waiting))
-            log = into / f"{ended.name}.log"
-            if ended.code:
-                failed.append(ended)
-                log.write_text(ended.said, encoding="utf-8")
-            else:
-                log.unlink(missing_ok=True)
+            failed += [ended] if ended.code else []
     pages = write_report(into, into / "results.html", into / "results.md") if any(into.glob("*.json")) else []
     facts = {"finished": len(names) - len(failed), "failed": {one.name: one.words for one in failed}, "files": pages}
     lines = [f"{one.name}: {one.words}; see {into / one.name}.log." for one in failed]
@@ -81,9 +75,16 @@ def _ended(names: list[str], into: Path, scale: str, data: Path | None, workers:
 
 
 def _run(name: str, into: Path, scale: str, data: Path | None) -> Ended:
-    command = [sys.executable, "-m", "understudy.cli.main", "bench", "run", name, "--scale", scale, "--quiet"]
+    """Runs one in a process of its own, which ends when this one does: it is tied to a pipe that closes then."""
+    command = [sys.executable, "-m", "understudy.cli.main", "bench", "run", name, "--scale", scale, "--quiet", "--tied"]
     command += ["--out", str(into / f"{name}.json"), "--pictures", str(into / "pictures" / name)]
-    ended = subprocess.run(
-        [*command, *([] if data is None else ["--data", str(data)])], capture_output=True, text=True, check=False
-    )
-    return Ended(name, ended.returncode, ended.stderr)
+    command += [] if data is None else ["--data", str(data)]
+    log = into / f"{name}.log"
+    with log.open("w", encoding="utf-8") as said:
+        ended = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said)
+        code = ended.wait()
+        assert ended.stdin is not None
+        ended.stdin.close()
+    if not code:
+        log.unlink()
+    return Ended(name, code)

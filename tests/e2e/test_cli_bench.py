@@ -1,0 +1,114 @@
+"""`understudy bench all` as real processes: killed, it goes on where it was, and leaves nothing running behind it."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import Outcome, finish, start
+
+PARTS = 6
+# Stands in for benchmarks that take hours: loaded by every process before anything else, as Python does by this name.
+SITE = (
+    """
+import os, sys, time, types
+from pathlib import Path
+from understudy.bench import registry
+from understudy.bench.result import result, row
+from understudy.errors import MissingData
+
+def counted(scale, data_root, progress, cells):
+    def part(number):
+        with Path(os.environ["COUNTED"]).open("a") as file:
+            file.write(f"{os.getpid()} {number}\\n")
+        time.sleep(0.2)
+        return row(f"part {number}", {"figure": float(number)})
+    rows = [cells(f"{scale} {number}", lambda: part(number)) for number in range(%d)]
+    return result("counted", scale, {"name": "numbers"}, rows, [])
+
+def missing(scale, data_root, progress, cells):
+    raise MissingData("Numbers are missing.")
+
+def broken(scale, data_root, progress, cells):
+    raise ZeroDivisionError
+
+sys.modules["understudy.bench.fake"] = types.SimpleNamespace(counted=counted, missing=missing, broken=broken)
+for name in ("counted", "missing", "broken"):
+    registry.BENCHMARKS[name] = registry.Benchmark(name, f"fake.{name}")
+"""
+    % PARTS
+)  # noqa: UP031, the text has braces of its own
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "sitecustomize.py").write_text(SITE)
+    path = os.pathsep.join(part for part in (str(tmp_path), os.environ.get("PYTHONPATH")) if part)
+    return {"PYTHONPATH": path, "COUNTED": str(tmp_path / "counted")}
+
+
+def counted(folder: Path) -> list[tuple[int, int]]:
+    """Returns process and number of every part that was begun."""
+    file = folder / "counted"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [(int(line.split()[0]), int(line.split()[1])) for line in lines if len(line.split()) == 2]
+
+
+def wait_for(folder: Path, parts: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(counted(folder)) < parts:
+        assert time.monotonic() < deadline, "the benchmark does not start"
+        time.sleep(0.02)
+
+
+def ended(process: int) -> bool:
+    """Whether a process is gone, or dead and not yet collected."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def all_of(folder: Path, variables: dict[str, str], *only: str) -> Outcome:
+    names = [part for name in only for part in ("--only", name)]
+    return finish(start("bench", "all", "--into", folder / "results", *names, "--json", variables=variables))
+
+
+def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(tmp_path: Path, variables: dict[str, str]) -> None:
+    first = start("bench", "all", "--into", tmp_path / "results", "--only", "counted", variables=variables)
+    wait_for(tmp_path, 3)
+    first.send_signal(signal.SIGKILL)
+    first.communicate(timeout=10)
+    worker = counted(tmp_path)[0][0]
+    deadline = time.monotonic() + 10
+    while not ended(worker):
+        assert time.monotonic() < deadline, "the benchmark goes on without who started it"
+        time.sleep(0.02)
+    before = [number for _, number in counted(tmp_path)]
+    assert 3 <= len(before) < PARTS
+    second = all_of(tmp_path, variables, "counted")
+    assert second.code == 0, second.err
+    again = [number for _, number in counted(tmp_path)[len(before) :]]
+    assert again in (list(range(len(before), PARTS)), list(range(len(before) - 1, PARTS)))  # the last may have been cut
+    rows = json.loads((tmp_path / "results" / "counted.json").read_text())["rows"]
+    assert [line["metrics"]["figure"] for line in rows] == list(range(PARTS))
+    assert {Path(file).name for file in second.facts["files"]} == {"results.html", "results.md"}
+
+
+def test_what_is_finished_is_not_run_again(tmp_path: Path, variables: dict[str, str]) -> None:
+    assert all_of(tmp_path, variables, "counted").code == 0
+    assert all_of(tmp_path, variables, "counted").code == 0
+    assert len(counted(tmp_path)) == PARTS
+
+
+def test_missing_data_are_named_and_a_defect_is_an_error(tmp_path: Path, variables: dict[str, str]) -> None:
+    without = all_of(tmp_path, variables, "missing", "counted")
+    assert without.code == 0, without.err
+    assert without.facts["failed"] == {"missing": "data are missing"}
+    assert "Numbers are missing." in (tmp_path / "results" / "missing.log").read_text()
+    defect = all_of(tmp_path, variables, "broken")
+    assert defect.code == 1
+    assert list(defect.facts["failed"]) == ["broken"]
