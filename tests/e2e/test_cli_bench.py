@@ -12,8 +12,7 @@ from tests.e2e.commands import Outcome, finish, start
 
 PARTS = 6
 # Stands in for benchmarks that take hours: loaded by every process before anything else, as Python does by this name.
-SITE = (
-    """
+SITE = """
 import os, sys, time, types
 from pathlib import Path
 from understudy.bench import registry
@@ -26,7 +25,7 @@ def counted(scale, data_root, progress, cells):
             file.write(f"{os.getpid()} {number}\\n")
         time.sleep(0.2)
         return row(f"part {number}", {"figure": float(number)})
-    rows = [cells(f"{scale} {number}", lambda: part(number)) for number in range(%d)]
+    rows = [cells(f"{scale} {number}", lambda: part(number)) for number in range(int(os.environ["PARTS"]))]
     return result("counted", scale, {"name": "numbers"}, rows, [])
 
 def missing(scale, data_root, progress, cells):
@@ -39,15 +38,13 @@ sys.modules["understudy.bench.fake"] = types.SimpleNamespace(counted=counted, mi
 for name in ("counted", "missing", "broken"):
     registry.BENCHMARKS[name] = registry.Benchmark(name, f"fake.{name}")
 """
-    % PARTS
-)  # noqa: UP031, the text has braces of its own
 
 
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "sitecustomize.py").write_text(SITE)
     path = os.pathsep.join(part for part in (str(tmp_path), os.environ.get("PYTHONPATH")) if part)
-    return {"PYTHONPATH": path, "COUNTED": str(tmp_path / "counted")}
+    return {"PYTHONPATH": path, "COUNTED": str(tmp_path / "counted"), "PARTS": str(PARTS)}
 
 
 def counted(folder: Path) -> list[tuple[int, int]]:
@@ -77,10 +74,13 @@ def all_of(folder: Path, variables: dict[str, str], *only: str) -> Outcome:
     return finish(start("bench", "all", "--into", folder / "results", *names, "--json", variables=variables))
 
 
-def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(tmp_path: Path, variables: dict[str, str]) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(
+    tmp_path: Path, variables: dict[str, str], how: signal.Signals
+) -> None:
     first = start("bench", "all", "--into", tmp_path / "results", "--only", "counted", variables=variables)
     wait_for(tmp_path, 3)
-    first.send_signal(signal.SIGKILL)
+    first.send_signal(how)
     first.communicate(timeout=10)
     worker = counted(tmp_path)[0][0]
     deadline = time.monotonic() + 10

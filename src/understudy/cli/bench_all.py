@@ -2,8 +2,8 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,7 @@ from understudy.errors import MissingData
 _COST = "cost-"  # benchmarks of time and memory: one at a time, when nothing else runs
 _LONG = ("record-homes-many",)  # not part of a night
 _FOLDER = "understudy-results"
+_PAUSE = 0.2  # seconds between looks at what runs
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,10 @@ def run_all(
     with output.progress() as progress:
         for done, ended in enumerate(_ended(waiting, into, str(scale), data, workers), start=1):
             progress(ended.name, done / len(waiting))
-            failed += [ended] if ended.code else []
+            if ended.code:
+                failed.append(ended)
+            else:
+                (into / f"{ended.name}.log").unlink()
     pages = write_report(into, into / "results.html", into / "results.md") if any(into.glob("*.json")) else []
     facts = {"finished": len(names) - len(failed), "failed": {one.name: one.words for one in failed}, "files": pages}
     lines = [f"{one.name}: {one.words}; see {into / one.name}.log." for one in failed]
@@ -65,26 +69,24 @@ def run_all(
 
 def _ended(names: list[str], into: Path, scale: str, data: Path | None, workers: int) -> Iterator[Ended]:
     """Yields benchmarks as they end: several at a time, those of cost alone and last."""
-    together = [name for name in names if not name.startswith(_COST)]
-    with ThreadPoolExecutor(workers) as pool:
-        for future in as_completed([pool.submit(_run, name, into, scale, data) for name in together]):
-            yield future.result()
-    for name in names:
-        if name.startswith(_COST):
-            yield _run(name, into, scale, data)
+    alone = [name for name in names if name.startswith(_COST)]
+    for group, most in (([name for name in names if name not in alone], workers), (alone, 1)):
+        waiting, running = list(group), dict[str, subprocess.Popen[bytes]]()
+        while waiting or running:
+            while waiting and len(running) < most:
+                name = waiting.pop(0)
+                running[name] = _start(name, into, scale, data)
+            time.sleep(_PAUSE)
+            for name, code in [(name, process.poll()) for name, process in running.items()]:
+                if code is not None:
+                    del running[name]
+                    yield Ended(name, code)
 
 
-def _run(name: str, into: Path, scale: str, data: Path | None) -> Ended:
-    """Runs one in a process of its own, which ends when this one does: it is tied to a pipe that closes then."""
+def _start(name: str, into: Path, scale: str, data: Path | None) -> "subprocess.Popen[bytes]":
+    """Starts one as a process of its own, which ends when this one does: it is tied to a pipe that closes then."""
     command = [sys.executable, "-m", "understudy.cli.main", "bench", "run", name, "--scale", scale, "--quiet", "--tied"]
     command += ["--out", str(into / f"{name}.json"), "--pictures", str(into / "pictures" / name)]
     command += [] if data is None else ["--data", str(data)]
-    log = into / f"{name}.log"
-    with log.open("w", encoding="utf-8") as said:
-        ended = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said)
-        code = ended.wait()
-        assert ended.stdin is not None
-        ended.stdin.close()
-    if not code:
-        log.unlink()
-    return Ended(name, code)
+    with (into / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
