@@ -6,12 +6,11 @@ without noise and at epsilon 1 stands beside them.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.fft import dct, idct
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from understudy.bench.cells import Cells
@@ -21,6 +20,7 @@ from understudy.bench.result import Progress, Row, Stopwatch, result, row, sprea
 from understudy.data import Panel
 from understudy.data.portfolios import portfolio_strategies, simulate_market
 from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.spectral.series import to_frequencies, to_steps
 
 _MARKETS = {"quick": (21, 22, 23), "target": tuple(range(21, 31)), "full": tuple(range(21, 51))}  # seeds
 _SERIES, _CONTEXT = 12, 5  # frequencies of series, and of each column of context, that a model sees
@@ -51,12 +51,18 @@ def limits(scale: str, data_root: Path | None, progress: Progress, cells: Cells)
 def _row(name: str, draw: Draw, epsilon: float | None, seeds: tuple[int, ...]) -> Row:
     watch, found = Stopwatch(), []
     for seed in seeds:
-        experiment = portfolio_experiment(simulate_market(seed=seed), SCALES["target"])
-        real, drawn = prediction_error(experiment.private, experiment.real), draw(experiment, seed)
-        found.append(prediction_error(drawn, experiment.real) / real)
+        experiment, on_real = _market(seed)
+        found.append(prediction_error(draw(experiment, seed), experiment.real) / on_real)
     unit = None if epsilon is None else "entity"
     figures = {"over_train_on_real": spread(found)}
     return row(name, figures, epsilon=epsilon, unit=unit, seconds=watch.seconds, seeds=len(seeds))
+
+
+@cache
+def _market(seed: int) -> tuple[Experiment, float]:
+    """Returns portfolios over a simulated market, and the error of a judge that learned from real ones."""
+    experiment = portfolio_experiment(simulate_market(seed=seed), SCALES["target"])
+    return experiment, prediction_error(experiment.private, experiment.real)
 
 
 def prediction_error(train: Panel, real: Panel, seed: int = 0) -> float:
@@ -98,19 +104,23 @@ def _gaussian(experiment: Experiment, seed: int, *, context: bool, apart: bool) 
     drawn = np.zeros((real.num_series, series.shape[1]))
     for kind in np.unique(kinds):
         own, here = kinds == kind, wanted == kind
-        gram = known[own].T @ known[own] + _RIDGE * np.eye(known.shape[1])
-        response = np.linalg.solve(gram, known[own].T @ series[own])
-        rest = np.cov((series[own] - known[own] @ response).T)
-        mean = asked[here] @ response
-        drawn[here] = mean + rng.multivariate_normal(np.zeros(len(rest)), rest, int(here.sum()))
+        drawn[here] = _regressed(known[own], series[own], asked[here], rng)
     whole = np.zeros(real.values.shape)
     whole[:, :_SERIES] = drawn.reshape(real.num_series, _SERIES, -1)
     bounds = np.array([channel.bounds for channel in real.schema.channels])
-    return real.with_values(np.clip(idct(whole, axis=1, norm="ortho"), *bounds.T).astype(np.float32))
+    return real.with_values(np.clip(to_steps(whole), *bounds.T).astype(np.float32))
+
+
+def _regressed(known: np.ndarray, series: np.ndarray, asked: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns draws around a regression of series on what is known of them, for what is asked."""
+    gram = known.T @ known + _RIDGE * np.eye(known.shape[1])
+    response = np.linalg.solve(gram, known.T @ series)
+    rest = np.cov((series - known @ response).T)
+    return np.asarray(asked @ response + rng.multivariate_normal(np.zeros(len(rest)), rest, len(asked)))
 
 
 def _frequencies(values: np.ndarray, number: int) -> np.ndarray:
-    slow = dct(np.asarray(values, dtype=np.float64), axis=1, norm="ortho")[:, :number]
+    slow = to_frequencies(np.asarray(values, dtype=np.float64))[:, :number]
     return np.asarray(slow.reshape(len(values), -1))
 
 

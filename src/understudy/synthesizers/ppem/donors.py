@@ -23,7 +23,7 @@ from understudy.data.channels import num_codes
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress
-from understudy.synthesizers.ppem.attributes import Partition
+from understudy.synthesizers.ppem.attributes import Attribute, Partition
 from understudy.synthesizers.ppem.purchases import bare
 from understudy.synthesizers.spectral import Spectral
 
@@ -41,15 +41,20 @@ _KEPT, _KEPT_NUMBERS = 8192, 2**21  # series in a release, likewise
 _OF_EACH_LABEL = 64  # series in a release beside
 
 
-def bought_pools(private: PrivateSeries, grant: Grant, seed: int, progress: Progress) -> list[PrivateSeries]:
+def bought_pools(
+    private: PrivateSeries, grant: Grant, hidden: Sequence[Attribute], seed: int, progress: Progress
+) -> list[PrivateSeries]:
     """Returns synthetic series in the place of private ones: of all labels, then a few of each.
+
+    Labels that are x′ themselves have no pools: there are as many series of each as wanted.
 
     Privacy: `spectral`'s; everything that is made from the pools is post-processing of its releases.
     """
     schema = bare(private.panel.schema)
     seen = replace(private, panel=replace(private.panel, schema=schema, context=None))
     arrays = Spectral().learn(seen, grant, progress)
-    labels = () if schema.label_column is None else range(len(schema.label_column.categories))
+    shown = None if any(attribute.kind == "label" for attribute in hidden) else schema.label_column
+    labels = () if shown is None else range(len(shown.categories))
     asked = [(_fitting(schema, _POOL, _POOL_NUMBERS), None), *((_OF_EACH_LABEL, label) for label in labels)]
     rng = np.random.default_rng(seed)
     return [
@@ -71,8 +76,6 @@ def series_for(
     Args:
         pools: Of all labels, then of each; with their series taken apart.
     """
-    if any(attribute.kind == "label" for attribute in partition.attributes):
-        pools = pools[:1]  # labels are x′ then: there are as many of each as wanted
     common = min(_fitting(partition.schema, _KEPT, _KEPT_NUMBERS), len(values))
     numbers = [common, *(_OF_EACH_LABEL for _ in pools[1:])]
     parts = [_given(values[:number], *pool, partition) for number, pool in zip(numbers, pools, strict=True)]

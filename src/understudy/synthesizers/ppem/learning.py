@@ -96,10 +96,10 @@ class Run:
     def _from_donors(self, learned: PrivateSeries, kept_out: PrivateSeries | None) -> dict[str, np.ndarray]:
         """Returns series whose x* given x′ is that of `spectral`; past its releases nothing private is looked at."""
         method = self.method
-        pools = donors.bought_pools(learned, self.grant, method.seed, self.progress)
-        schema = pools[0].panel.schema
+        schema = purchases.bare(learned.panel.schema)
         sets = parse(schema, method.sets)
         attributes = tuple(attribute for group in sets for attribute in group)
+        pools = donors.bought_pools(learned, self.grant, attributes, method.seed, self.progress)
         partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
         apart = [(pool.panel, Rows.of(pool, partition)) for pool in pools]
         rows = apart[0][1]

@@ -97,6 +97,13 @@ def test_a_release_holds_finished_series_and_nothing_of_the_pool() -> None:
     assert np.array_equal(release.arrays["rows.static"][:, 0], others.arrays["rows.static"][:, 0])
 
 
+@pytest.mark.parametrize(("sensitive", "labels"), [("region", 2), ("segment", 0)])
+def test_labels_have_rows_of_their_own_only_where_they_are_not_hidden(sensitive: str, labels: int) -> None:
+    """Rows of every label beside the wanted ones would be a second marginal of x′, which nobody asked for."""
+    arrays = fit(asked(sensitive=sensitive)).arrays
+    assert len(arrays["rows.values"]) == arrays["rows.common"][0] + 64 * labels
+
+
 def test_a_donor_serves_once_where_there_are_enough() -> None:
     rng = np.random.default_rng(0)
     pool = rng.uniform(0, 1, (1000, 1))
