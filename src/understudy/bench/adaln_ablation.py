@@ -75,14 +75,15 @@ def gradients(scale: str, data_root: Path | None, progress: Progress, cells: Cel
     noises = (0.03, 0.05, 0.1, 0.2)
     rows: list[Row] = []
     for place, noise in enumerate(noises):
-        rows += cells(f"{scale} {noise}", partial(_norms, study.test, work, noise))["rows"]
+        for seed in range(work.judged_seeds):
+            rows += cells(f"{scale} {noise} {seed}", partial(_norms, study.test, work, noise, seed))["rows"]
         progress(f"noise {noise}", (place + 1) / len(noises))
     return result("adaln-gradients", scale, study.data, rows, [])
 
 
-def _norms(public: Any, work: Scale, noise: float) -> dict[str, list[Row]]:
+def _norms(public: Any, work: Scale, noise: float, seed: int) -> dict[str, list[Row]]:
     watch = Stopwatch()
-    method = Dit(network=replace(work.network, tightness="medium"), recipe=replace(work.recipe, clip=1.0))
+    method = Dit(network=replace(work.network, tightness="medium"), recipe=replace(work.recipe, clip=1.0), seed=seed)
     public = replace(public, private=False, unit_ids=None)
     found = diagnose(public, method, noise_multiplier=noise, progress=lambda stage, share: None)
     told = ratios(found["aware"], found["vanilla"])
@@ -90,7 +91,7 @@ def _norms(public: Any, work: Scale, noise: float) -> dict[str, list[Row]]:
         "rows": [
             row(
                 f"{name}, noise {noise:g}", {**norms.figures(), **(told if name == "aware" else {})},
-                paper=paper.gradients(name, noise), seconds=watch.seconds, noise_multiplier=noise,
+                paper=paper.gradients(name, noise), seconds=watch.seconds, noise_multiplier=noise, seed=seed,
             )
             for name, norms in found.items()
         ]

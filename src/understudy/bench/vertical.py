@@ -54,6 +54,7 @@ class Scale:
         cap: Most updates of a network that judges.
         steps: Of sine series.
         nearest: Whether the checkpoint of the least AWD is kept, as published.
+        seeds: Of rows that are judged: without noise, and at the largest and the least epsilon.
     """
 
     iterations: int
@@ -62,6 +63,7 @@ class Scale:
     cap: int | None
     steps: int = 800
     nearest: bool = True
+    seeds: int = 3
 
 
 SCALES = {
@@ -110,9 +112,10 @@ def more_parties(scale: str, data_root: Path | None, progress: Progress, cells: 
         panel, data = windows("energy", data_root, number)
         trial = replace(_trial("energy", scale, panel, _FORECASTS), facts={"parties": number})
         method = _plain("energy", scale, "vflgan-ts")
-        for label, made, epsilon in (("vflgan-ts", method, math.inf), ("spectral", Spectral(), 10.0)):
-            paper = PARTIES.get(number, {}) if label == "vflgan-ts" else {}
-            rows.append(cells(f"{scale} {label} {number}", partial(trial.fitted, label, made, epsilon, paper)))
+        for seed in range(SCALES[scale].seeds):
+            fit = partial(trial.fitted, "vflgan-ts", method, math.inf, PARTIES.get(number, {}), seed=seed)
+            rows.append(cells(f"{scale} vflgan-ts {number} {seed}", fit))
+        rows.append(cells(f"{scale} spectral {number}", partial(trial.fitted, "spectral", Spectral(), 10.0)))
         progress(f"{number} parties", (place + 1) / (len(NUM_PARTIES) + 1))
     controls = _controls(trial, scale, cells)
     return {**result("vertical-parties", scale, data, _rows(rows), _rows(controls)), "vertical": {}}
@@ -122,14 +125,17 @@ def _compared(
     trial: Trial, scale: str, plain: Sequence[Task], data: dict[str, Any], progress: Progress, cells: Cells
 ) -> dict[str, Any]:
     """Everything without noise, then `sound` and `spectral` at every epsilon, then the controls."""
-    tasks = list(plain)
+    tasks: list[tuple[Task, int]] = [(one, seed) for one in plain for seed in range(SCALES[scale].seeds)]
     for epsilon in EPSILONS:
-        tasks += [("spectral", Spectral(), epsilon), ("vflgan-ts, sound", VflganTs(recipe=SOUND), epsilon)]
+        tasks.append((("spectral", Spectral(), epsilon), 0))
+        seeds = SCALES[scale].seeds if epsilon in (EPSILONS[0], EPSILONS[-1]) else 1
+        tasks += [(("vflgan-ts, sound", VflganTs(recipe=SOUND), epsilon), seed) for seed in range(seeds)]
     rows: list[Cell] = []
-    for place, (label, method, epsilon) in enumerate(tasks, start=1):
+    for place, ((label, method, epsilon), seed) in enumerate(tasks, start=1):
         paper = CLAIMED.get(trial.name, {}).get(epsilon) if "sound" in label else PLAIN.get(trial.name, {}).get(label)
-        fit = partial(trial.fitted, label, method, epsilon, paper, shown=epsilon >= EPSILONS[0])
-        rows.append(cells(f"{scale} {label} {epsilon:g}", fit))
+        shown = epsilon >= EPSILONS[0] and not seed
+        fit = partial(trial.fitted, label, method, epsilon, paper, seed=seed, shown=shown)
+        rows.append(cells(f"{scale} {label} {epsilon:g} {seed}", fit))
         progress(f"{label}, epsilon {epsilon:g}", place / (len(tasks) + 2))
     controls = _controls(trial, scale, cells)
     found = result(f"vertical-{trial.name.replace('-', '')}", scale, data, _rows(rows), _rows(controls))

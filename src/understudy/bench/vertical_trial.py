@@ -1,7 +1,7 @@
 """One dataset of the vertical benchmarks: fit, sample, measure, and keep what pictures are drawn from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from understudy.evaluate.vertical.tasks import SIDES
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.vflgan_ts.method import VflganTs
 
 Cell = dict[str, Any]  # a row, and the numbers of its picture
 _SHOWN = 400  # series in a picture
@@ -50,23 +51,26 @@ class Trial:
         epsilon: float,
         paper: dict[str, float] | None = None,
         *,
+        seed: int = 0,
         shown: bool = False,
     ) -> Cell:
         """Fits once, samples, and measures; `shown` keeps the numbers of a picture."""
+        method = replace(method, seed=seed) if isinstance(method, VflganTs) else method
         watch, delta = Stopwatch(), default_delta(self.train.num_units)
         ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
         release = method.fit(self.train, ledger)
         fitting = watch.seconds
-        sampled = release.sample(self._real.num_units, rng=np.random.default_rng(0))
+        sampled = release.sample(self._real.num_units, rng=np.random.default_rng(seed))
         line = row(
             label,
-            {**self._metrics(sampled), "fit_s": fitting},
+            {**self._metrics(sampled, seed), "fit_s": fitting},
             epsilon=release.certificate.epsilon,
             delta=delta,
             unit=self.train.schema.unit.kind,
             paper=paper,
             seconds=watch.seconds,
             status=release.certificate.status,
+            seed=seed,
             **self.facts,
         )
         return {"row": line, "picture": self._picture(sampled) if shown else None}
@@ -79,14 +83,14 @@ class Trial:
         line: Row = row("holdout", figures, unit=self.train.schema.unit.kind, seconds=watch.seconds, **self.facts)
         return {"row": line, "picture": self._picture(other)}
 
-    def _metrics(self, candidate: Panel) -> dict[str, float]:
+    def _metrics(self, candidate: Panel, seed: int = 0) -> dict[str, float]:
         effort = Effort(
             name="bench", repeats=1, iteration_cap=self.iteration_cap, replicates=2, splits=1, max_series=self.num_rows
         )
         comparison = self._compared(candidate)
         figures: dict[str, float] = {}
         for name, measure in self.measures.items():
-            found = measure(comparison, effort, 0)
+            found = measure(comparison, effort, seed)
             figures[name] = found.value
             if "TSTR" in found.parts:
                 performance = {side: found.parts[side] for side in SIDES}

@@ -12,7 +12,8 @@ import pytest
 from tests.unit.synthesizers.ppem.toy import method, panel
 from understudy.bench import ppem_data
 from understudy.bench.ppem_baselines import BASELINES
-from understudy.bench.ppem_tables import Scale, _Work, notes
+from understudy.bench.ppem_tables import notes
+from understudy.bench.ppem_work import Scale, Work
 from understudy.errors import MissingData
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
@@ -33,7 +34,7 @@ def test_a_baseline_moves_towards_the_rows_it_learns_from(kind: str) -> None:
 def test_kept_out_rows_are_not_compared_with_themselves() -> None:
     """Their effect is what chance makes of two real samples: above nothing, and below that of another marginal."""
     train, rest = ppem_data.split(panel(600))
-    work = _Work(train, rest, ("region",), Scale(10, 400, 0))
+    work = Work(train, rest, ("region",), Scale(10, 400, 0))
     found = work.holdout()["metrics"]
     assert 0 < found["effect_wasserstein"] < 0.2
     assert found["auroc"] < 1.0  # tested on rows that it was not trained on
@@ -75,7 +76,7 @@ def test_pictures_are_drawn_from_results() -> None:
     (estimators,) = drawings({"rows": [line], "ppem_tests": {"true": ranks, "other": ranks}})
     assert estimators.name == "ppem-estimators"
     train, rest = ppem_data.split(panel(600))
-    work = _Work(train, rest, ("region+income",), Scale(10, 400, 0))
+    work = Work(train, rest, ("region+income",), Scale(10, 400, 0))
     (shown,) = drawings({"rows": [], "ppem": {"ppem, lmdp": work.measures.shown(train)}})
     assert [row[0] for row in shown.rows[:2]] == ["x′: region", "x′: income"]
     assert shown.rows[2][0].startswith("x* near region ")
@@ -86,7 +87,7 @@ def test_pictures_are_drawn_from_results() -> None:
 def test_what_is_kept_is_judged_by_an_interval_over_kept_out_units_and_seeds() -> None:
     """Two real samples of one population come within it; rows whose x* was moved by a deviation do not."""
     train, rest = ppem_data.split(panel(2000))
-    measures = _Work(train, rest, ("region",), Scale(10, 2000, 0)).measures
+    measures = Work(train, rest, ("region",), Scale(10, 2000, 0)).measures
     halves = [train.take_units(np.arange(place, train.num_units, 2)) for place in (0, 1)]
     real = measures.held_out_gap(halves)
     assert real is not None
@@ -120,7 +121,7 @@ def test_x_that_lie_elsewhere_are_not_blamed_for_what_they_are_given() -> None:
     income = train.static[:, 1]
     rng = np.random.default_rng(0)
     rich = train.take_units(np.flatnonzero(rng.random(len(income)) < 1 / (1 + np.exp(-3 * income))))
-    measures = _Work(train, rest, ("income",), Scale(10, 4000, 0)).measures
+    measures = Work(train, rest, ("income",), Scale(10, 4000, 0)).measures
     assert measures.apart(rich, rest)["effect_wasserstein"] > 0.05
     moved, same = measures.held_out_gap([rich]), measures.held_out_gap([train])
     assert moved is not None
@@ -133,7 +134,7 @@ def test_a_release_can_be_asked_about_the_attributes_of_kept_out_rows() -> None:
     hiding = method(sensitive="region+income", mode="lmdp")
     ledger = Ledger.in_memory(Guarantee(math.inf, 1e-6))
     release = hiding.fit(train, ledger, noise=NoiseSource.seeded(0))
-    drawn = _Work(train, rest, ("region+income",), Scale(10, 400, 0)).measures.given(hiding, release)
+    drawn = Work(train, rest, ("region+income",), Scale(10, 400, 0)).measures.given(hiding, release)
     known = {tuple(row) for row in rest.static[:, :2].round(4).tolist()}
     assert {tuple(row) for row in drawn.static[:, :2].round(4).tolist()} <= known
     assert drawn.num_series == 4000
@@ -142,7 +143,7 @@ def test_a_release_can_be_asked_about_the_attributes_of_kept_out_rows() -> None:
 def test_one_column_of_a_table_is_predicted_where_one_is_named() -> None:
     """Real rows explain about as much of others as of themselves; rows in another order explain nothing."""
     train, rest = ppem_data.split(panel(2000, steps=1))
-    measures = _Work(train, rest, ("region",), Scale(10, 2000, 0), "spending").measures
+    measures = Work(train, rest, ("region",), Scale(10, 2000, 0), "spending").measures
     real = measures.tasks(train, rest)
     assert real["regression_r2"] > 0.7
     assert abs(real["regression_mse"] - (1 - real["regression_r2"])) < 0.2

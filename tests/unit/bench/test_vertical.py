@@ -63,17 +63,23 @@ def test_a_whole_benchmark_has_every_row_its_controls_and_its_pictures(
     monkeypatch: pytest.MonkeyPatch, tmp_path
 ) -> None:
     """As little work as possible: a few series, two iterations, one epsilon so large that noise needs no search."""
-    monkeypatch.setitem(vertical.SCALES, "quick", vertical.Scale(10, 1.0, 60, 5, 200))
+    monkeypatch.setitem(vertical.SCALES, "quick", vertical.Scale(10, 1.0, 60, 5, 200, seeds=2))
     monkeypatch.setattr(vertical, "EPSILONS", (200.0,))
     monkeypatch.setattr(vertical, "SOUND", Recipe(iterations=2, batch=8, widths=(4,), features=4))
     few = lambda name, steps: sines(name, steps).take_units(np.arange(120))  # noqa: E731
     monkeypatch.setattr(vertical, "sines", few)
     found = vertical.sine("sine-2", "quick", None, lambda stage, share: None, Cells(tmp_path))
-    assert [line["method"] for line in found["rows"]] == [*MODELS, "spectral", "vflgan-ts, sound"]
+    assert [line["method"] for line in found["rows"]] == [
+        *np.repeat(MODELS, 2),
+        "spectral",
+        "vflgan-ts, sound",
+        "vflgan-ts, sound",
+    ]
+    assert found["rows"][0]["metrics"]["awd"] != found["rows"][1]["metrics"]["awd"]  # another seed
     assert [line["method"] for line in found["controls"]] == ["holdout", "independent"]
     for line in [*found["rows"], *found["controls"]]:
         assert {"awd", "aada", "sine_ratio", "sine_amplitude", "sine_error"} <= set(line["metrics"])
         assert np.isfinite(list(line["metrics"].values())).all()
     assert found["controls"][0]["metrics"]["awd"] < found["rows"][0]["metrics"]["awd"]  # ten iterations learn little
     assert [made.name for made in drawings(found)] == ["epsilon", "amplitudes"]
-    assert len(list(tmp_path.iterdir())) == 8  # one finished part each
+    assert len(list(tmp_path.iterdir())) == 13  # one finished part each
