@@ -16,7 +16,7 @@ from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.spectral import Spectral
 
 PORTFOLIOS = 1_260
-_PERIODS = (1, 3, 5)  # review periods, each with both strategies
+PERIODS = (1, 3, 5)  # review periods, each with both strategies
 
 
 def portfolio(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
@@ -34,12 +34,12 @@ def strategies(scale: str, data_root: Path | None, progress: Progress, cells: Ce
     market, info = load_market(data_root)
     rows: list[Row] = []
     controls: list[Row] = []
-    for place, periods in enumerate(_PERIODS, start=1):
+    for place, periods in enumerate(PERIODS, start=1):
         experiment = portfolio_experiment(market, work, REVIEW_DAYS[:periods])
         found = _one(experiment, work, f"{scale} {periods}", cells)
         for kind, lines in zip((rows, controls), found, strict=True):
             kind += [{**line, "method": f"{line['method']}, {2 * periods} strategies"} for line in lines]
-        progress(f"{2 * periods} strategies", place / len(_PERIODS))
+        progress(f"{2 * periods} strategies", place / len(PERIODS))
     data = facts(info, "portfolio", portfolio_experiment(market, work).private)
     return result("pub2priv-strategies", scale, data, rows, controls)
 
