@@ -67,16 +67,25 @@ def _paper(paper: str, results: Results) -> list[str]:
     items = [item for item in ALL if item.paper == paper]
     lines = ["| place | shows | benchmark | verdict | why |", "|---|---|---|---|---|"]
     for item in items:
-        said, missing = (
-            verdict(item, _found(item, results), _run(item, results)),
-            [name for name in item.benchmarks if name not in results],
-        )
-        why = item.apart or (f"not run: {', '.join(missing)}" if missing else "fewer than three seeds")
-        names = ", ".join(f"`{name}`" for name in item.benchmarks)
-        shown = "" if said in VERDICTS[:3] else why
-        lines.append(f"| {item.place} | {item.shows} | {names} | {said} | {shown} |")
+        found = _found(item, results)
+        said, names = verdict(item, found, _run(item, results)), ", ".join(f"`{name}`" for name in item.benchmarks)
+        why = _counted(item, found) if said in VERDICTS[:3] else _obstacle(item, results)
+        lines.append(f"| {item.place} | {item.shows} | {names} | {said} | {why} |")
     beside = _beside([name for item in items for name in item.benchmarks], results)
     return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), *_findings(paper, results), *beside]
+
+
+def _obstacle(item: Published, results: Results) -> str:
+    """Returns why nothing can be said of a table or figure."""
+    missing = [name for name in item.benchmarks if name not in results]
+    return item.apart or (f"not run: {', '.join(missing)}" if missing else "fewer than three seeds")
+
+
+def _counted(item: Published, found: Sequence[Judged]) -> str:
+    """Returns how many figures of a table are better, reproduced and worse, and what is known of the worse ones."""
+    verdicts = [one.verdict for one in found]
+    counts = ", ".join(f"{verdicts.count(said)} {said}" for said in VERDICTS[:3] if said in verdicts)
+    return counts + (f"; {item.worse}" if item.worse and "worse" in verdicts else "")
 
 
 def _findings(paper: str, results: Results) -> list[str]:
