@@ -11,6 +11,7 @@ from understudy.bench.published import Published
 ENOUGH_SEEDS = 3
 VERDICTS = ("reproduced", "better", "worse", "not comparable", "not judged")
 _HIGHER = ("r2", "auroc", "accuracy", "diversity", "ancestors", "speedup", "tstr_acc")
+_FACTS = ("correlation", "parties")  # columns that rows of one method and epsilon differ by
 _PLACEHOLDERS = ("seconds", "peak_rss_mb", "seed", "metrics", "paper", "seeds", "outlook")
 
 
@@ -39,9 +40,20 @@ class Judged:
     verdict: str
 
 
-def figures(result: Mapping[str, Any], apart: str = "") -> list[Judged]:
-    """Returns our figure beside every one that the rows of a result quote from a paper."""
-    return [one for lines in _alike(result["rows"]) for one in _judged(result, lines, apart)]
+def figures(result: Mapping[str, Any], apart: str = "", noisy: bool | None = None) -> list[Judged]:
+    """Returns our figure beside every one that the rows of a result quote from a paper.
+
+    Args:
+        apart: Why they can't be compared, if they can't.
+        noisy: Only rows that promise a finite epsilon, or only others; None for all.
+    """
+    lines = [*result["rows"], *result["controls"]]
+    some = [line for line in lines if noisy is None or noisy == _promises(line)]
+    return [one for alike in _alike(some) for one in _judged(result, alike, apart)]
+
+
+def _promises(line: Mapping[str, Any]) -> bool:
+    return line.get("epsilon") is not None and bool(np.isfinite(line["epsilon"]))
 
 
 def verdict(item: Published, found: Sequence[Judged], run: bool) -> str:
@@ -63,9 +75,10 @@ def _judged(result: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], apart
         seeds = len(values) if len(values) > 1 else int(first.get("seeds") or 1)
         said = "not comparable" if apart else _compared(metric, printed, mean, low, high, seeds)
         yield Judged(
-            benchmark=result["name"], scale=result["scale"], data=_named(data), method=first["method"], metric=metric,
+            benchmark=result["name"], scale=result["scale"], data=_named(data), method=_told(first), metric=metric,
             paper=printed, mean=mean, low=low, high=high, seeds=seeds, unit=first.get("unit"),
-            epsilon=first.get("epsilon"), seconds=sum(line.get("seconds") or 0.0 for line in lines), verdict=said,
+            epsilon=first.get("epsilon_certified", first.get("epsilon")), verdict=said,
+            seconds=sum(line.get("seconds") or 0.0 for line in lines),
         )  # fmt: skip
 
 
@@ -91,6 +104,11 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
         key = repr(sorted((name, repr(value)) for name, value in line.items() if name not in _PLACEHOLDERS))
         groups.setdefault(key, []).append(line)
     return list(groups.values())
+
+
+def _told(line: Mapping[str, Any]) -> str:
+    """Returns the method, with what else tells its rows apart."""
+    return ", ".join([line["method"], *(f"{name} {line[name]:g}" for name in _FACTS if name in line)])
 
 
 def _named(data: Mapping[str, Any]) -> str:

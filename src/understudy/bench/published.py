@@ -1,6 +1,6 @@
 """Every table and figure of the five papers, which benchmark repeats it, and what keeps the two from being compared."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 METERS = "its meter is not public; another household's load stands in"
 SHORT = "one week of METR-LA instead of seventeen, PeMSD7 instead of PeMS-BAY, and another judge"
@@ -19,6 +19,7 @@ class Published:
         benchmarks: Names of those that repeat it; none where it shows no measurement.
         apart: Why its figures and ours can't be compared, if they can't.
         worse: What is known of figures that are worse here.
+        noisy: Only rows that promise a finite epsilon belong to it, or only others; None for all.
     """
 
     paper: str
@@ -27,6 +28,7 @@ class Published:
     benchmarks: tuple[str, ...] = ()
     apart: str = ""
     worse: str = ""
+    noisy: bool | None = None
 
 
 def _of(paper: str, *lines: tuple[str, ...]) -> tuple[Published, ...]:
@@ -136,4 +138,12 @@ VFLGAN = _of(
     ("Table 6", "operations, memory, bytes", "cost-vertical", "the paper does not say what its operations count"),
     ("Tables 7 to 10", "attacks", "audit-stock", "fewer models for each attack"),
 )
+_NOISY = {"Table 3, Fig. 6, 7": False, "Table 4, Fig. 9, 10": True, "Table 2, Fig. 4, 5": False, "Fig. 11": True}
+VFLGAN = tuple(replace(item, noisy=_NOISY.get(item.place)) for item in VFLGAN)  # two tables of one benchmark
 ALL = (*PUB2PRIV, *PETS, *PPEM, *ADALN, *VFLGAN)
+
+
+def table_of(benchmark: str, noisy: bool) -> Published:
+    """Returns the table that a benchmark's rows with or without noise belong to, or the figure where there is none."""
+    named = [item for item in ALL if benchmark in item.benchmarks and item.noisy in (None, noisy)]
+    return next((item for item in named if item.place.startswith("Table")), named[0])

@@ -1,15 +1,18 @@
 """All methods on one table, what epsilon buys with each, and which one a rule from public facts would take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from understudy.bench.which_method import cells_of, fit_rule, left_out
-from understudy.report.drawing import FAINT, INK, Drawing, style, tidy
+from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
 from understudy.synthesizers.auto import FIRST
 
+_TICKS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # of a ratio
 _MARKS, _RECORD = "osD^vP*X<>hd", "record-"
 
 
@@ -19,15 +22,30 @@ def contest(result: Mapping[str, Any]) -> list[str]:
         (line for line in [*result["rows"], *result["controls"]] if "ratio" in line["metrics"]),
         key=lambda line: (line["epsilon"] or 0.0, line["metrics"]["ratio"]),
     )
-    lines = ["| method | ε | TSTR ÷ train-on-real | TSTR MAE | KS | autocorrelation |", "|---|---|---|---|---|---|"]
-    for line in shown:
+    lines = [
+        "| method | ε | TSTR ÷ train-on-real | TSTR MAE | KS | autocorrelation | splits | seconds |",
+        "|" + "---|" * 8,
+    ]
+    for line in _once(shown):
         cells = [_spread(line["metrics"].get(name)) for name in ("tstr_mae", "ks", "autocorrelation_error")]
+        cells += [str(line.get("seeds") or ""), f"{line['seconds']:.0f}" if line["seconds"] else ""]
         lines.append(
             f"| {line['method']} | {figure(line['epsilon'])} | {line['metrics']['ratio']:.2f} | {' | '.join(cells)} |"
         )
-    lines = list(dict.fromkeys(lines))  # what spends nothing is the same at every epsilon
     refused = [f"{line['method']}: {line['note']}" for line in result["rows"] if line.get("note")]
-    return [f"## All methods on {result['data']['name']}", "\n".join(lines), "\n".join(f"- {one}" for one in refused)]
+    about = f"{result['data'].get('units', '')} units, each protected. Ratios compare errors on the same splits."
+    return [
+        f"## All methods on {result['data']['name']}",
+        about.strip(),
+        "\n".join(lines),
+        "\n".join(f"- {one}" for one in refused),
+    ]
+
+
+def _once(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the lines; one that spends nothing is the same at every epsilon."""
+    kept = {(line["method"], line["epsilon"], line["metrics"]["ratio"]): line for line in reversed(lines)}
+    return list(reversed(kept.values()))
 
 
 def which_method(records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -88,11 +106,15 @@ def _curve(name: str, result: Mapping[str, Any]) -> Drawing:
         for place, method in enumerate(methods):
             own = sorted((line["epsilon"], line["metrics"]["ratio"]) for line in lines if line["method"] == method)
             axes.plot(
-                *zip(*own, strict=True), marker=_MARKS[place % len(_MARKS)], color=INK, linewidth=0.8, label=method
+                *zip(*own, strict=True),
+                marker=_MARKS[place % len(_MARKS)],
+                linewidth=0.8,
+                label=method,
+                color=SYNTHETIC if method == FIRST else INK,
             )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
         tidy(axes)
+        _marked(axes.set_xscale, axes.xaxis, sorted({line["epsilon"] for line in lines}))
+        _marked(axes.set_yscale, axes.yaxis, _TICKS)
         axes.set_xlabel("epsilon")
         axes.set_title("error trained on synthetic ÷ trained on real", loc="left", fontsize=10, color=INK)
         made.legend(loc="outside lower center", ncols=5, frameon=False)
@@ -102,3 +124,12 @@ def _curve(name: str, result: Mapping[str, Any]) -> Drawing:
         caption=f"{result['data']['name']}: what epsilon buys. 1 is as good as real series.",
         alternative=f"Curves over epsilon of {', '.join(methods)}.",
     )
+
+
+def _marked(set_scale: Callable[[str], None], axis: Axis, ticks: Sequence[float]) -> None:
+    """Makes an axis logarithmic with plain numbers at the given places."""
+    set_scale("log")
+    low, high = axis.get_view_interval()
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_major_formatter(FuncFormatter(lambda tick, place: figure(tick)))

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from understudy.bench import findings
 from understudy.bench.judging import VERDICTS, Judged, figures, verdict
-from understudy.bench.published import ALL, Published
+from understudy.bench.published import ALL, Published, table_of
 from understudy.report.results_contest import contest, curves, which_method
 from understudy.report.words import figure
 
@@ -25,7 +25,8 @@ _RECORD = "record-"
 
 def markdown(results: Results) -> str:
     """Returns the page as Markdown."""
-    parts = ["# Results", _INTRODUCTION, _tally(results)]
+    kept = [_KEPT] if any(result["data"].get("kept") for result in results.values()) else []
+    parts = ["# Results", _INTRODUCTION, *kept, _tally(results)]
     parts += [part for paper in _PAPERS for part in _paper(paper, results)]
     records = [result for name, result in results.items() if name.startswith(_RECORD)]
     parts += [part for result in records for part in contest(result)]
@@ -36,10 +37,17 @@ def markdown(results: Results) -> str:
 _INTRODUCTION = (
     "Every table and figure of the five papers, and what the benchmarks of this package show beside them. Written by "
     "`understudy bench report` from the files that `understudy bench run NAME --out FILE` left; nothing is typed in. "
-    "*Reproduced*: the paper's figure lies within the spread of at least three seeds. *Better*, *worse*: beyond it. "
+    "*Reproduced*: our mean differs from the paper's figure by no more than our highest from our lowest, over at least "
+    "three seeds. *Better*, *worse*: by more. Settings were chosen on public or simulated data, never on what is "
+    "judged here, but for what a method's page says. "
     "*Not comparable*: for the reason that stands there. *Not judged*: fewer than three seeds, or not run. Where "
     "figures can't be compared, findings can: one *holds* where the ranges over at least three seeds are apart in its "
     "direction, and *does not hold* where they are not."
+)
+
+_KEPT = (
+    "Files of some earlier runs are lost. Their figures were read back from this page, in three digits; it says so "
+    "where they stand."
 )
 
 
@@ -56,7 +64,9 @@ def _tally(results: Results) -> str:
 
 
 def _found(item: Published, results: Results) -> list[Judged]:
-    return [one for name in item.benchmarks if name in results for one in figures(results[name], item.apart)]
+    return [
+        one for name in item.benchmarks if name in results for one in figures(results[name], item.apart, item.noisy)
+    ]
 
 
 def _run(item: Published, results: Results) -> bool:
@@ -116,9 +126,9 @@ def _range(found: findings.Range) -> str:
 def _beside(names: Sequence[str], results: Results) -> list[str]:
     """Returns the papers' figures beside ours, benchmark by benchmark."""
     parts = []
-    apart = {name: item.apart for item in ALL for name in item.benchmarks}
     for name in dict.fromkeys(names):
-        found = figures(results[name], apart[name]) if name in results else []
+        kinds = (False, True) if name in results else ()
+        found = [one for noisy in kinds for one in figures(results[name], table_of(name, noisy).apart, noisy)]
         if not found:
             continue
         lines = [
@@ -130,7 +140,8 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
             f"{_ours(one)} | {one.seeds} | {_seconds(one.seconds)} | {one.verdict} |"
             for one in found
         ]
-        seconds = sum(line.get("seconds") or 0.0 for line in results[name]["rows"])
+        lines_of = [*results[name]["rows"], *results[name]["controls"]]
+        seconds = sum(line.get("seconds") or 0.0 for line in lines_of)
         parts.append(f"`{name}`, {found[0].scale}, {found[0].data}, {seconds:.0f} seconds:")
         parts.append("\n".join(lines))
     return parts
@@ -159,7 +170,11 @@ _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Understudy: results</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
-:root {{ color-scheme: light dark; --real: #4d4d4d; --synthetic: #d55e00; --control: #0072b2; }}
+:root {{ color-scheme: light dark; --real: #4d4d4d; --synthetic: #d55e00; --control: #0072b2;
+  --ink: #1a1a1a; --rule: #c8c8c8; --paper: #fff; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --real: #b8b8b8; --synthetic: #ff8b3d; --control: #56b4e9; --ink: #eee; --rule: #555; --paper: #121212; }}
+}}
 body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
 table {{ border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }}
 th, td {{ padding: .25rem .6rem; border-bottom: 1px solid #8884; text-align: left; vertical-align: top; }}

@@ -1,5 +1,6 @@
 """The record: verdicts that follow from figures, a page that says why, and all methods on one table."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from understudy.bench import record_contest
 from understudy.bench.cells import Cells
 from understudy.bench.judging import Judged, figures, verdict
-from understudy.bench.published import ALL, Published
+from understudy.bench.published import ALL, Published, table_of
 from understudy.bench.record_data import Arena, homes
 from understudy.bench.registry import BENCHMARKS
 from understudy.errors import InputError
@@ -150,7 +151,12 @@ def test_curves_of_all_methods_share_their_axes() -> None:
     result = {"name": "record-homes", "scale": "target", "data": DATA, "rows": rows, "controls": []}
     (drawn,) = results_page.curves({"record-homes": result})
     assert {line.get_label() for line in drawn.figure.axes[0].lines} >= {"spectral", "aim"}
-    assert "<svg" in results_page.page({"record-homes": result})
+    shown = results_page.page({"record-homes": result})
+    assert "<svg" in shown
+    assert "mathdefault" not in shown  # ticks are plain numbers
+    used, defined = (set(re.findall(pattern, shown)) for pattern in (r"var\((--[a-z]+)\)", r"(--[a-z]+):"))
+    assert used
+    assert used <= defined  # a colour that is not defined is not drawn
 
 
 def test_a_judged_figure_is_complete() -> None:
@@ -183,3 +189,25 @@ def test_the_page_judges_a_rule_on_tables_it_was_not_fitted_to_and_tries_finding
     assert "| homes | 1 | 4.2 | spectral | 1.00 | spectral | 1.00 | yes | 1.00 | yes |" in text
     assert "| not judged: not run |" in text
     assert "Which method when" not in results_page.markdown({"record-homes": records["record-homes"]})
+
+
+def test_controls_are_set_beside_the_paper_too_and_rows_say_what_tells_them_apart() -> None:
+    one = _result([1.0], 1.0, correlation=0.3, epsilon_certified=0.99)
+    other = _result([2.0], 1.0)
+    one["controls"] = [other["rows"][0] | {"method": "dp-gan"}]
+    assert [(found.method, found.epsilon) for found in figures(one)] == [
+        ("ours, correlation 0.3", 0.99),
+        ("dp-gan", 1.0),
+    ]
+
+
+def test_rows_with_noise_and_without_belong_to_their_own_tables() -> None:
+    """Table 3 of paper 004 is compared, Table 4 is not: its epsilon does not hold."""
+    plain, noisy = (table_of("vertical-energy", kind) for kind in (False, True))
+    assert (plain.place[:7], plain.apart) == ("Table 3", "")
+    assert (noisy.place[:7], bool(noisy.apart)) == ("Table 4", True)
+    assert table_of("vertical-sine2", False).apart == ""
+    both = _result([1.0, 1.1, 1.2], 1.1)
+    both["rows"] += [line | {"epsilon": float("inf")} for line in both["rows"]]
+    assert [found.verdict for found in figures(both, "", noisy=False)] == ["reproduced"]
+    assert [found.verdict for found in figures(both, "its epsilon", noisy=True)] == ["not comparable"]
