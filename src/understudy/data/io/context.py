@@ -41,7 +41,7 @@ def read_context(
         if len(rows.values) < first_step + wanted:
             raise _not_covered(schema)
         return rows.values[first_step : first_step + wanted]
-    return lookup(rows, step_ticks(schema.time, wanted, first_step), schema)
+    return _on_the_clock(rows, step_ticks(schema.time, wanted, first_step), schema)
 
 
 class Stretches(NamedTuple):
@@ -141,9 +141,24 @@ def align_context(
     Steps beyond a series' end repeat its last context, so that nothing past the end has to be covered.
     """
     if schema.time.align == "calendar":
-        return lookup(rows, step_ticks(schema.time, schema.num_steps), schema)
+        return _on_the_clock(rows, step_ticks(schema.time, schema.num_steps), schema)
     step = np.minimum(np.arange(schema.num_steps), lengths[:, None] - 1)
     return lookup(rows, origin[:, None] + step * _width(schema.time), schema)
+
+
+def _on_the_clock(
+    rows: ContextRows, ticks: Int64[np.ndarray, " step"], schema: Schema
+) -> Float32[np.ndarray, "step context"]:
+    """Returns the context at consecutive steps; refuses rows between them, whose place is not ours to choose."""
+    assert rows.ticks is not None
+    between = (rows.ticks > ticks[0]) & (rows.ticks < ticks[-1]) & ~np.isin(rows.ticks, ticks)
+    if between.any():
+        raise DataError(
+            f"The context has rows between steps of {schema.time.frequency}: one row per step is expected. Bring it "
+            "to the frequency of the series, by means or as it suits them.",
+            column=schema.time.column,
+        )
+    return lookup(rows, ticks, schema)
 
 
 def _width(time: Time) -> int:

@@ -147,10 +147,11 @@ class Conditions:
             if (context[..., place] < low - slack).any() or (context[..., place] > high + slack).any():
                 beyond.append(channel.name)
         if beyond:
+            limit = (
+                "the range seen during the fit" if fit_context is not None else "the bounds that the schema declares"
+            )
             warnings.warn(
-                f"context: {', '.join(beyond)} leaves the range seen during the fit; how series respond there is "
-                "extrapolated.",
-                stacklevel=2,
+                f"context: {', '.join(beyond)} leaves {limit}; how series respond there is extrapolated.", stacklevel=2
             )
 
     def _columns(self) -> list[tuple[int, tuple[float, float], int | None]]:

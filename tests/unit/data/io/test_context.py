@@ -84,6 +84,8 @@ def test_series_with_their_own_start_get_the_context_of_their_own_time():
         (weather((0, 1, 3)), "does not cover"),
         (weather().drop_columns(["temperature"]), "temperature"),
         (weather().slice(0, 0), "empty"),
+        (weather((0, 0.5, 1, 1.5, 2, 2.5, 3)), "rows between steps of 1h"),
+        (weather((-0.5, 0, 1, 2, 3, 3.5)), None),
         (weather(range(9)), None),
         (pa.table({"t": at(0, 1, 2, 3), "temperature": [0.0, 1.0, 2.0, 99.0]}), "bounds"),
         (pa.table({"t": at(0, 0, 1, 2, 3), "temperature": [0.0, 1.0, 2.0, 3.0, 4.0]}), "two values"),

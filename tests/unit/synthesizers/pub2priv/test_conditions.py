@@ -94,5 +94,5 @@ def test_context_beyond_what_was_seen_is_told(recwarn: pytest.WarningsRecorder) 
     assert not len(recwarn)
     with pytest.warns(UserWarning, match="signal leaves the range seen"):
         conditions("direct").tell_beyond(seen[None] * [2.0, 1.0], seen)
-    with pytest.warns(UserWarning, match="signal leaves the range seen"):
+    with pytest.warns(UserWarning, match="signal leaves the bounds that the schema declares"):
         conditions("direct").tell_beyond(seen[None] + [20.0, 0.0], None)
