@@ -4,17 +4,21 @@ A rule says one method below a *signal* and one above. Signal is units times eps
 every number of a mean curve can still be told apart from noise by.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 
-from understudy.synthesizers.auto import FIRST, signal_of
+from understudy.synthesizers.auto import FIRST, FOLLOWING, signal_of
+from understudy.synthesizers.registry import METHODS
 
 NEAR = 1.1  # of the best error, up to which a choice counts as good
 _CONTROLS = ("independent",)  # never released as data
+_RECORD = "record-"  # benchmarks of all methods on one table
+_FOLLOWED, _JUDGED_AT = "pub2priv-", 1.0  # benchmarks of series with contexts of their own, where all methods meet
+_SHARED = "one week"  # homes of one context for all
 _WORTH = 0.02  # mean logarithm of the error that a second method has to save
 
 
@@ -68,10 +72,10 @@ class Chosen:
         return self.cell.ratios[FIRST] <= NEAR * self.cell.ratios[self.cell.best]
 
 
-def cells_of(results: Iterable[Mapping[str, Any]]) -> list[Cell]:
+def cells_of(results: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
     """Returns the cells of `record-…` results: one for every epsilon."""
     cells = []
-    for result in results:
+    for result in (result for name, result in results.items() if name.startswith(_RECORD)):
         data = result["data"]
         found: dict[float, dict[str, float]] = {}
         for line in result["rows"]:
@@ -85,6 +89,29 @@ def cells_of(results: Iterable[Mapping[str, Any]]) -> list[Cell]:
                 ratios=ratios,
             )
             for epsilon, ratios in sorted(found.items())
+        ]
+    return cells
+
+
+def context_cells(results: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
+    """Returns tables whose series each have a context: errors of forecasters that learned from synthetic series."""
+    cells = []
+    for result in (result for name, result in results.items() if name.startswith(_FOLLOWED)):
+        found: dict[str, dict[str, float]] = {}
+        for line in [*result["rows"], *result["controls"]]:
+            judged = "predictive" in line["metrics"] and line["epsilon"] == _JUDGED_AT
+            if (
+                judged
+                and line["method"] in METHODS
+                and line["method"] not in _CONTROLS
+                and line.get("homes") != _SHARED
+            ):
+                figure = line["metrics"]["predictive"]
+                found.setdefault(line["unit"], {})[line["method"]] = float(figure["mean"])
+        cells += [
+            Cell(table=f"{result['data']['name']}, {unit}", epsilon=_JUDGED_AT, signal=0.0, ratios=ratios)
+            for unit, ratios in found.items()
+            if {FIRST, FOLLOWING} <= set(ratios)
         ]
     return cells
 
@@ -148,15 +175,24 @@ def _loss(rule: Rule, cells: Sequence[Cell]) -> float:
     return float(np.mean(means))
 
 
-def shipped(cells: Sequence[Cell]) -> dict[str, Any]:
+def shipped(cells: Sequence[Cell], contexts: Sequence[Cell]) -> dict[str, Any]:
     """Returns what `understudy.synthesizers.auto` reads: the rule, what it was fitted to, and how good it was."""
-    judged = left_out(cells)
     return {
         "rule": vars(fit_rule(cells)),
-        "left_out": {
-            "cells": len(judged),
-            "rule": sum(one.near for one in judged),
-            "rival": sum(one.rival_near for one in judged),
-        },
-        "cells": [{**vars(cell), "ratios": dict(sorted(cell.ratios.items()))} for cell in cells],
+        "left_out": _counted(left_out(cells)),
+        "own_contexts": _counted([Chosen(cell, FOLLOWING) for cell in contexts]),
+        "cells": [_plain(cell) for cell in cells],
+        "context_cells": [_plain(cell) for cell in contexts],
+    }
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    return {**vars(cell), "ratios": dict(sorted(cell.ratios.items()))}
+
+
+def _counted(judged: Sequence[Chosen]) -> dict[str, int]:
+    return {
+        "cells": len(judged),
+        "rule": sum(one.near for one in judged),
+        "rival": sum(one.rival_near for one in judged),
     }

@@ -137,13 +137,14 @@ def _write_rule(folder: Path, out: Path) -> str:
     """Writes the rule that the record suggests, with the figures it was fitted to."""
     import json as json_format
 
-    from understudy.bench.which_method import cells_of, shipped
+    from understudy.bench.which_method import cells_of, context_cells, shipped
 
-    cells = cells_of(result for name, result in results_of(folder).items() if name.startswith("record-"))
-    if len({cell.table for cell in cells}) < 2:
+    results = results_of(folder)
+    if sum(name.startswith("record-") for name in results) < 2:
         raise InputError("FOLDER: results of at least two `record-…` benchmarks are expected, to judge a rule by.")
     with whole_file(out) as draft:
-        draft.write_text(json_format.dumps(shipped(cells), indent=1) + "\n", encoding="utf-8")
+        rules = shipped(cells_of(results), context_cells(results))
+        draft.write_text(json_format.dumps(rules, indent=1) + "\n", encoding="utf-8")
     return str(out)
 
 

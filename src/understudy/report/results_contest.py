@@ -7,10 +7,10 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from understudy.bench.which_method import cells_of, fit_rule, left_out
+from understudy.bench.which_method import Chosen, cells_of, context_cells, fit_rule, left_out
 from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
-from understudy.synthesizers.auto import FIRST
+from understudy.synthesizers.auto import FIRST, FOLLOWING
 
 _TICKS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # of a ratio
 _MARKS, _RECORD = "osD^vP*X<>hd", "record-"
@@ -48,9 +48,9 @@ def _once(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list(reversed(kept.values()))
 
 
-def which_method(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def which_method(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Returns what `--method auto` would have said of each table without having seen it, beside its rival."""
-    cells = cells_of(records)
+    cells = cells_of(results)
     judged = left_out(cells)
     if not judged:
         return []
@@ -72,9 +72,26 @@ def which_method(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         "## Which method when",
         f"The rule of `--method auto`, fitted to all tables: {said}. Each row below is judged by a rule that was "
-        f"fitted without its table. *Near*: within 10 % of the best method's error. Near in {'; '.join(shares)}.",
+        f"fitted without its table. *Near*: within 10 % of the error of the best method that was run there, which away "
+        f"from ε = 1 are those that take seconds. Near in {'; '.join(shares)}.",
         "\n".join(lines),
+        *_with_contexts([Chosen(cell, FOLLOWING) for cell in context_cells(results)]),
     ]
+
+
+def _with_contexts(judged: Sequence[Chosen]) -> list[str]:
+    """Returns the same of tables whose series each have a context, where the rule always names one method."""
+    if not judged:
+        return []
+    lines = ["| table | best | its error | auto | its error | near | spectral | near |", "|" + "---|" * 8]
+    lines += [
+        f"| {c.table} | {c.best} | {figure(c.ratios[c.best])} | {one.method} | {figure(c.ratios[one.method])} | "
+        f"{_yes(one.near)} | {figure(c.ratios[FIRST])} | {_yes(one.rival_near)} |"
+        for one in judged
+        for c in (one.cell,)
+    ]
+    said = f"Where every series met a context of its own the rule is `{FOLLOWING}`. Errors are `predictive` at ε = 1."
+    return [said, "\n".join(lines)]
 
 
 def _yes(found: bool) -> str:

@@ -30,7 +30,7 @@ def markdown(results: Results) -> str:
     parts += [part for paper in _PAPERS for part in _paper(paper, results)]
     records = [result for name, result in results.items() if name.startswith(_RECORD)]
     parts += [part for result in records for part in contest(result)]
-    parts += which_method(records)
+    parts += which_method(results)
     return "\n\n".join(parts) + "\n"
 
 

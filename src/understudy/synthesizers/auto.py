@@ -15,6 +15,7 @@ from understudy.privacy.budget import Guarantee
 
 TASKS = ("series", "complete")  # share series; fill gaps and forecast
 FIRST = "spectral"  # where nothing speaks for another
+FOLLOWING = "pub2priv"  # where every series met a stretch of public context of its own
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,11 @@ def choose(schema: Schema, guarantee: Guarantee, *, window_steps: int | None = N
     """Returns the method for a table of which only public facts are known."""
     if task == "complete":
         return Choice("dit", ("Its release fills gaps and forecasts; no other method's does.",))
+    if schema.own_contexts and not _parties(schema):
+        return Choice(FOLLOWING, (_OWN, _tried("own_contexts", "such tables")))
     for apart in (_parties(schema), _context(schema), _unknown(schema)):
         if apart:
-            return Choice(FIRST, (apart,))
+            return Choice(FIRST, (apart, f"Always taking {FIRST} would say the same."))
     rule = record()["rule"]
     if rule["below"] == rule["above"]:
         return Choice(rule["above"], ("Over all tables of the record its series trained forecasts best.", _tried()))
@@ -63,11 +66,14 @@ def choose(schema: Schema, guarantee: Guarantee, *, window_steps: int | None = N
     )
 
 
-def _tried() -> str:
+_OWN = "Every series met a stretch of public context of its own, and it learns how series follow theirs."
+
+
+def _tried(where: str = "left_out", tables: str = "tables that the rule had not seen") -> str:
     """Says how good the rule was where it could not know, and its rival beside it."""
-    judged = record()["left_out"]
+    judged = record()[where]
     return (
-        f"On tables that the rule had not seen it came within 10 % of the best method in {judged['rule']} of "
+        f"On {tables} it came within 10 % of the best method in {judged['rule']} of "
         f"{judged['cells']} cells; always taking {FIRST} did in {judged['rival']}."
     )
 
@@ -78,7 +84,7 @@ def _parties(schema: Schema) -> str:
 
 
 def _context(schema: Schema) -> str:
-    return "The schema declares public context, and it learns how series respond." if schema.context else ""
+    return "All series share one public context, and it learns how they respond." if schema.context else ""
 
 
 def _unknown(schema: Schema) -> str:

@@ -14,6 +14,7 @@ from understudy.bench.which_method import (
     _divided,
     _loss,
     cells_of,
+    context_cells,
     fit_rule,
     left_out,
     shipped,
@@ -87,7 +88,8 @@ def test_controls_and_refusals_are_no_methods_to_choose() -> None:
         {"method": "independent", "epsilon": 0.0, "metrics": {"ratio": 0.1}},
         {"method": "pub2priv", "epsilon": 1.0, "metrics": {}},
     ]
-    (cell,) = cells_of([{"data": {"name": "x", "units": 100, "steps": 25, "channels": 2}, "rows": rows}])
+    data = {"name": "x", "units": 100, "steps": 25, "channels": 2}
+    (cell,) = cells_of({"record-x": {"data": data, "rows": rows}, "pub2priv-toy": {"data": data, "rows": rows}})
     assert dict(cell.ratios) == {"spectral": 1.2}
     assert cell.signal == 2.0
 
@@ -96,7 +98,10 @@ def test_the_rule_that_ships_is_the_one_its_figures_give() -> None:
     text = files("understudy.synthesizers").joinpath("auto.json").read_text("utf-8")
     record = json.loads(text)
     cells = [Cell(**cell) for cell in record["cells"]]
-    assert record == json.loads(json.dumps(shipped(cells)))
+    contexts = [Cell(**cell) for cell in record["context_cells"]]
+    assert record == json.loads(json.dumps(shipped(cells, contexts)))
+    assert record["own_contexts"]["rule"] >= 0.8 * record["own_contexts"]["cells"] >= 4
+    assert record["own_contexts"]["rule"] > record["own_contexts"]["rival"]
     assert {record["rule"]["below"], record["rule"]["above"]} <= set(METHODS)
     strict = [one for one in left_out(cells) if one.cell.epsilon == 1.0]
     assert np.mean([one.near for one in strict]) >= 0.8
@@ -134,7 +139,7 @@ def test_public_facts_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     ("changes", "word"),
     [
         ({"population": Population(count_epsilon=0.1)}, "bought"),
-        ({"context": (Continuous("heat", 0.0, 1.0),)}, "context"),
+        ({"context": (Continuous("heat", 0.0, 1.0),)}, "share one public context"),
         ({"channels": (Continuous("x", 0.0, 1.0, party="a"), Continuous("y", 0.0, 1.0, party="b"))}, "parties"),
     ],
 )
@@ -142,6 +147,28 @@ def test_what_a_schema_declares_comes_before_the_signal(changes: dict[str, objec
     found = auto.choose(_schema(population=Population(10)) if not changes else _schema(**changes), Guarantee(0.1, 1e-6))
     assert found.method == "spectral"
     assert word in found.reasons[0]
+    assert "Always taking spectral" in found.reasons[1]
+
+
+def test_series_with_contexts_of_their_own_get_the_method_that_follows_them() -> None:
+    time = Time(column="hour", steps=24, align="relative")
+    found = auto.choose(_schema(time=time, context=(Continuous("heat", 0.0, 1.0),)), Guarantee(1.0, 1e-6))
+    assert found.method == "pub2priv"
+    judged = auto.record()["own_contexts"]
+    assert f"{judged['rule']} of {judged['cells']}" in found.reasons[1]
+    assert "always taking spectral" in found.reasons[1]
+
+
+def test_only_methods_and_tables_whose_series_have_contexts_are_compared() -> None:
+    def line(method: str, error: float, **facts: object) -> dict[str, object]:
+        return {"method": method, "epsilon": 1.0, "unit": "entity", "metrics": {"predictive": {"mean": error}}} | facts
+
+    rows = [line("pub2priv", 1.0), line("pub2priv w/o c", 0.1), line("spectral", 2.0, homes="one week")]
+    controls = [line("spectral", 1.2), line("independent", 0.1), line("dp-gan", 0.2, epsilon=5.0)]
+    results = {"pub2priv-x": {"data": {"name": "x"}, "rows": rows, "controls": controls}}
+    (cell,) = context_cells(results)
+    assert dict(cell.ratios) == {"pub2priv": 1.0, "spectral": 1.2}
+    assert context_cells({"record-x": results["pub2priv-x"]}) == []
 
 
 def test_who_wants_gaps_filled_gets_the_method_that_fills_them() -> None:
