@@ -142,9 +142,21 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
         ]
         lines_of = [*results[name]["rows"], *results[name]["controls"]]
         seconds = sum(line.get("seconds") or 0.0 for line in lines_of)
-        parts.append(f"`{name}`, {found[0].scale}, {found[0].data}, {seconds:.0f} seconds:")
+        parts.append(f"`{name}`, {found[0].scale}, {found[0].data}, {seconds:.0f} seconds:" + _pearson(results[name]))
         parts.append("\n".join(lines))
     return parts
+
+
+def _pearson(result: Mapping[str, Any]) -> str:
+    """Says how series and context are correlated, where a paper does (paper 000, Table 2)."""
+    found = result["data"].get("pearson")
+    if not found:
+        return ""
+    other = found["of another's context"]
+    return (
+        f" Mean size of the correlation of series and context {found['ours']:.2f}, with another series' context "
+        f"{other:.2f}; paper {found['paper']:.2f} (Table 2)."
+    )
 
 
 def _seconds(seconds: float) -> str:
