@@ -100,35 +100,35 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pets_recipes.recipes",
     ),
     "pub2priv-portfolio": Benchmark(
-        "Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of paper 000 (target: hours).",
+        "Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of paper 000 (quick: 45 minutes).",
         "pub2priv_portfolio.portfolio",
     ),
     "pub2priv-strategies": Benchmark(
-        "Portfolios traded in 2, 6 and 10 ways: Fig. 6 of paper 000 (target: hours).",
+        "Portfolios traded in 2, 6 and 10 ways: Fig. 6 of paper 000 (quick: half an hour).",
         "pub2priv_portfolio.strategies",
     ),
     "pub2priv-electricity": Benchmark(
-        "Electricity of clients with season and stand-in weather, clients and windows as units (target: hours).",
+        "Electricity of clients with season and stand-in weather, clients and windows as units (quick: 12 minutes).",
         "pub2priv_domains.electricity",
     ),
     "pub2priv-trade": Benchmark(
-        "Monthly imports of ten countries with the semiconductor index, the paper's unit (target: hours).",
+        "Monthly imports of ten countries with the semiconductor index, the paper's unit (quick: 10 minutes).",
         "pub2priv_domains.trade",
     ),
     "pub2priv-trade-simulated": Benchmark(
-        "The same on a simulated stand-in of imports and index (target: hours).",
+        "The same on a simulated stand-in of imports and index (quick: 10 minutes).",
         "pub2priv_domains.trade_simulated",
     ),
     "pub2priv-toy": Benchmark(
-        "What context is worth by its correlation with the series: Table 5 of paper 000 (target: hours).",
+        "What context is worth by its correlation with the series: Table 5 of paper 000 (quick: 45 minutes).",
         "pub2priv_toy.toy",
     ),
     "pub2priv-households": Benchmark(
-        "Simulated homes as entities with temperature and price, beside `spectral` (target: hours).",
+        "Simulated homes as entities with temperature and price, beside `spectral` (quick: an hour).",
         "pub2priv_households.households",
     ),
     "pub2priv-design": Benchmark(
-        "What each part of `pub2priv` is worth: one left out or added a row, simulated portfolios (quick: 10 minutes).",
+        "What each part of `pub2priv` is worth: one left out or added a row, simulated portfolios (quick: 20 minutes).",
         "pub2priv_design.design",
     ),
     "pub2priv-limits": Benchmark(
@@ -251,6 +251,6 @@ BENCHMARKS: dict[str, Benchmark] = {
         "All methods on 10,000 simulated homes, each protected.", "record_contest.contest", "record-homes"
     ),
     "record-homes-many": Benchmark(
-        "All methods on 100,000 simulated homes, each protected (hours).", "record_contest.contest", "record-homes-many"
+        "All methods on 100,000 simulated homes, each protected (quick: an hour and a half).", "record_contest.contest", "record-homes-many"
     ),
 }
