@@ -80,7 +80,7 @@ def _range(lines: Sequence[Mapping[str, Any]], metric: str, method: str, epsilon
         if line["method"] == method and metric in line["metrics"]
         and (epsilon is None or abs((line["epsilon"] or 0.0) - epsilon) < 0.01 * epsilon)
     ]  # fmt: skip
-    found = [line for line in found if line.get("unit") == found[0].get("unit")]  # the paper's unit comes first
+    found = [line for line in found if line.get("unit") == found[0].get("unit")]  # of several units the first
     values = [line["metrics"][metric] for line in found]
     if not values:
         return None

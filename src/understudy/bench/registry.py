@@ -251,6 +251,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         "All methods on 10,000 simulated homes, each protected.", "record_contest.contest", "record-homes"
     ),
     "record-homes-many": Benchmark(
-        "All methods on 100,000 simulated homes, each protected (quick: an hour and a half).", "record_contest.contest", "record-homes-many"
+        "All methods on 100,000 simulated homes, each protected (quick: an hour and a half).",
+        "record_contest.contest",
+        "record-homes-many",
     ),
 }
