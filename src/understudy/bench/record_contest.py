@@ -5,6 +5,7 @@ that of one trained on the real series that were learned from), by distributions
 refuses a table has a row that says why.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,14 +25,27 @@ from understudy.evaluate.networks import deal
 from understudy.evaluate.pets.forecast import KNOWN, WATCHED, forecast_errors
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
+from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.baselines.aim import Aim
 from understudy.synthesizers.registry import METHODS
 
 _LAGS = (1, 2, 6)
 _MOST_ITERATIONS, _SAMPLED = 500, 2_000
 _CURVED = ("spectral", "pets", "aim", "private-gsd")  # quick enough to see at every epsilon
-_REPEATED = (*_CURVED, "gem", "independent")  # quick enough to see over many splits, where units are few
+_REPEATED = (
+    *_CURVED,
+    "gem",
+    "independent",
+    "aim, segments",
+)  # quick enough to see over many splits, where units are few
 _FEW_UNITS = 1_000
-APART = {"vflgan-ts": "needs columns held by several parties", "ppem": "needs attributes to hide"}
+_SEGMENTS = "aim, segments"  # the paper's way to make columns of series, beside the default by frequencies
+VARIANTS: dict[str, Callable[[], Synthesizer]] = {**METHODS, _SEGMENTS: partial(Aim, cut="segments")}
+APART = {
+    "vflgan-ts": "needs columns held by several parties",
+    "ppem": "needs attributes to hide",
+    "ads-gan": "protects nobody, and is refused with a finite budget",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +80,8 @@ def contest(name: str, scale: str, data_root: Path | None, progress: Progress, c
     """Returns a row for every method at every epsilon, over several splits of the entities."""
     arena, work = ARENAS[name](data_root), SCALES[scale]
     real = cells(f"{scale} real", partial(_real, arena, work.splits(_REPEATED[0], arena.num_train)))
-    wanted = [(method, epsilon) for epsilon in work.epsilons for method in METHODS if method not in APART]
-    wanted += [(method, epsilon) for epsilon in work.further for method in _CURVED if method in METHODS]
+    wanted = [(method, epsilon) for epsilon in work.epsilons for method in VARIANTS if method not in APART]
+    wanted += [(method, epsilon) for epsilon in work.further for method in _CURVED if method in VARIANTS]
     rows = []
     for place, (method, epsilon) in enumerate(wanted):
         splits = work.splits(method, arena.num_train)
@@ -101,12 +115,12 @@ def _measured(arena: Arena, method: str, epsilon: float, seeds: int) -> Row:
     try:
         for seed in range(seeds):
             train, test = arena.split(seed)
-            release = METHODS[method]().fit(train, Ledger.in_memory(guarantee), guarantee=guarantee)
+            release = VARIANTS[method]().fit(train, Ledger.in_memory(guarantee), guarantee=guarantee)
             drawn = release.sample(min(_SAMPLED, arena.num_train), rng=np.random.default_rng(seed))
             found.append(_Judge(train, test).figures(drawn, seed))
     except UnderstudyError as refused:
         return row(method, {}, epsilon=epsilon, delta=delta, unit="entity", seconds=watch.seconds, note=str(refused))
-    spent = 0.0 if not METHODS[method]().spending_plan(arena.split(0)[0].schema, guarantee).entries else epsilon
+    spent = 0.0 if not VARIANTS[method]().spending_plan(arena.split(0)[0].schema, guarantee).entries else epsilon
     return _row(method, found, epsilon=spent, delta=delta, unit="entity", seconds=watch.seconds, seeds=seeds)
 
 

@@ -79,7 +79,8 @@ def cells_of(results: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
         data = result["data"]
         found: dict[float, dict[str, float]] = {}
         for line in result["rows"]:
-            if "ratio" in line["metrics"] and line["epsilon"] and line["method"] not in _CONTROLS:
+            named = line["method"] in METHODS and line["method"] not in _CONTROLS
+            if named and "ratio" in line["metrics"] and line["epsilon"]:
                 found.setdefault(float(line["epsilon"]), {})[line["method"]] = float(line["metrics"]["ratio"])
         cells += [
             Cell(

@@ -42,7 +42,8 @@ def choose(schema: Schema, guarantee: Guarantee, *, window_steps: int | None = N
     """Returns the method for a table of which only public facts are known."""
     if task == "complete":
         return Choice("dit", ("Its release fills gaps and forecasts; no other method's does.",))
-    if schema.own_contexts and not _parties(schema):
+    own = record()["own_contexts"]
+    if schema.own_contexts and not _parties(schema) and own["rule"] >= own["rival"]:
         return Choice(FOLLOWING, (_OWN, _tried("own_contexts", "such tables")))
     for apart in (_parties(schema), _context(schema), _unknown(schema)):
         if apart:
@@ -84,7 +85,7 @@ def _parties(schema: Schema) -> str:
 
 
 def _context(schema: Schema) -> str:
-    return "All series share one public context, and it learns how they respond." if schema.context else ""
+    return "The schema declares public context, and it learns how series respond." if schema.context else ""
 
 
 def _unknown(schema: Schema) -> str:

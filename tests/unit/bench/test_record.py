@@ -102,7 +102,7 @@ def test_all_methods_meet_on_one_table_and_a_refusal_is_a_row(monkeypatch: pytes
     some = homes(60)
     few = Arena(entities=some.entities.take_units(np.arange(120)), num_train=60, data=some.data)
     monkeypatch.setitem(record_contest.ARENAS, "record-homes", lambda root: few)  # type: ignore[arg-type]
-    monkeypatch.setattr(record_contest, "METHODS", {"spectral": METHODS["spectral"], "refusing": Refusing})
+    monkeypatch.setattr(record_contest, "VARIANTS", {"spectral": METHODS["spectral"], "refusing": Refusing})
     found = record_contest.contest("record-homes", "quick", None, lambda *done: None, Cells())
     spectral, refused = found["rows"][:2]
     assert spectral["metrics"]["ratio"] > 0.5
