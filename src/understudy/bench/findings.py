@@ -103,6 +103,9 @@ def _range(lines: Sequence[Mapping[str, Any]], metric: str, method: str, epsilon
 _TABLE = """
 000 | Table 1 | predicts better than DP-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | dp-gan @ 1
 000 | Table 1 | predicts better than PATE-GAN | pub2priv-portfolio | predictive | pub2priv @ 1 | pate-gan @ 1
+000 | Table 1 | predicts better than GEM | pub2priv-portfolio | predictive | pub2priv @ 1 | gem @ 1
+000 | Table 1 | predicts better than AIM | pub2priv-portfolio | predictive | pub2priv @ 1 | aim, segments @ 1
+000 | Table 1 | predicts better than Private-GSD | pub2priv-portfolio | predictive | pub2priv @ 1 | private-gsd @ 1
 000 | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Table 1 | so does electricity | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
