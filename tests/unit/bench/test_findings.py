@@ -7,6 +7,7 @@ import pytest
 from understudy.bench.findings import ALL, Finding, tried
 from understudy.bench.pub2priv_experiment import SCALES, methods
 from understudy.bench.pub2priv_portfolio import PERIODS
+from understudy.bench.pub2priv_tables import RIVALS
 from understudy.bench.registry import BENCHMARKS
 
 FINDING = Finding(
@@ -84,9 +85,7 @@ def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
 
 
 def test_findings_of_pub2priv_name_rows_that_its_benchmarks_have() -> None:
-    made = {*methods(SCALES["quick"]), "dp-gan", "pate-gan"} | {
-        f"pub2priv, {2 * number} strategies" for number in PERIODS
-    }
+    made = {*methods(SCALES["quick"]), *RIVALS} | {f"pub2priv, {2 * number} strategies" for number in PERIODS}
     named = {row[0] for finding in ALL if finding.paper == "000" for row in (finding.better, finding.worse)}
     assert named <= made
     assert "pub2priv w/o c" in named
