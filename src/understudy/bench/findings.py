@@ -128,6 +128,7 @@ pub2priv, 2 strategies @ 1 | pub2priv, 10 strategies @ 1
 003 | Table 2 | bounds shorten gradients | adaln-gradients | s_cond_p99 | aware, noise 0.03 | vanilla, noise 0.03
 004 | Table 3 | nearer than VFLGAN, Energy | vertical-energy | awd | vflgan-ts | vflgan
 004 | Table 3 | nearer than CosciGAN, Energy | vertical-energy | awd | vflgan-ts | party-coscigan
+004 | Fig. 3 | amplitudes go together, sines | vertical-sine2 | sine_ratio | vflgan-ts | party-coscigan
 004 | Table 1 | nearer than VFLGAN, sines | vertical-sine2 | sine_error | vflgan-ts | vflgan
 004 | Table 4 | a larger ε is nearer, Energy | vertical-energy | tpd_tstr | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
 """
