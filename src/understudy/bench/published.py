@@ -1,6 +1,7 @@
 """Every table and figure of the five papers, which benchmark repeats it, and what keeps the two from being compared."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 METERS = "its meter is not public; another household's load stands in"
 SHORT = "one week of METR-LA instead of seventeen, PeMSD7 instead of PeMS-BAY, and another judge"
@@ -31,10 +32,17 @@ class Published:
     noisy: bool | None = None
 
 
-def _of(paper: str, *lines: tuple[str, ...]) -> tuple[Published, ...]:
+def _of(paper: str, *lines: tuple[str, ...], noisy: Mapping[str, bool] | None = None) -> tuple[Published, ...]:
+    """Returns items of (place, shows, benchmarks, apart, worse); `noisy` by place, where tables share a benchmark."""
     return tuple(
         Published(
-            paper=paper, place=place, shows=shows, benchmarks=tuple(names.split()), apart=apart, worse="".join(worse)
+            paper=paper,
+            place=place,
+            shows=shows,
+            benchmarks=tuple(names.split()),
+            apart=apart,
+            worse="".join(worse),
+            noisy=(noisy or {}).get(place),
         )
         for place, shows, names, apart, *worse in lines
     )
@@ -142,9 +150,8 @@ VFLGAN = _of(
     ("Table 5, Fig. 12", "2 to 10 parties", "vertical-parties", ""),
     ("Table 6", "operations, memory, bytes", "cost-vertical", "the paper does not say what its operations count"),
     ("Tables 7 to 10", "attacks", "audit-stock", "fewer models for each attack"),
+    noisy={"Table 3, Fig. 6, 7": False, "Table 4, Fig. 9, 10": True, "Table 2, Fig. 4, 5": False, "Fig. 11": True},
 )
-_NOISY = {"Table 3, Fig. 6, 7": False, "Table 4, Fig. 9, 10": True, "Table 2, Fig. 4, 5": False, "Fig. 11": True}
-VFLGAN = tuple(replace(item, noisy=_NOISY.get(item.place)) for item in VFLGAN)  # two tables of one benchmark
 ALL = (*PUB2PRIV, *PETS, *PPEM, *ADALN, *VFLGAN)
 
 

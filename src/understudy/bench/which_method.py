@@ -180,8 +180,8 @@ def shipped(cells: Sequence[Cell], contexts: Sequence[Cell]) -> dict[str, Any]:
     """Returns what `understudy.synthesizers.auto` reads: the rule, what it was fitted to, and how good it was."""
     return {
         "rule": vars(fit_rule(cells)),
-        "left_out": _counted(left_out(cells)),
-        "own_contexts": _counted([Chosen(cell, FOLLOWING) for cell in contexts]),
+        "left_out": counted(left_out(cells)),
+        "own_contexts": counted([Chosen(cell, FOLLOWING) for cell in contexts]),
         "cells": [_plain(cell) for cell in cells],
         "context_cells": [_plain(cell) for cell in contexts],
     }
@@ -191,7 +191,8 @@ def _plain(cell: Cell) -> dict[str, Any]:
     return {**vars(cell), "ratios": dict(sorted(cell.ratios.items()))}
 
 
-def _counted(judged: Sequence[Chosen]) -> dict[str, int]:
+def counted(judged: Sequence[Chosen]) -> dict[str, int]:
+    """Returns in how many cells a choice and its rival are near the best."""
     return {
         "cells": len(judged),
         "rule": sum(one.near for one in judged),

@@ -56,7 +56,7 @@ def run_all(
             if ended.code:
                 failed.append(ended)
             else:
-                (into / f"{ended.name}.log").unlink()
+                (into / f"{ended.name}.log").unlink(missing_ok=True)
     pages = write_report(into, into / "results.html", into / "results.md") if any(into.glob("*.json")) else []
     facts = {"finished": len(names) - len(failed), "failed": {one.name: one.words for one in failed}, "files": pages}
     lines = [f"{one.name}: {one.words}; see {into / one.name}.log." for one in failed]

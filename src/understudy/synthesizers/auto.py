@@ -5,6 +5,7 @@ The rule was fitted to the record of all methods on public tables (`auto.json`, 
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -38,12 +39,16 @@ def signal_of(units: int, epsilon: float, steps: int, channels: int) -> float:
     return units * epsilon / (steps * channels)
 
 
+def no_worse(judged: Mapping[str, int]) -> bool:
+    """Whether a choice was near the best at least as often as always taking the first."""
+    return judged["rule"] >= judged["rival"]
+
+
 def choose(schema: Schema, guarantee: Guarantee, *, window_steps: int | None = None, task: str = "series") -> Choice:
     """Returns the method for a table of which only public facts are known."""
     if task == "complete":
         return Choice("dit", ("Its release fills gaps and forecasts; no other method's does.",))
-    own = record()["own_contexts"]
-    if schema.own_contexts and not _parties(schema) and own["rule"] >= own["rival"]:
+    if schema.own_contexts and not _parties(schema) and no_worse(record()["own_contexts"]):
         return Choice(FOLLOWING, (_OWN, _tried("own_contexts", "such tables")))
     for apart in (_parties(schema), _context(schema), _unknown(schema)):
         if apart:

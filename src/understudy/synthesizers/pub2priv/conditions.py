@@ -126,13 +126,13 @@ class Conditions:
         """Returns each channel of each window with mean 0 and deviation 1; 0 at rest, NaN where missing."""
         return standardised(self._numbers(context)).astype(np.float32)
 
-    def check_at_rest(self, context: np.ndarray | None) -> None:
-        """Refuses a public context that never moves: nobody could learn how series follow it."""
+    def check_at_rest(self, context: np.ndarray | None, name: str = "context") -> None:
+        """Refuses a public context that never moves: nobody could learn how series follow it. `name` is for errors."""
         if self.without_context or context is None or context.size == 0 or self.schema.num_steps < 2:
             return
         if not (np.nan_to_num(np.nanmax(context, axis=-2) - np.nanmin(context, axis=-2)) > 0).any():
             raise InputError(
-                "context: at least one channel that moves is expected, got none. Bring context that changes within "
+                f"{name}: at least one channel that moves is expected, got none. Bring context that changes within "
                 "a series, or say knowledge='none'."
             )
 

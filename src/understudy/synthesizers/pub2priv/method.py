@@ -271,9 +271,8 @@ class Pub2Priv(Synthesizer):
             if not Path(self.public).is_file():
                 raise MissingData(f"public: '{self.public}' is not there.")
             purchases.public_panel(self.public, schema)  # what can't be read is told before anything is charged
-        purchases.public_windows(self.public_context, schema)
-        if self.knowledge == "pack":
-            load_pack(self.pack)
+        windows = purchases.public_windows(self.public_context, schema)
+        self.conditions(schema).check_at_rest(windows, "public_context")  # which loads the pack, if there is one
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """DP-SGD before its noise is known. Every unit takes part in every iteration where nothing can be amplified."""

@@ -150,8 +150,6 @@ def public_windows(file: str | None, schema: Schema) -> np.ndarray | None:
             f"public_context: {len(schema.context)} columns of numbers over at least {steps} steps are expected, in "
             f"the order of the schema's context; got {table.shape[2]} over {table.shape[1]}."
         )
-    if not (np.nanmax(table, axis=1) > np.nanmin(table, axis=1)).any():
-        raise InputError("public_context: at least one column that moves is expected, got none.")
     windows = np.lib.stride_tricks.sliding_window_view(table, steps, axis=1)  # [series, first, context, step]
     flat = np.swapaxes(windows.reshape(-1, *windows.shape[2:]), 1, 2)
     return np.array(flat[:: max(1, -(-len(flat) // _MOST_WINDOWS))])

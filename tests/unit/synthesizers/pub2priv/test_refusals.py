@@ -57,6 +57,7 @@ def test_without_a_context_to_sample_for_a_series_has_none_to_follow() -> None:
         ({"knowledge": "some"}, "knowledge: one of"),
         ({"iterations": 0}, "iterations: a number above 0"),
         ({"learning_rate": -1.0}, "learning_rate: a number above 0"),
+        ({"heads": 0}, "heads: a number above 0"),
         ({"ema": 1.0}, "ema"),
         ({"network": "paper", "layers": 0}, "layers"),
     ],

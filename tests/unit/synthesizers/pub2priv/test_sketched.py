@@ -262,7 +262,7 @@ def test_public_context_of_other_columns_or_too_short_is_refused_before_anything
 def test_public_context_that_never_moves_is_refused_before_anything_is_spent(tmp_path: Path, network: str) -> None:
     np.save(tmp_path / "signal.npy", np.full((2 * STEPS, 1), 0.5))
     method = replace(DIRECT, network=network, public_context=str(tmp_path / "signal.npy"))
-    with pytest.raises(InputError, match="public_context: at least one column that moves"):
+    with pytest.raises(InputError, match="public_context: at least one channel that moves"):
         method.plan(following_schema(100), Guarantee(1.0, 1e-6))
 
 
