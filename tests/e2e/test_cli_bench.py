@@ -112,3 +112,10 @@ def test_missing_data_are_named_and_a_defect_is_an_error(tmp_path: Path, variabl
     defect = all_of(tmp_path, variables, "broken")
     assert defect.code == 1
     assert list(defect.facts["failed"]) == ["broken"]
+
+
+def test_a_name_that_no_benchmark_has_is_refused(tmp_path: Path, variables: dict[str, str]) -> None:
+    refused = all_of(tmp_path, variables, "cuonted")
+    assert refused.code == 2
+    assert "--only: the beginning of a name" in refused.err + refused.out
+    assert not (tmp_path / "results").exists()

@@ -12,10 +12,10 @@ import typer
 
 from understudy.cli.bench import Scale, write_report
 from understudy.cli.console import Json, Output, Quiet
-from understudy.errors import MissingData
+from understudy.errors import InputError, MissingData
 
 _COST = "cost-"  # benchmarks of time and memory: one at a time, when nothing else runs
-_LONG = ("record-homes-many",)  # not part of a night
+_LONG = ("record-homes-many",)  # part of a night only if it is named in full
 _FOLDER = "understudy-results"
 _PAUSE = 0.2  # seconds between looks at what runs
 
@@ -46,8 +46,11 @@ def run_all(
     from understudy.bench.registry import BENCHMARKS
 
     output = Output(json=json, quiet=quiet)
+    begun = [name for name in BENCHMARKS if only is None or name.startswith(tuple(only))]
+    names = [name for name in begun if name not in _LONG or name in (only or ())]
+    if not names:
+        raise InputError("--only: the beginning of a name that `understudy bench list` prints is expected.")
     into.mkdir(parents=True, exist_ok=True)
-    names = [name for name in BENCHMARKS if name not in _LONG and (only is None or name.startswith(tuple(only)))]
     waiting = [name for name in names if not (into / f"{name}.json").exists()]
     failed: list[Ended] = []
     with output.progress() as progress:
