@@ -47,11 +47,16 @@ def _over(axis: str, lines: Sequence[Mapping[str, Any]]) -> Drawing:
         for axes, name in zip(made.subplots(1, len(names), squeeze=False)[0], names, strict=True):
             tidy(axes)
             for method, colour in _SWEPT[axis].items():
-                points = sorted((x[axis], x["metrics"][name]) for x in lines if x["method"] == method)
-                axes.plot(*np.array(points).reshape(-1, 2).T, color=colour, marker="o", markersize=4, label=method)
-            for line in (line for line in lines if line["method"] in _LEVELS.keys() - _SWEPT[axis].keys()):
-                colour, words = _LEVELS[line["method"]]
-                axes.axhline(line["metrics"][name], color=colour, linestyle=":", label=words)
+                points = [(line[axis], line["metrics"][name]) for line in lines if line["method"] == method]
+                means = [(x, np.mean([y for other, y in points if other == x])) for x in sorted({x for x, _ in points})]
+                axes.plot(*np.array(means).reshape(-1, 2).T, color=colour, label=method)
+                axes.plot(*np.array(points).reshape(-1, 2).T, "o", color=colour, markersize=4)  # every seed
+            for method in (other for other in _LEVELS if other not in _SWEPT[axis]):
+                level = [line["metrics"][name] for line in lines if line["method"] == method]
+                if level:
+                    axes.axhline(
+                        float(np.mean(level)), color=_LEVELS[method][0], linestyle=":", label=_LEVELS[method][1]
+                    )
             axes.set_xlabel(axis)
             axes.set_ylim(bottom=0)
             axes.set_title(_FIGURES[name], loc="left", fontsize=10, color=INK)
