@@ -85,7 +85,7 @@ class Scale:
 
 
 _OURS = {"width": 64, "diffusion_steps": 100, "sampling_steps": 25, "iterations": 300}
-_SMALL = {**_OURS, "layers": 4, "heads": 2, "batch": 8, "draws": 1, "learning_rate": 1e-3}
+_SMALL = {**_OURS, "layers": 2, "heads": 2, "batch": 8, "draws": 1, "learning_rate": 1e-3}
 _TABLE_3 = {
     "width": 256, "layers": 4, "diffusion_steps": 400, "sampling_steps": 400, "iterations": 1000, "batch": 128,
     "draws": 1, "learning_rate": 1e-4,
