@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy.data import PrivacyUnit
-from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
+from understudy.privacy.events import MixtureOfGaussians, NonPrivate, SubsampledGaussian
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.contract.expectations import (
@@ -82,7 +82,7 @@ def check_the_order_of_units_does_not_matter(synthesizer: Synthesizer) -> None:
     panel = make_panel(rich_schema(unit=PrivacyUnit(column="home", max_series=2)))
     shuffled = panel.take_units(np.random.default_rng(1).permutation(panel.num_units))
     plan = synthesizer.spending_plan(panel.schema, BUDGET)
-    drawn = any(isinstance(event, SubsampledGaussian | MixtureOfGaussians) for event in plan.events)
+    drawn = any(isinstance(event, SubsampledGaussian | MixtureOfGaussians | NonPrivate) for event in plan.events)
     first, second = (fit(synthesizer, data, NoiseSource.constant(0)).arrays for data in (panel, shuffled))
     for name in first:
         same = first[name].shape == second[name].shape

@@ -1,6 +1,7 @@
 """ADS-GAN protects nobody, says so first, and keeps everything else that a release has to keep."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,15 +9,42 @@ import pytest
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
+from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.baselines import ads_gan
 from understudy.synthesizers.baselines.dp_gan import DpGan, Recipe
 from understudy.synthesizers.baselines.rows import Layout
+from understudy.synthesizers.contract import CHECKS, expectations
 from understudy.synthesizers.contract.expectations import expect_valid, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.frame.facts import Facts, facts_of
 from understudy.synthesizers.release import Release
 
 SMALL = DpGan(mode="ads-gan", recipe=Recipe(width=8, iterations=4, batch=16, rounds=2))
+
+# What the contract says of a budget that runs out, and of who is protected, has no meaning for a method that protects
+# nobody: the two tests below say what holds instead.
+PROMISES = {
+    "check_fit_spends_what_the_certificate_says",
+    "check_a_spent_ledger_refuses_and_is_left_as_it_was",
+    "check_all_that_is_left_of_a_spent_ledger_is_refused_too",
+    "check_bad_public_facts_are_refused_before_spending",
+    "check_reproducible_noise_is_never_called_private",
+    "check_a_population_can_be_bought",
+    "check_windows_that_overlap_protect_no_person",
+}
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.__name__ not in PROMISES])
+def test_with_an_endless_budget_it_keeps_the_rest_of_the_contract(
+    check: Callable[[Synthesizer], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expectations, "BUDGET", Guarantee(math.inf, 2e-6))
+    monkeypatch.setattr("understudy.synthesizers.contract.releases.BUDGET", Guarantee(math.inf, 2e-6))
+    check(SMALL)
+
+
+def test_what_the_contract_promises_is_still_what_it_promises() -> None:
+    assert {check.__name__ for check in CHECKS} > PROMISES
 
 
 def fitted(num_units: int = 40) -> Release:
