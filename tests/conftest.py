@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
 
-import tests.run_time_types  # noqa: F401 - the hook looks it up by name
+from tests.run_time_types import check_shapes_in
 
-# Before anything of the package is imported: from here on each annotated shape is checked at every call.
-install_import_hook("understudy", "tests.run_time_types.check")
+check_shapes_in("understudy")  # before anything of it is imported
 
 # Two tests share two cores, so a slow example says nothing; CI wants the same examples every time.
 settings.register_profile("understudy", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])

@@ -100,7 +100,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pets_recipes.recipes",
     ),
     "pub2priv-portfolio": Benchmark(
-        "Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of paper 000 (quick: 50 minutes).",
+        "Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of paper 000 (quick: 43 minutes).",
         "pub2priv_portfolio.portfolio",
     ),
     "pub2priv-strategies": Benchmark(

@@ -59,8 +59,7 @@ def round_up(value: float, digits: int = 6) -> float:
 
 
 def _bracket(excess: Callable[[float], float]) -> tuple[float, float]:
-    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even "
-    "little fits."""
+    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even little fits."""
     low = high = 0.0
     while excess(high) > 0:
         low, high = high, high + math.log(4)

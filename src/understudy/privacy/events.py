@@ -160,8 +160,7 @@ def to_json(event: Event) -> dict[str, Any]:
 
 
 def from_json(body: Any) -> Event:
-    """The event that `to_json` wrote; a type or field this version does not know is an error, never "
-    "ignored."""
+    """The event that `to_json` wrote; a type or field this version does not know is an error, never ignored."""
     name = body.get("type") if isinstance(body, dict) else None
     if not isinstance(name, str) or name not in _TYPES:
         raise UnsupportedEvent(

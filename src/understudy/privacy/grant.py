@@ -91,8 +91,7 @@ class Grant:
         return bounded.value + self.noise.normal(event.noise_multiplier * bounded.l2_bound, bounded.value.shape)
 
     def discrete_gaussian(self, label: str, bounded: Bounded) -> NDArray[np.int64]:
-        """An integer statistic plus discrete Gaussian noise; the answer is exact in the computer's "
-        "arithmetic."""
+        """An integer statistic plus discrete Gaussian noise; the answer is exact in the computer's arithmetic."""
         event = self._event(label, DiscreteGaussian)
         _check_integers(bounded)
         if event.one_vote and bounded.l2_bound != 1:

@@ -206,8 +206,7 @@ class Ledger:
         return self._store.head()
 
     def knows(self, head: str) -> bool:
-        """Whether a certificate's ledger head belongs to this ledger; False after an old copy was "
-        "restored."""
+        """Whether a certificate's ledger head belongs to this ledger; False after an old copy was restored."""
         return head == self._store.genesis or any(row.hash == head for row in self._store.rows())
 
     @property

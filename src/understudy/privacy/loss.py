@@ -31,8 +31,7 @@ def has_loss_distribution(event: Event) -> bool:
 
 @lru_cache(maxsize=64)
 def composed_loss(events: tuple[Event, ...], interval: float = INTERVAL) -> Any:
-    """The privacy loss distribution of all events together. Valid for parameters frozen before first "
-    "access."""
+    """The privacy loss distribution of all events together. Valid for parameters frozen before first access."""
     from dp_accounting.pld import privacy_loss_distribution
 
     total = privacy_loss_distribution.identity(value_discretization_interval=interval)

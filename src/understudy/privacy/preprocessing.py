@@ -150,8 +150,7 @@ class MeanAndScale:
         return Gaussian(self.noise_multiplier)
 
     def run(self, grant: Grant, panel: Panel) -> tuple[float, float]:
-        """(mean, scale) in the channel's own units; scale never below `smallest_scale` of the declared "
-        "range."""
+        """(mean, scale) in the channel's own units; scale never below `smallest_scale` of the declared range."""
         width = self.high - self.low
         first = (one_per_unit(panel, self.channel, "mean", self.low, self.high) - self.low) / width
         second = one_per_unit(panel, self.channel, "mean square", self.low, self.high)

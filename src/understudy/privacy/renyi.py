@@ -149,8 +149,7 @@ def _poisson(sampling_rate: float, noise_multiplier: float) -> Curve:
 
 
 def _pure(epsilon: float) -> Curve:
-    """Randomised response is the worst of all epsilon-DP mechanisms; this is its divergence, in "
-    "logarithms."""
+    """Randomised response is the worst of all epsilon-DP mechanisms; this is its divergence, in logarithms."""
     log_yes, log_no = -np.log1p(np.exp(-epsilon)), -epsilon - np.log1p(np.exp(-epsilon))
     one = ORDERS * log_yes + (1 - ORDERS) * log_no
     two = ORDERS * log_no + (1 - ORDERS) * log_yes
