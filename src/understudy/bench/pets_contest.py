@@ -38,7 +38,7 @@ class Contest:
     Attributes:
         key: Names the experiment among finished parts.
         paper: The paper's figures by epsilon.
-        all_seeds: Every epsilon with three seeds; else only the central one.
+        all_seeds: Every epsilon with three seeds and controls; else the central one, and seeds at least and largest.
     """
 
     experiment: Experiment
@@ -101,13 +101,14 @@ class Contest:
         return lines
 
     def _measured(self, one: Contender, epsilon: float, cells: Cells) -> tuple[Row, list[Row]]:
-        """Returns a row and, where every seed is measured, its own controls.
+        """Returns a row and, at the central epsilon or where all seeds are asked for, its own controls.
 
         These are the method without private data and, where it buys facts beside the votes, without votes alone.
         """
-        seeds = SEEDS if self.all_seeds or epsilon == CENTRAL else 1
+        controlled = self.all_seeds or epsilon == CENTRAL
+        seeds = SEEDS if controlled or epsilon in (min(one.epsilons), max(one.epsilons)) else 1
         methods = {one.name: one.method}
-        if seeds == SEEDS:
+        if controlled:
             methods[f"no_private of {one.name}"] = without_private_data(one.method)
             if one.method.start == "spectral" or one.method.scale == "bought":
                 methods[f"no votes in {one.name}"] = replace(one.method, votes="none")

@@ -105,6 +105,9 @@ def test_the_central_epsilon_is_measured_first_with_every_seed_and_its_controls(
         *(("b", epsilon) for epsilon in EPSILONS),
         ("as published", CENTRAL),
     ]
+    assert {epsilon: seeds for name, epsilon, seeds in experiment.asked if name == "a"} == {
+        0.7: SEEDS, CENTRAL: SEEDS, 5.0: 1, 32.0: SEEDS,
+    }  # fmt: skip
     judged = {line["epsilon"] for line in rows if line["verdict"] != UNJUDGED}
     assert judged == {CENTRAL}
     assert {line["method"] for line in controls} >= {"other real series", "spectral", "no_private of b"}
