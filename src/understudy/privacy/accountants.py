@@ -21,7 +21,7 @@ from understudy.privacy.events import (
     PureDP,
 )
 from understudy.privacy.gaussian import gaussian_epsilon, gaussian_log_delta, gaussian_mu
-from understudy.privacy.loss import has_loss_distribution, loss_delta, loss_epsilon
+from understudy.privacy.loss import INTERVAL, has_loss_distribution, loss_delta, loss_epsilon
 from understudy.privacy.renyi import (
     ORDERS,
     concentrated_epsilon,
@@ -36,8 +36,11 @@ __all__ = ["delta", "epsilon", "gaussian_epsilon", "gaussian_mu", "renyi_at", "r
 _HOPELESS = 60.0  # above this epsilon a finer number changes no decision and would need a huge grid
 
 
-def epsilon(events: Iterable[Event], delta: float) -> float:
+def epsilon(events: Iterable[Event], delta: float, interval: float = INTERVAL) -> float:
     """Epsilon at `delta` for one unit added or removed; an upper bound, infinite if nothing is promised.
+
+    Args:
+        interval: Grid of privacy loss distributions; a coarser one is quicker and its bound is looser.
 
     Example:
         >>> round(epsilon([Gaussian(noise_multiplier=40.352, count=61)], delta=1e-5), 3)
@@ -45,7 +48,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must lie between 0 and 1, got {delta:g}.")
-    return _epsilon(_flatten(events), delta)
+    return _epsilon(_flatten(events), delta, interval)
 
 
 def delta(events: Iterable[Event], epsilon: float) -> float:
@@ -90,7 +93,7 @@ def renyi_at(events: Iterable[Event], order: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _epsilon(parts: tuple[Event, ...], delta: float) -> float:
+def _epsilon(parts: tuple[Event, ...], delta: float, interval: float = INTERVAL) -> float:
     if not parts:
         return 0.0
     if _has_no_guarantee(parts):
@@ -101,7 +104,7 @@ def _epsilon(parts: tuple[Event, ...], delta: float) -> float:
     rho = concentrated_rho(parts)
     if rho is not None:
         best = min(best, concentrated_epsilon(rho, delta))
-    return best if _is_hopeless(parts, best, delta) else min(best, _loss_route(parts, delta))
+    return best if _is_hopeless(parts, best, delta) else min(best, _loss_route(parts, delta, interval))
 
 
 def _is_hopeless(parts: tuple[Event, ...], renyi: float, delta: float) -> bool:
@@ -129,7 +132,7 @@ def _renyi_route_delta(parts: tuple[Event, ...], epsilon: float) -> float:
     return aside + renyi_delta(renyi_curve(pure), epsilon)
 
 
-def _loss_route(parts: tuple[Event, ...], delta: float) -> float:
+def _loss_route(parts: tuple[Event, ...], delta: float, interval: float) -> float:
     """Privacy loss distribution; what has none becomes one (epsilon, delta/2) event by the other route.
 
     The theorem behind the second half is concurrent composition of (epsilon, delta)-DP mechanisms
@@ -140,14 +143,14 @@ def _loss_route(parts: tuple[Event, ...], delta: float) -> float:
     if not known:
         return math.inf
     if not unknown:
-        return loss_epsilon(known, delta)
+        return loss_epsilon(known, delta, interval)
     rho = concentrated_rho(unknown)
     price = _renyi_route(unknown, delta / 2)
     if rho is not None:
         price = min(price, concentrated_epsilon(rho, delta / 2))
     if price >= _HOPELESS:
         return math.inf
-    return loss_epsilon((*known, ApproximateDP(max(price, 1e-12), delta / 2)), delta)
+    return loss_epsilon((*known, ApproximateDP(max(price, 1e-12), delta / 2)), delta, interval)
 
 
 def _without_deltas(parts: tuple[Event, ...]) -> tuple[float, tuple[Event, ...]]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from scipy.optimize import brentq
 
@@ -10,6 +11,11 @@ from understudy.privacy.accountants import epsilon
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Event
 from understudy.privacy.gaussian import gaussian_mu
+from understudy.privacy.loss import INTERVAL
+
+_QUICK = 10 * INTERVAL  # grid on which the root is looked for first
+_NEAR = 1e-3  # how far from there it is looked for next, in logarithms
+_HAIR = 4e-6  # how exactly it is found
 
 
 def noise_multipliers(guarantee: Guarantee, shares: Mapping[str, float]) -> dict[str, float]:
@@ -38,14 +44,14 @@ def smallest_noise_multiplier(
     if fixed and epsilon(fixed, guarantee.delta) >= guarantee.epsilon:
         raise InputError("The other events alone cost more than the guarantee: give them less, or ask for more.")
 
-    def excess(log_noise: float) -> float:
-        cost = epsilon((*fixed, event_factory(math.exp(log_noise))), guarantee.delta)
+    def excess(log_noise: float, interval: float = INTERVAL) -> float:
+        cost = epsilon((*fixed, event_factory(math.exp(log_noise))), guarantee.delta, interval)
         return min(cost, 1e6) - guarantee.epsilon
 
-    low, high = _bracket(excess)
-    root = brentq(excess, low, high, xtol=4e-6) if low < high else high
+    near = _root(partial(excess, interval=_QUICK), 0.0, math.log(4))  # a looser bound: a little too much noise
+    root = _root(excess, near, _NEAR)
     while excess(root) > 0:  # the root may lie a hair on the wrong side
-        root += 4e-6
+        root += _HAIR
     return round_up(math.exp(root))
 
 
@@ -58,15 +64,24 @@ def round_up(value: float, digits: int = 6) -> float:
     return rounded if rounded >= value else float(f"{(math.ceil(value / step) + 1) * step:.{digits - 1}e}")
 
 
-def _bracket(excess: Callable[[float], float]) -> tuple[float, float]:
-    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even little fits."""
-    low = high = 0.0
+def _root(excess: Callable[[float], float], start: float, step: float) -> float:
+    """Returns where `excess`, which falls, is zero; the least that is looked at, if it is below zero there already."""
+    low, high = _bracket(excess, start, step)
+    return float(brentq(excess, low, high, xtol=_HAIR)) if low < high else high
+
+
+def _bracket(excess: Callable[[float], float], start: float, step: float) -> tuple[float, float]:
+    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even little fits.
+
+    Steps from `start` grow: the root is thought to be near.
+    """
+    low = high = start
     while excess(high) > 0:
-        low, high = high, high + math.log(4)
+        low, high, step = high, high + step, 4 * step
         if high > math.log(1e9):
             raise InputError("No noise multiplier below 10⁹ meets the guarantee: lower the rate or the iterations.")
     while low == high or excess(low) <= 0:
-        low, high = low - math.log(4), low
+        low, high, step = low - step, low, 4 * step
         if low < math.log(1e-3):
             return high, high
     return low, high

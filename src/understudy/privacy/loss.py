@@ -40,9 +40,9 @@ def composed_loss(events: tuple[Event, ...], interval: float = INTERVAL) -> Any:
     return total
 
 
-def loss_epsilon(events: tuple[Event, ...], delta: float) -> float:
+def loss_epsilon(events: tuple[Event, ...], delta: float, interval: float = INTERVAL) -> float:
     """Epsilon at `delta`, an upper bound."""
-    return float(composed_loss(events).get_epsilon_for_delta(delta))
+    return float(composed_loss(events, interval).get_epsilon_for_delta(delta))
 
 
 def loss_delta(events: tuple[Event, ...], epsilon: float) -> float:
