@@ -20,11 +20,11 @@ demo: $(READY) ## synthetic households with a certificate, in understudy-demo/
 
 test: check ## `check`, then every test that takes seconds
 	@scripts/ensure-chromium.sh
-	$(PYTEST) -m "not slow" -n 2
+	$(PYTEST) -m "not slow" -n 2 --dist worksteal
 
 test-slow: check ## `check`, then every test, also those that take minutes
 	@scripts/ensure-chromium.sh
-	$(PYTEST) -n 2
+	$(PYTEST) -n 2 --dist worksteal
 
 mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one has to fail a test named for it
 	$(BIN)/python scripts/mutants.py

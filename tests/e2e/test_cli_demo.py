@@ -28,21 +28,19 @@ def test_the_demo_ends_with_everything_and_says_the_guarantee_in_one_sentence(tm
     assert run("verify", folder / "release").code == 0
 
 
-def test_a_former_demo_is_replaced_and_a_strange_folder_is_not(tmp_path: Path) -> None:
+def test_a_former_demo_is_replaced_a_strange_folder_is_not_and_no_real_home_is_touched(
+    tmp_path: Path, understudy_home: Path
+) -> None:
     folder = tmp_path / "demo"
     for _ in range(2):
         assert run("demo", "--out", folder, "--n", "120", "--json").facts["status"] == "private"
+    assert not list(understudy_home.iterdir())
+    assert os.environ["UNDERSTUDY_HOME"] == str(understudy_home)
     strange = tmp_path / "strange"
     strange.mkdir()
     (strange / "thesis.txt").write_text("mine")
     assert run("demo", "--out", strange).code == 2
     assert (strange / "thesis.txt").read_text() == "mine"
-
-
-def test_the_demo_touches_no_real_home(tmp_path: Path, understudy_home: Path) -> None:
-    assert run("demo", "--out", tmp_path / "demo", "--n", "120", "--quiet").code == 0
-    assert not list(understudy_home.iterdir())
-    assert os.environ["UNDERSTUDY_HOME"] == str(understudy_home)
 
 
 def test_single_private_series_are_never_drawn(tmp_path: Path) -> None:

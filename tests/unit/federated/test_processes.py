@@ -42,7 +42,7 @@ features = 8
 """
 
 
-def files(folder: Path, panel: Panel, mode: str = "plain", iterations: int = 300) -> Simulation:
+def files(folder: Path, panel: Panel, mode: str = "plain", iterations: int = 150) -> Simulation:
     """Writes what organisations would bring, and returns the simulation."""
     folder.mkdir(parents=True, exist_ok=True)
     parties = tuple(dict.fromkeys(str(channel.party) for channel in panel.schema.channels))
