@@ -128,7 +128,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pub2priv_households.households",
     ),
     "pub2priv-design": Benchmark(
-        "What each part of `pub2priv` is worth: one left out or added a row, simulated portfolios (quick: 20 minutes).",
+        "What each part of `pub2priv` is worth: one left out or added a row, simulated portfolios (quick: 42 minutes).",
         "pub2priv_design.design",
     ),
     "pub2priv-limits": Benchmark(
