@@ -92,7 +92,7 @@ PETS = _of(
 PPEM = _of(
     "002",
     ("Fig. 1", "idea", "", "drawing of the method"),
-    ("Fig. 2", "three estimators under null and alternative", "ppem-tests", ""),
+    ("Fig. 2", "three estimators under null and alternative", "ppem-tests", "figures are only drawn there"),
     (
         "Table 1",
         "tests and prediction, credit and MIMIC",
