@@ -120,7 +120,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pub2priv_domains.trade_simulated",
     ),
     "pub2priv-toy": Benchmark(
-        "What context is worth by its correlation with the series: Table 5 of paper 000 (quick: 45 minutes).",
+        "What context is worth by its correlation with the series: Table 5 of paper 000 (quick: 50 minutes).",
         "pub2priv_toy.toy",
     ),
     "pub2priv-households": Benchmark(
