@@ -71,6 +71,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         "Shadows per minute: one process, two, and vertical ones in a stack (quick: a few minutes).",
         "audit_cost.cost",
     ),
+    "cost-judges": Benchmark(
+        "An update of a recurrent judge with our GRU beside torch's, by length (seconds).",
+        "judges_cost.cost",
+    ),
     "cost-voting": Benchmark(
         "Tiled nearest neighbours beside scikit-learn's brute force (target: a minute).",
         "pets_cost.voting",

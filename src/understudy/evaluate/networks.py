@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from understudy.nn.gated_recurrent import GatedRecurrent
+
 Checkpoint = Literal["best", "worst_val"]
 
 
@@ -21,7 +23,8 @@ class Recurrent(nn.Module):
         self, cell: Literal["gru", "lstm"], *, inputs: int, hidden: int, outputs: int, every_step: bool = False
     ) -> None:
         super().__init__()
-        self.recurrent = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](inputs, hidden, batch_first=True)
+        lstm = cell == "lstm"
+        self.recurrent = nn.LSTM(inputs, hidden, batch_first=True) if lstm else GatedRecurrent(inputs, hidden)
         self.output = nn.Linear(hidden, outputs)
         self.every_step = every_step
 
