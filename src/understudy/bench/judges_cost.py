@@ -45,9 +45,9 @@ def _compared(steps: int, channels: int, rounds: int) -> dict[str, Row]:
 
 def _update_seconds(torchs_own: bool, steps: int, channels: int) -> float:
     with seeded(0):
-        model = Recurrent("gru", inputs=channels, hidden=_HIDDEN, outputs=1, every_step=True)
+        model: nn.Module = Recurrent("gru", inputs=channels, hidden=_HIDDEN, outputs=1, every_step=True)
         if torchs_own:
-            model.recurrent = nn.GRU(channels, _HIDDEN, batch_first=True)
+            model.set_submodule("recurrent", nn.GRU(channels, _HIDDEN, batch_first=True))
         series = torch.rand(_BATCH, steps, channels)
         train_iterations(model, lambda: model(series).square().mean(), 1)  # what is set up once is not counted
         begin = time.process_time()

@@ -40,9 +40,18 @@ class Knowledge:
     def embed(self, context: np.ndarray) -> np.ndarray:
         """Returns z [series, step, width] of standardised context [series, step, feature], NaN where missing.
 
-        What the position alone would say is taken out, so that z is 0 where the context is at rest. Long windows are
-        seen at the length that packs are trained on: neighbouring steps as one, and z drawn through between them.
+        What the position alone would say is taken out, so that z is 0 where the context is at rest. A context that many
+        series met is seen once.
         """
+        windows = np.ascontiguousarray(context).reshape(len(context), -1)
+        if windows.size == 0:
+            return self._of_any_length(context)
+        as_bytes = windows.view(np.dtype((np.void, windows[0].nbytes)))[:, 0]  # so that NaN equals NaN
+        _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)
+        return np.asarray(self._of_any_length(context[first])[place])
+
+    def _of_any_length(self, context: np.ndarray) -> np.ndarray:
+        """Returns z; long windows are seen as short as in training: neighbouring steps as one, z drawn between them."""
         steps = context.shape[1]
         together = -(-steps // MOST_STEPS)
         if together == 1:

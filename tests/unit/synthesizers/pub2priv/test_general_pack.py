@@ -121,3 +121,14 @@ def test_missing_entries_change_nothing_elsewhere_in_what_is_known() -> None:
 def test_hiding_leaves_something_to_fill_in() -> None:
     present = torch.ones(8, 30, 2, dtype=torch.bool)
     assert hide(present, torch.Generator().manual_seed(0)).any(dim=1).all()
+
+
+def test_a_context_that_many_series_met_is_seen_once() -> None:
+    knowledge, seen = Knowledge.of(load_pack("general")), list[int]()
+    knowledge.transformer.register_forward_hook(lambda module, given, z: seen.append(len(given[0])))
+    windows = np.random.default_rng(4).normal(size=(3, 20, 2)).astype(np.float32)
+    windows[1, 5, 0] = np.nan
+    met = np.array([0, 1, 1, 2, 0, 1])
+    found = knowledge.embed(windows[met])
+    assert seen == [1, 3]  # what rest says, then the three of them
+    assert np.allclose(found, knowledge.embed(windows)[met], atol=1e-6)
