@@ -69,9 +69,9 @@ def ended(process: int) -> bool:
         return True
 
 
-def all_of(folder: Path, variables: dict[str, str], *only: str) -> Outcome:
-    names = [part for name in only for part in ("--only", name)]
-    return finish(start("bench", "all", "--into", folder / "results", *names, "--json", variables=variables))
+def all_of(folder: Path, variables: dict[str, str], *only: str, workers: str = "2") -> Outcome:
+    words = ["--workers", workers, *(part for name in only for part in ("--only", name))]
+    return finish(start("bench", "all", "--into", folder / "results", *words, "--json", variables=variables))
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
@@ -112,6 +112,32 @@ def test_missing_data_are_named_and_a_defect_is_an_error(tmp_path: Path, variabl
     defect = all_of(tmp_path, variables, "broken")
     assert defect.code == 1
     assert list(defect.facts["failed"]) == ["broken"]
+
+
+def test_a_cluster_runs_what_this_machine_would(
+    tmp_path: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real scheduler and two workers: benchmarks run below these and below nobody else."""
+    distributed = pytest.importorskip("distributed")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        address = cluster.scheduler_address.replace("tcp://", "dask://")
+        found = all_of(tmp_path, variables, "counted", "missing", workers=address)
+    assert found.code == 0, found.err
+    assert found.facts["failed"] == {"missing": "data are missing"}
+    assert [number for _, number in counted(tmp_path)] == list(range(PARTS))
+    assert (tmp_path / "results" / "results.html").exists()
+
+
+@pytest.mark.parametrize("said", ["none", "0", "-1", "dask://127.0.0.1:9"])
+def test_workers_that_are_not_there_are_named(tmp_path: Path, variables: dict[str, str], said: str) -> None:
+    refused = all_of(tmp_path, variables, "counted", workers=said)
+    assert refused.code == 2
+    assert "workers" in refused.err + refused.out
+    assert counted(tmp_path) == []
 
 
 def test_a_name_that_no_benchmark_has_is_refused(tmp_path: Path, variables: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import RealTables, read_real_uncut, read_release
 from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
+from understudy.workers import workers_of
 
 if TYPE_CHECKING:
     from understudy.audit.release import Audited, Findings
@@ -83,7 +84,7 @@ def audit(
         inverted = audits.transcript_audit(audited, seed=seed) if attack == TRANSCRIPT else {}
         made: dict[str, ShadowAudit] = {}
         if made_again and attack != TRANSCRIPT and work is not None:
-            told, made = _shadows(audited, attack, work, shadows, budget_minutes, _workers(workers), output, progress)
+            told, made = _shadows(audited, attack, work, shadows, budget_minutes, workers_of(workers), output, progress)
     broken = audits.contradicted(candidate.release.certificate, made)
     said = [*(audit.result.sentence() for audit in made.values()), *_inverted(inverted)]
     verdict = "Without --shadows no attack can contradict a certificate." if not made else _verdict(broken)
@@ -131,14 +132,6 @@ def _shadows(
 
 def _verdict(broken: list[str]) -> str:
     return f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
-
-
-def _workers(text: str) -> int | str:
-    if text.startswith("dask://"):
-        return text
-    if not text.isdigit() or int(text) < 1:
-        raise InputError(f"--workers: a number of at least 1 or dask://host:port is expected, got '{text}'.")
-    return int(text)
 
 
 def _inverted(found: "dict[str, Inversion]") -> list[str]:

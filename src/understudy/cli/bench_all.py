@@ -13,6 +13,7 @@ import typer
 from understudy.cli.bench import Scale, write_report
 from understudy.cli.console import Json, Output, Quiet
 from understudy.errors import InputError, MissingData
+from understudy.workers import Workers, pool, workers_of
 
 _COST = "cost-"  # benchmarks of time and memory: one at a time, when nothing else runs
 _LONG = ("record-homes-many",)  # part of a night only if it is named in full
@@ -37,7 +38,7 @@ def run_all(
     into: Annotated[Path, typer.Option(help="Folder for results; run again with the same to go on.")] = Path(_FOLDER),
     scale: Annotated[Scale, typer.Option(help="quick: a night on two cores.")] = Scale.quick,
     data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Benchmarks at a time.")] = 2,
+    workers: Annotated[str, typer.Option(help="Benchmarks at a time, or dask://host:port.")] = "2",
     only: Annotated[list[str] | None, typer.Option(help="Those whose name begins so; repeat for several.")] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -45,7 +46,7 @@ def run_all(
     """Run every benchmark and write the page. A run that was killed goes on; missing public data are named."""
     from understudy.bench.registry import BENCHMARKS
 
-    output = Output(json=json, quiet=quiet)
+    output, who = Output(json=json, quiet=quiet), workers_of(workers)
     begun = [name for name in BENCHMARKS if only is None or name.startswith(tuple(only))]
     names = [name for name in begun if name not in _LONG or name in (only or ())]
     if not names:
@@ -54,7 +55,7 @@ def run_all(
     waiting = [name for name in names if not (into / f"{name}.json").exists()]
     failed: list[Ended] = []
     with output.progress() as progress:
-        for done, ended in enumerate(_ended(waiting, into, str(scale), data, workers), start=1):
+        for done, ended in enumerate(_ended(waiting, Work(into.resolve(), str(scale), data), who), start=1):
             progress(ended.name, done / len(waiting))
             if ended.code:
                 failed.append(ended)
@@ -70,26 +71,53 @@ def run_all(
         raise typer.Exit(1)
 
 
-def _ended(names: list[str], into: Path, scale: str, data: Path | None, workers: int) -> Iterator[Ended]:
+@dataclass(frozen=True)
+class Work:
+    """How each benchmark is run; on a cluster its workers see the same folders."""
+
+    into: Path
+    scale: str
+    data: Path | None
+
+    def start(self, name: str) -> "subprocess.Popen[bytes]":
+        """Starts one as a process of its own, which ends when this one does: it is tied to a pipe that closes then."""
+        command = [sys.executable, "-m", "understudy.cli.main", "bench", "run", name, "--quiet", "--tied"]
+        command += ["--scale", self.scale, "--out", str(self.into / f"{name}.json")]
+        command += ["--pictures", str(self.into / "pictures" / name)]
+        command += [] if self.data is None else ["--data", str(self.data)]
+        with (self.into / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+
+    def finish(self, name: str) -> Ended:
+        """Runs one to its end."""
+        with self.start(name) as process:
+            return Ended(name, process.wait())
+
+
+def _ended(names: list[str], work: Work, workers: Workers) -> Iterator[Ended]:
     """Yields benchmarks as they end: several at a time, those of cost alone and last."""
     alone = [name for name in names if name.startswith(_COST)]
-    for group, most in (([name for name in names if name not in alone], workers), (alone, 1)):
-        waiting, running = list(group), dict[str, subprocess.Popen[bytes]]()
-        while waiting or running:
-            while waiting and len(running) < most:
-                name = waiting.pop(0)
-                running[name] = _start(name, into, scale, data)
-            time.sleep(_PAUSE)
-            for name, code in [(name, process.poll()) for name, process in running.items()]:
-                if code is not None:
-                    del running[name]
-                    yield Ended(name, code)
+    others = [name for name in names if name not in alone]
+    if isinstance(workers, int):
+        yield from _ended_here(others, work, workers)
+        yield from _ended_here(alone, work, 1)
+        return
+    import joblib
+
+    with pool(workers) as processes:
+        for group in (others, *([name] for name in alone)):
+            yield from processes(joblib.delayed(work.finish)(name) for name in group)
 
 
-def _start(name: str, into: Path, scale: str, data: Path | None) -> "subprocess.Popen[bytes]":
-    """Starts one as a process of its own, which ends when this one does: it is tied to a pipe that closes then."""
-    command = [sys.executable, "-m", "understudy.cli.main", "bench", "run", name, "--scale", scale, "--quiet", "--tied"]
-    command += ["--out", str(into / f"{name}.json"), "--pictures", str(into / "pictures" / name)]
-    command += [] if data is None else ["--data", str(data)]
-    with (into / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+def _ended_here(names: list[str], work: Work, most: int) -> Iterator[Ended]:
+    """Yields what processes of this machine end; it waits without threads, so that a signal ends it at once."""
+    waiting, running = list(names), dict[str, subprocess.Popen[bytes]]()
+    while waiting or running:
+        while waiting and len(running) < most:
+            name = waiting.pop(0)
+            running[name] = work.start(name)
+        time.sleep(_PAUSE)
+        for name, code in [(name, process.poll()) for name, process in running.items()]:
+            if code is not None:
+                del running[name]
+                yield Ended(name, code)

@@ -5,9 +5,7 @@ Privacy: reads private series without a charge. What comes out is internal, for 
 
 import hashlib
 import json
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -19,16 +17,16 @@ from safetensors.numpy import load_file, save_file
 from understudy.audit.records import Vectors, vectors
 from understudy.audit.shadow.features import Features, measured
 from understudy.data import Panel, windows
-from understudy.errors import InputError, MissingData
+from understudy.errors import InputError
 from understudy.files import whole_file
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
+from understudy.workers import Workers, pool
 
 Arm = Literal["absent", "present"]
 ARMS: tuple[Arm, ...] = ("absent", "present")
 Report = Callable[[int, int], None]  # shadows made, shadows planned
-_PATIENCE = 20  # seconds to wait for a scheduler and its workers
 Job = tuple[Arm, int]  # one shadow: with or without the target, and its number
 
 
@@ -101,7 +99,7 @@ class Shadows:
 
 
 def fit_shadows(
-    shadows: Maker, folder: Path, *, workers: int | str = 1, progress: Report | None = None
+    shadows: Maker, folder: Path, *, workers: Workers = 1, progress: Report | None = None
 ) -> dict[Arm, dict[str, Features]]:
     """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet.
 
@@ -113,8 +111,8 @@ def fit_shadows(
     missing = [job for job in planned if not _path(folder, job).exists()]
     groups = [missing[begin : begin + shadows.at_once] for begin in range(0, len(missing), shadows.at_once)]
     done = len(planned) - len(missing)
-    with _pool(workers) as pool:
-        for made in pool(joblib.delayed(_make)(shadows, folder, group) for group in groups):
+    with pool(workers) as processes:
+        for made in processes(joblib.delayed(_make)(shadows, folder, group) for group in groups):
             done += made
             if progress is not None:
                 progress(done, len(planned))
@@ -145,27 +143,3 @@ def _claim(folder: Path, identity: str) -> None:
         raise InputError("shadows: a folder of this audit is expected, got one of another. Name an empty folder.")
     with whole_file(note) as draft:
         draft.write_text(json.dumps({"identity": identity}))
-
-
-@contextmanager
-def _pool(workers: int | str) -> Iterator[joblib.Parallel]:
-    """Yields processes of this machine, or those of a Dask cluster."""
-    if isinstance(workers, int):
-        with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "A worker stopped", UserWarning
-            )  # one that grew is replaced; nothing is lost
-            # max_nbytes: no copies on disk
-            yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None)
-        return
-    try:
-        from distributed import Client
-    except ModuleNotFoundError as problem:
-        raise MissingData("workers: a Dask cluster needs the extra: pip install 'understudy[scale]'.") from problem
-    address = workers.removeprefix("dask://")
-    try:
-        client = Client(address, timeout=_PATIENCE, set_as_default=True)
-    except (OSError, ValueError) as problem:
-        raise InputError(f"workers: no scheduler answers at '{address}'. Start one with `dask scheduler`.") from problem
-    with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
-        yield joblib.Parallel(return_as="generator_unordered")

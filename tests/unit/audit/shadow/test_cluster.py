@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.audit.shadow.test_shadow_models import shadows
-from understudy.audit.shadow import models
+from understudy import workers
 from understudy.audit.shadow.models import ARMS, Arm, Shadows, fit_shadows
 from understudy.errors import InputError
 from understudy.synthesizers.spectral import Spectral
@@ -59,6 +59,6 @@ def test_a_second_run_on_the_cluster_makes_nothing_again(scheduler: str, tmp_pat
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_PATIENCE", 1)
+    monkeypatch.setattr(workers, "_PATIENCE", 1)
     with pytest.raises(InputError, match="scheduler"):
         fit_shadows(signed(1), tmp_path, workers="dask://127.0.0.1:9")

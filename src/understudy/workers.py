@@ -1,0 +1,50 @@
+"""Who does work that falls into parts: processes of this machine, or those of a Dask cluster."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from understudy.errors import InputError, MissingData
+
+if TYPE_CHECKING:
+    import joblib
+
+CLUSTER = "dask://"
+_PATIENCE = 20  # seconds to wait for a scheduler and its workers
+Workers = int | str  # a number of processes, or dask://host:port
+
+
+def workers_of(text: str) -> Workers:
+    """Returns what an option `--workers` says."""
+    if text.startswith(CLUSTER):
+        return text
+    if not text.isdigit() or int(text) < 1:
+        raise InputError(f"--workers: a number of at least 1 or {CLUSTER}host:port is expected, got '{text}'.")
+    return int(text)
+
+
+@contextmanager
+def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
+    """Yields what runs parts, and returns what they return in the order of their ends."""
+    import joblib
+
+    if isinstance(workers, int):
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "A worker stopped", UserWarning
+            )  # one that grew is replaced; nothing is lost
+            # max_nbytes: no copies on disk
+            yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None)
+        return
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as problem:
+        raise MissingData("workers: a Dask cluster needs the extra: pip install 'understudy[scale]'.") from problem
+    address = workers.removeprefix(CLUSTER)
+    try:
+        client = Client(address, timeout=_PATIENCE, set_as_default=True)
+    except (OSError, ValueError) as problem:
+        raise InputError(f"workers: no scheduler answers at '{address}'. Start one with `dask scheduler`.") from problem
+    with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
+        yield joblib.Parallel(return_as="generator_unordered")
