@@ -69,8 +69,11 @@ def ended(process: int) -> bool:
         return True
 
 
-def all_of(folder: Path, variables: dict[str, str], *only: str, workers: str = "2") -> Outcome:
-    words = ["--workers", workers, *(part for name in only for part in ("--only", name))]
+def all_of(
+    folder: Path, variables: dict[str, str], *only: str, workers: str = "2", kept: Path | None = None
+) -> Outcome:
+    words: list[str | Path] = ["--workers", workers, *(part for name in only for part in ("--only", name))]
+    words += [] if kept is None else ["--kept", kept]
     return finish(start("bench", "all", "--into", folder / "results", *words, "--json", variables=variables))
 
 
@@ -102,6 +105,21 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path, variables: dict[str, 
     assert all_of(tmp_path, variables, "counted").code == 0
     assert all_of(tmp_path, variables, "counted").code == 0
     assert len(counted(tmp_path)) == PARTS
+
+
+@pytest.mark.parametrize(
+    ("scale", "data", "taken"),
+    [("quick", {}, True), ("target", {}, False), ("quick", {"kept": "in three digits"}, False)],
+)
+def test_what_an_earlier_record_holds_whole_is_not_run_again(
+    tmp_path: Path, variables: dict[str, str], scale: str, data: dict[str, str], taken: bool
+) -> None:
+    kept = {"name": "counted", "scale": scale, "data": {"name": "numbers", **data}, "rows": [], "controls": []}
+    (tmp_path / "record").mkdir()
+    (tmp_path / "record" / "counted.json").write_text(json.dumps(kept))
+    assert all_of(tmp_path, variables, "counted", kept=tmp_path / "record").code == 0
+    assert (counted(tmp_path) == []) == taken
+    assert (json.loads((tmp_path / "results" / "counted.json").read_text())["rows"] == []) == taken
 
 
 def test_missing_data_are_named_and_a_defect_is_an_error(tmp_path: Path, variables: dict[str, str]) -> None:

@@ -1,5 +1,6 @@
 """`understudy bench all`: every benchmark, several at a time, then the page; what is finished is not run again."""
 
+import json as json_format
 import subprocess
 import sys
 import time
@@ -10,8 +11,9 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.bench import Scale, write_report
+from understudy.cli.bench import Scale, results_of, write_report
 from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.places import whole_file
 from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of
 
@@ -40,6 +42,9 @@ def run_all(
     data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
     workers: Annotated[str, typer.Option(help="Benchmarks at a time, or dask://host:port.")] = "2",
     only: Annotated[list[str] | None, typer.Option(help="Those whose name begins so; repeat for several.")] = None,
+    kept: Annotated[
+        Path | None, typer.Option(help="Folder of `bench keep`: what it has whole, at this scale, is not run again.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -52,6 +57,8 @@ def run_all(
     if not names:
         raise InputError("--only: the beginning of a name that `understudy bench list` prints is expected.")
     into.mkdir(parents=True, exist_ok=True)
+    if kept is not None:
+        _take_over(kept, into, scale)
     waiting = [name for name in names if not (into / f"{name}.json").exists()]
     failed: list[Ended] = []
     with output.progress() as progress:
@@ -69,6 +76,15 @@ def run_all(
     )
     if any(one.code != MissingData.exit_code for one in failed):
         raise typer.Exit(1)
+
+
+def _take_over(kept: Path, into: Path, scale: Scale) -> None:
+    """Copies results of an earlier record; of what is kept in a few digits only, nothing is taken."""
+    for name, result in results_of(kept).items():
+        target = into / f"{name}.json"
+        if result["scale"] == scale and "kept" not in result["data"] and not target.exists():
+            with whole_file(target) as draft:
+                draft.write_text(json_format.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
