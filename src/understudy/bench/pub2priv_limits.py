@@ -1,8 +1,8 @@
 """`pub2priv-limits`: how near a Gaussian given context can come, on portfolios of simulated markets and without noise.
 
 A judge predicts the next step of one stock from the past of the others, as `predictive` does, but by boosted trees,
-which take seconds. Models that see everything, without noise, say what is out of reach for any budget; `pub2priv`
-without noise and at epsilon 1 stands beside them.
+which take seconds. Models that see everything, without noise, say what is out of reach for any budget, and so do the
+private portfolios themselves with something taken away; `pub2priv` without noise and at epsilon 1 stands beside them.
 """
 
 from collections.abc import Callable
@@ -24,6 +24,8 @@ from understudy.synthesizers.spectral.series import to_frequencies, to_steps
 
 _MARKETS = {"quick": (21, 22, 23), "target": tuple(range(21, 31)), "full": tuple(range(21, 51))}  # seeds
 _SERIES, _CONTEXT = 12, 5  # frequencies of series, and of each column of context, that a model sees
+_KEPT = (60, 12)  # frequencies of real series that are left of them
+_KINDS = (("contrarians", True), ("followers of momentum", False))
 _RIDGE = 1e-2
 _SHOWN = 40_000  # moments of series that a judge learns from, and is judged on
 _LAGS = (0, 5, 20, 60, 150)
@@ -34,6 +36,8 @@ Draw = Callable[[Experiment, int], Panel]
 def limits(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Error of predicting real portfolios after learning from modelled ones, over that after learning from others."""
     ways: list[tuple[str, Draw, float | None]] = [
+        *((f"private portfolios, {kept} of 360 frequencies", partial(_smoothed, kept=kept), None) for kept in _KEPT),
+        *((f"private portfolios, {name} alone", partial(_alone, contrarian=which), None) for name, which in _KINDS),
         ("Gaussian, no noise", partial(_gaussian, context=False, apart=False), None),
         ("Gaussian given context, no noise", partial(_gaussian, context=True, apart=False), None),
         ("the same for each strategy, known", partial(_gaussian, context=True, apart=True), None),
@@ -86,6 +90,23 @@ def _released(experiment: Experiment, seed: int, *, epsilon: float) -> Panel:
     return experiment.fitted(Pub2Priv(knowledge="direct"), epsilon, seed)[0]
 
 
+def _smoothed(experiment: Experiment, seed: int, *, kept: int) -> Panel:
+    """Returns the private series themselves without their fastest movements: what the sharpness of trades is worth."""
+    frequencies = to_frequencies(np.asarray(experiment.private.values, dtype=np.float64))
+    frequencies[:, kept:] = 0.0
+    return experiment.private.with_values(to_steps(frequencies).astype(np.float32))
+
+
+def _alone(experiment: Experiment, seed: int, *, contrarian: bool) -> Panel:
+    """Returns the private series of one strategy: what it costs to miss the other."""
+    return experiment.private.take_units(np.flatnonzero(_contrarians(experiment) == contrarian))
+
+
+def _contrarians(experiment: Experiment) -> np.ndarray:
+    assert experiment.market is not None
+    return portfolio_strategies(experiment.private.num_series, num_starts=len(experiment.market))
+
+
 def _gaussian(experiment: Experiment, seed: int, *, context: bool, apart: bool) -> Panel:
     """Returns series of a normal distribution with the private series' own moments, for the contexts of real ones.
 
@@ -96,10 +117,7 @@ def _gaussian(experiment: Experiment, seed: int, *, context: bool, apart: bool) 
     rng, private, real = np.random.default_rng(seed), experiment.private, experiment.real
     series = _frequencies(private.values, _SERIES)
     known, asked = (_features(panel, context) for panel in (private, real))
-    kinds = np.zeros(private.num_series, dtype=bool)
-    if apart:
-        assert experiment.market is not None
-        kinds = portfolio_strategies(private.num_series, num_starts=len(experiment.market))
+    kinds = _contrarians(experiment) if apart else np.zeros(private.num_series, dtype=bool)
     wanted = rng.permutation(np.resize(kinds, real.num_series))
     drawn = np.zeros((real.num_series, series.shape[1]))
     for kind in np.unique(kinds):

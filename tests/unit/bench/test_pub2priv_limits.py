@@ -2,8 +2,15 @@
 
 import numpy as np
 
-from understudy.bench.pub2priv_limits import prediction_error
-from understudy.data.portfolios import hold, portfolio_strategies, simulate_market, simulate_portfolios
+from understudy.bench.pub2priv_experiment import SCALES, Experiment
+from understudy.bench.pub2priv_limits import _alone, _smoothed, prediction_error
+from understudy.data.portfolios import (
+    hold,
+    market_windows,
+    portfolio_strategies,
+    simulate_market,
+    simulate_portfolios,
+)
 
 STEPS, NUMBER = 40, 120
 
@@ -25,3 +32,19 @@ def test_trees_learn_more_from_real_portfolios_than_from_stocks_of_different_one
     torn = np.array(train.values)
     torn[:, :, -1] = torn[np.random.default_rng(0).permutation(len(torn)), :, -1]
     assert prediction_error(train, real) < 0.9 * prediction_error(train.with_values(torn), real)
+
+
+def test_what_is_taken_from_private_portfolios_is_what_is_said() -> None:
+    market, starts = simulate_market(num_days=100, seed=1), 100 - STEPS + 1
+    private = simulate_portfolios(market, NUMBER, steps=STEPS, review_days=(5,))
+    windows = market_windows(market, np.arange(starts), STEPS)
+    experiment = Experiment(private=private, real=private, second=private, judge=SCALES["quick"].judge, market=windows)
+    np.testing.assert_allclose(_smoothed(experiment, 0, kept=STEPS).values, private.values, atol=1e-5)
+    level = _smoothed(experiment, 0, kept=1).values
+    np.testing.assert_allclose(
+        level, np.broadcast_to(private.values.mean(axis=1, keepdims=True), level.shape), atol=1e-5
+    )
+    apart = [_alone(experiment, 0, contrarian=which).values for which in (True, False)]
+    contrarian = portfolio_strategies(NUMBER, num_starts=starts)
+    np.testing.assert_array_equal(apart[0], private.values[contrarian])
+    np.testing.assert_array_equal(apart[1], private.values[~contrarian])
