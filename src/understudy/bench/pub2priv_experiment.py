@@ -59,8 +59,6 @@ class Scale:
         judge: Of the metrics.
         seeds: Fits at epsilons of `repeated`; elsewhere one.
         sampled: Synthetic series that are judged.
-        along: Figures by trained networks that are measured along the whole curve; at epsilon 1 all are.
-        compared: Epsilons at which `spectral` is measured beside.
         epsilons: The curve.
         repeated: Epsilons that are compared with others.
     """
@@ -70,18 +68,12 @@ class Scale:
     judge: Effort
     seeds: int
     sampled: int
-    along: tuple[str, ...] = TRAINED
-    compared: tuple[float, ...] = EPSILONS
     epsilons: tuple[float, ...] = EPSILONS
     repeated: tuple[float, ...] = (1.0,)
 
     def fits(self, epsilon: float) -> int:
         """Returns how often a method is fitted at an epsilon."""
         return self.seeds if epsilon in self.repeated else 1
-
-    def trained(self, epsilon: float) -> tuple[str, ...]:
-        """Returns the figures by trained networks that are measured at an epsilon."""
-        return TRAINED if epsilon == 1.0 else self.along
 
 
 _OURS = {"width": 64, "diffusion_steps": 100, "sampling_steps": 25, "iterations": 300}
@@ -100,8 +92,6 @@ SCALES = {
         judge=_FIRST,
         seeds=3,
         sampled=400,
-        along=("predictive",),
-        compared=(1.0, NO_NOISE),
         repeated=(0.25, 1.0, 5.0),
     ),
     "target": Scale(options={}, published=_TABLE_3, judge=_LAST, seeds=3, sampled=1_260),

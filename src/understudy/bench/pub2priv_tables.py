@@ -85,7 +85,7 @@ def measure(
 ) -> tuple[list[Row], list[Row], dict[str, Any]]:
     """Returns judged rows of the method over epsilon and of its ablations, the controls, and what pictures show."""
     plain: list[tuple[str, Synthesizer, float]] = [(name, method, 1.0) for name, method in RIVALS.items()]
-    plain += [("spectral", Spectral(), epsilon) for epsilon in work.compared]
+    plain += [("spectral", Spectral(), epsilon) for epsilon in work.epsilons]
     ours: list[tuple[str, Synthesizer, float]] = [
         (name, method, epsilon)
         for name, method in (methods(work) | (published(work) if with_published else {})).items()
@@ -95,7 +95,7 @@ def measure(
     found: dict[tuple[str, float], Row] = {}
     for name, method, epsilon in sorted((*ours, *plain), key=_judged_first):
         fits = 1 if name == PUBLISHED else work.fits(epsilon)  # that network takes hours
-        compute = partial(Experiment.row, experiment, name, method, epsilon, fits, work.trained(epsilon))
+        compute = partial(Experiment.row, experiment, name, method, epsilon, fits)
         found[name, epsilon] = cells(f"{key} {name} {epsilon}", compute)
         progress(f"{name}, epsilon {epsilon:g}", len(found) / (len(plain) + len(ours) + 1))
     rows = [found[name, epsilon] for name, _, epsilon in (*plain, *ours)]

@@ -66,7 +66,7 @@ def _patient(work: Scale) -> Scale:
 def _row(method: Pub2Priv, work: Scale, number: int, epsilon: float, correlation: float) -> Row:
     """Returns one setting's figures over three seeds of data and fit."""
     as_published = (number, epsilon) == _SETTINGS[0]
-    trained, fits = (TRAINED, FITS) if as_published else (work.along, 1)
+    trained, fits = (TRAINED, FITS) if as_published else (("predictive",), 1)
     found = [
         toy_experiment(work, number, correlation, seed).row("pub2priv", method, epsilon, fits, trained)
         for seed in range(SEEDS)

@@ -116,7 +116,7 @@ def test_quick_is_the_size_that_was_asked_for_and_ablations_differ_in_one_option
 
 
 def test_a_whole_table_is_measured_and_goes_on_where_it_was_cut(experiment, tmp_path, monkeypatch):
-    work = replace(SCALES["quick"], judge=JUDGE, epsilons=(1.0, 5.0), compared=(1.0,))
+    work = replace(SCALES["quick"], judge=JUDGE, epsilons=(1.0, 5.0))
     monkeypatch.setattr(Experiment, "fitted", lambda self, method, epsilon, seed: (self.second, 0.99 * epsilon))
     rows, controls, more = measure(experiment, work, "tiny", Cells(tmp_path), lambda *_: None)
     assert [(line["method"], line["epsilon"]) for line in rows] == [
@@ -133,8 +133,10 @@ def test_a_whole_table_is_measured_and_goes_on_where_it_was_cut(experiment, tmp_
     }
     assert {*TABLE["portfolio"]} <= {line["method"] for line in (*rows, *controls)}  # all methods of the paper
     assert all("judgement" in line and 0 < line["epsilon_certified"] <= line["epsilon"] for line in rows)
-    assert "discriminative" in rows[0]["metrics"]
-    assert "discriminative" not in rows[1]["metrics"]  # quick trains fewer judges away from epsilon 1
+    assert all(
+        {*TABLE["portfolio"]["pub2priv"]} <= {*line["metrics"]} for line in rows
+    )  # five figures at every epsilon
+    assert [line["epsilon"] for line in controls if line["method"] == "spectral"] == [1.0, 5.0]
     assert len(more["pictures"]["same_condition"]) == 4
     again = measure(None, work, "tiny", Cells(tmp_path), lambda *_: None)  # from the finished parts alone
     assert again[0] == rows
