@@ -21,6 +21,8 @@ _PAPERS = {
     "004": "VFLGAN-TS",
 }
 _RECORD = "record-"
+_APART = "not comparable: other data, unit, judge or machine"
+_UNMEASURED = "not comparable: a drawing, or no measurement"
 
 
 def markdown(results: Results) -> str:
@@ -52,15 +54,28 @@ _KEPT = (
 
 
 def _tally(results: Results) -> str:
-    counts = dict.fromkeys(VERDICTS, 0)
-    for item in ALL:
-        counts[verdict(item, _found(item, results), _run(item, results))] += 1
-    lines = [f"| {said} | {number} |" for said, number in counts.items()]
-    seen = [findings.tried(finding, results) for finding in findings.ALL]
-    said = [findings.OPEN if one is None else one.verdict for one in seen]
-    found = [f"| {one} | {said.count(one)} |" for one in (findings.HOLDS, findings.FAILS, findings.OPEN)]
-    tables = "\n".join(["| verdict | tables and figures |", "|---|---|", *lines])
-    return "\n\n".join([tables, "\n".join(["| verdict | findings |", "|---|---|", *found])])
+    """Returns how many tables, figures and findings of each paper came out how."""
+    said = [(item.paper, _verdict(item, results)) for item in ALL]
+    seen = [(finding.paper, findings.tried(finding, results)) for finding in findings.ALL]
+    tried = [(paper, findings.OPEN if one is None else one.verdict) for paper, one in seen]
+    tables = _counts("tables and figures", said, (*VERDICTS[:-2], _APART, _UNMEASURED, VERDICTS[-1]))
+    return "\n\n".join([tables, _counts("findings", tried, (findings.HOLDS, findings.FAILS, findings.OPEN))])
+
+
+def _verdict(item: Published, results: Results) -> str:
+    """Returns what is said of a table or figure; one that shows no measurement is told apart."""
+    if not item.benchmarks:
+        return _UNMEASURED
+    found = verdict(item, _found(item, results), _run(item, results))
+    return _APART if found == "not comparable" else found
+
+
+def _counts(what: str, said: Sequence[tuple[str, str]], verdicts: Sequence[str]) -> str:
+    lines = [f"| {what} | {' | '.join(_PAPERS.values())} | all |", "|---" * (len(_PAPERS) + 2) + "|"]
+    for one in verdicts:
+        numbers = [said.count((paper, one)) for paper in _PAPERS]
+        lines.append(f"| {one} | {' | '.join(map(str, numbers))} | {sum(numbers)} |")
+    return "\n".join(lines)
 
 
 def _found(item: Published, results: Results) -> list[Judged]:

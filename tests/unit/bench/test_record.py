@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.bench import record_contest
+from understudy.bench import findings, record_contest
 from understudy.bench.cells import Cells
 from understudy.bench.judging import Judged, figures, verdict
 from understudy.bench.published import ALL, Published, table_of
@@ -89,6 +89,21 @@ def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
     assert "not run: pub2priv-toy" in text
     assert "<b>ours" not in page
     assert "<table>" in page
+
+
+def test_every_table_figure_and_finding_is_counted_once_for_its_paper() -> None:
+    result = {**_result([1.0, 1.1, 1.2], 1.1), "name": "vertical-parties"}
+    lines = results_page.markdown({"vertical-parties": result}).splitlines()
+    begins = [place for place, line in enumerate(lines) if line.endswith("| VFLGAN-TS | all |")]
+    counted = []
+    for begin in begins:
+        rows = [line.strip("| ").split(" | ") for line in lines[begin + 2 : lines.index("", begin)]]
+        counted.append({row[0]: [int(number) for number in row[1:]] for row in rows})
+    assert [sum(row[-1] for row in table.values()) for table in counted] == [len(ALL), len(findings.ALL)]
+    assert all(sum(row[:-1]) == row[-1] for table in counted for row in table.values())
+    assert counted[0]["reproduced"] == [0, 0, 0, 0, 1, 1]
+    drawn = [sum(item.paper == paper and not item.benchmarks for item in ALL) for paper in ("000", "001")]
+    assert counted[0]["not comparable: a drawing, or no measurement"][:2] == drawn
 
 
 class Refusing(Independent):
