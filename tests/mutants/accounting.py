@@ -7,7 +7,17 @@ BUDGET = "tests/unit/privacy/test_budget.py"
 CERTIFICATE = "tests/unit/privacy/test_certificate.py"
 EXTRA = "tests/unit/privacy/test_mutant_accounting.py"
 
+CALIBRATE = "tests/unit/privacy/test_calibrate.py"
+
 MUTANTS = (
+    Mutant(
+        name="a root on the wrong side kept",
+        why="the noise is a hair less than the guarantee needs",
+        file="privacy/calibrate.py",
+        before="while excess(noise) > 0:  # a root",
+        after="while excess(noise) > 1e-3:  # a root",
+        tests=(f"{CALIBRATE}::test_no_noise_is_a_hair_too_little",),
+    ),
     Mutant(
         name="largest delta ten times too large",
         why="at 1/population a mechanism may publish somebody and comply",

@@ -9,6 +9,14 @@ FOLDER = "synthesizers/pub2priv"
 
 MUTANTS = (
     Mutant(
+        name="no contexts at all are not expected",
+        why="a fit that ends badly where nobody is in the table tells nobody from somebody",
+        file=f"{FOLDER}/knowledge.py",
+        before="    if windows.size == 0:\n",
+        after="    if windows.size is None:\n",
+        tests=(f"{METHOD}::test_nobody_looks_like_somebody_where_series_have_contexts",),
+    ),
+    Mutant(
         name="windows drawn by a seed that the release tells",
         why="one unit more shows other windows of everybody else, and one clipped gradient was priced",
         file="synthesizers/pub2priv/method.py",

@@ -14,7 +14,7 @@ from understudy.privacy.gaussian import gaussian_mu
 from understudy.privacy.loss import INTERVAL
 
 _QUICK = 10 * INTERVAL  # grid on which the root is looked for first
-_NEAR = 1e-3  # how far from there it is looked for next, in logarithms
+_NEAR, _FAR = 1e-3, math.log(4)  # how far from there it is looked for next, and at most in one step, in logarithms
 _HAIR = 4e-6  # how exactly it is found
 
 
@@ -44,15 +44,15 @@ def smallest_noise_multiplier(
     if fixed and epsilon(fixed, guarantee.delta) >= guarantee.epsilon:
         raise InputError("The other events alone cost more than the guarantee: give them less, or ask for more.")
 
-    def excess(log_noise: float, interval: float = INTERVAL) -> float:
-        cost = epsilon((*fixed, event_factory(math.exp(log_noise))), guarantee.delta, interval)
+    def excess(noise: float, interval: float = INTERVAL) -> float:
+        cost = epsilon((*fixed, event_factory(noise)), guarantee.delta, interval)
         return min(cost, 1e6) - guarantee.epsilon
 
-    near = _root(partial(excess, interval=_QUICK), 0.0, math.log(4))  # a looser bound: a little too much noise
-    root = _root(excess, near, _NEAR)
-    while excess(root) > 0:  # the root may lie a hair on the wrong side
-        root += _HAIR
-    return round_up(math.exp(root))
+    near = _root(partial(excess, interval=_QUICK), 0.0, _FAR)  # a looser bound: a little too much noise
+    noise, step = round_up(math.exp(_root(excess, near, _NEAR))), _HAIR
+    while excess(noise) > 0:  # a root may lie on the wrong side, and where delta is tiny the cost does not quite fall
+        noise, step = round_up(noise * (1 + step)), 2 * step
+    return noise
 
 
 def round_up(value: float, digits: int = 6) -> float:
@@ -65,23 +65,23 @@ def round_up(value: float, digits: int = 6) -> float:
 
 
 def _root(excess: Callable[[float], float], start: float, step: float) -> float:
-    """Returns where `excess`, which falls, is zero; the least that is looked at, if it is below zero there already."""
-    low, high = _bracket(excess, start, step)
-    return float(brentq(excess, low, high, xtol=_HAIR)) if low < high else high
+    """Returns the logarithm of where `excess`, which falls, is zero, or of the least that is looked at.
+
+    Steps from `start`, where the root is thought to be near, grow up to the factor 4.
+    """
+    low, high = _bracket(lambda log_noise: excess(math.exp(log_noise)), start, step)
+    return float(brentq(lambda log_noise: excess(math.exp(log_noise)), low, high, xtol=_HAIR)) if low < high else high
 
 
 def _bracket(excess: Callable[[float], float], start: float, step: float) -> tuple[float, float]:
-    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even little fits.
-
-    Steps from `start` grow: the root is thought to be near.
-    """
+    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even little fits."""
     low = high = start
     while excess(high) > 0:
-        low, high, step = high, high + step, 4 * step
+        low, high, step = high, high + step, min(4 * step, _FAR)
         if high > math.log(1e9):
             raise InputError("No noise multiplier below 10⁹ meets the guarantee: lower the rate or the iterations.")
     while low == high or excess(low) <= 0:
-        low, high, step = low - step, low, 4 * step
+        low, high, step = low - step, low, min(4 * step, _FAR)
         if low < math.log(1e-3):
             return high, high
     return low, high

@@ -51,15 +51,15 @@ def test_one_scalar_of_noise_is_seen_in_differences(defect: str, runs: int) -> N
     """A constant under all coordinates of a gradient cancels; what is left of the noise is that of other answers.
 
     The logarithm of how much further differences keep neighbours apart than sums do is 0.61 with the defect, over 32
-    runs within 0.08 (one standard deviation of six trials), and 0.00 within 0.01 as it is. The threshold lies 4.8
-    deviations below the first: it alarms falsely once in a million.
+    runs within 0.08 (one standard deviation of six trials), and 0.00 within 0.01 as it is. By Student's distribution
+    for six trials either side alarms falsely at most once in a thousand.
     """
     with DEFECTS[defect]():
         neighbours, reach = audit_catch._strongest(SUBJECTS["vflgan-ts"], stretch=False)
         scores = answer_scores(neighbours, reach, runs)
     apart = {name: _apart(scores[name].present, scores[name].absent) for name in (DIFFERENCES, ALL)}
     assert len([label for label in reach.moved if label.startswith("gradients")]) == 9
-    assert (apart[DIFFERENCES] > 1.25 * apart[ALL]) == (defect != "as it is")
+    assert (apart[DIFFERENCES] > 1.1 * apart[ALL]) == (defect != "as it is")
 
 
 def _apart(first: np.ndarray, second: np.ndarray) -> float:

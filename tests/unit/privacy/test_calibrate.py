@@ -1,3 +1,6 @@
+from functools import partial
+
+import numpy as np
 import pytest
 
 from understudy.errors import InputError
@@ -37,6 +40,32 @@ def test_the_smallest_noise_fits_and_a_little_less_does_not(asked, rate, iterati
 def test_calibration_agrees_with_the_closed_form():
     exact = noise_multipliers(Guarantee(0.5, 1e-6), {"all": 1.0})["all"]
     assert smallest_noise_multiplier(Gaussian, Guarantee(0.5, 1e-6)) == pytest.approx(exact, rel=1e-4)
+
+
+def test_no_noise_is_a_hair_too_little():
+    """Three hundred guarantees: a root may lie on either side of where it is looked for, what is returned may not."""
+    rng = np.random.default_rng(0)
+    asked = zip(rng.uniform(0.05, 8, 300), 10.0 ** rng.uniform(-9, -5, 300), rng.integers(1, 400, 300), strict=True)
+    for wanted, delta, count in asked:
+        noise = smallest_noise_multiplier(partial(Gaussian, count=int(count)), Guarantee(wanted, delta))
+        assert epsilon([Gaussian(noise, int(count))], delta) <= wanted
+
+
+def test_noise_fits_where_delta_is_so_small_that_the_cost_does_not_quite_fall():
+    wanted = Guarantee(4.038296375503636, 2.073686084367346e-12)
+    noise = smallest_noise_multiplier(lambda value: SubsampledGaussian(0.03473471705299077, value, 790), wanted)
+    assert epsilon([SubsampledGaussian(0.03473471705299077, noise, 790)], wanted.delta) <= wanted.epsilon
+
+
+@pytest.mark.parametrize(("count", "expected"), [(2_000, 1623.61), (200_000_000, 513_435.0)])
+def test_a_lot_of_noise_is_found_too(count, expected):
+    noise = smallest_noise_multiplier(partial(Gaussian, count=count), Guarantee(0.1, 1e-6))
+    assert noise == pytest.approx(expected, rel=1e-4)
+
+
+def test_more_noise_than_anybody_could_mean_is_refused():
+    with pytest.raises(InputError, match="below 10⁹"):
+        smallest_noise_multiplier(partial(Gaussian, count=10**18), Guarantee(0.1, 1e-6))
 
 
 def test_other_events_that_use_everything_up_are_an_error():

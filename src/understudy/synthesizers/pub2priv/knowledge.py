@@ -43,11 +43,7 @@ class Knowledge:
         What the position alone would say is taken out, so that z is 0 where the context is at rest. A context that many
         series met is seen once.
         """
-        windows = np.ascontiguousarray(context).reshape(len(context), -1)
-        if windows.size == 0:
-            return self._of_any_length(context)
-        as_bytes = windows.view(np.dtype((np.void, windows[0].nbytes)))[:, 0]  # so that NaN equals NaN
-        _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)
+        first, place = _distinct(context)
         return np.asarray(self._of_any_length(context[first])[place])
 
     def _of_any_length(self, context: np.ndarray) -> np.ndarray:
@@ -74,6 +70,18 @@ class Knowledge:
             for first in range(0, len(context), size)
         ]
         return torch.cat(parts).numpy() if parts else np.zeros((0, context.shape[1], at_rest.shape[2]), np.float32)
+
+
+def _distinct(windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (rows that are the first of their kind, in order; which of these each row equals, NaN by NaN)."""
+    if windows.size == 0:
+        return np.arange(len(windows)), np.arange(len(windows))
+    rows = np.ascontiguousarray(windows).reshape(len(windows), -1)
+    _, first, place = np.unique(
+        rows.view(np.dtype((np.void, rows[0].nbytes)))[:, 0], return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[place]
 
 
 def load_pack(pack: str) -> Pack:

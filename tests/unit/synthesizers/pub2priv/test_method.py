@@ -15,14 +15,14 @@ import pytest
 import torch
 
 from tests.unit.synthesizers.pub2priv.panels import correlation, fit, following, following_schema, smooth
-from understudy.data import Panel, Population, PrivacyUnit, panel_to_arrow
+from understudy.data import Panel, Population, PrivacyUnit, Schema, panel_to_arrow
 from understudy.privacy import accountants
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release, Synthesizer, contract
-from understudy.synthesizers.contract.expectations import new_key
+from understudy.synthesizers.contract.expectations import expect_same_view, new_key
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.pub2priv import drawing, method
 from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule, weights_of
@@ -84,6 +84,13 @@ WITH_CONTEXT = {
 )
 def test_every_variant_keeps_the_contract_with_a_context(variant: str, check: Callable[[Synthesizer], None]) -> None:
     check(VARIANTS[variant])
+
+
+@pytest.mark.parametrize("schema", [rich_schema(), following_schema(40)], ids=["shared", "own"])
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "paper, none"])
+def test_nobody_looks_like_somebody_where_series_have_contexts(variant: str, schema: Schema) -> None:
+    """The contract's own check has no context; one that fails on no contexts would tell that the table is empty."""
+    expect_same_view(VARIANTS[variant], make_panel(schema, 0), make_panel(schema, 1))
 
 
 # --- what a run costs ---------------------------------------------------------------------------------------------
