@@ -69,11 +69,8 @@ def ended(process: int) -> bool:
         return True
 
 
-def all_of(
-    folder: Path, variables: dict[str, str], *only: str, workers: str = "2", kept: Path | None = None
-) -> Outcome:
-    words: list[str | Path] = ["--workers", workers, *(part for name in only for part in ("--only", name))]
-    words += [] if kept is None else ["--kept", kept]
+def all_of(folder: Path, variables: dict[str, str], *only: str, workers: str = "2") -> Outcome:
+    words = ["--workers", workers, *(part for name in only for part in ("--only", name))]
     return finish(start("bench", "all", "--into", folder / "results", *words, "--json", variables=variables))
 
 
@@ -107,21 +104,6 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path, variables: dict[str, 
     assert len(counted(tmp_path)) == PARTS
 
 
-@pytest.mark.parametrize(
-    ("scale", "data", "taken"),
-    [("quick", {}, True), ("target", {}, False), ("quick", {"kept": "in three digits"}, False)],
-)
-def test_what_an_earlier_record_holds_whole_is_not_run_again(
-    tmp_path: Path, variables: dict[str, str], scale: str, data: dict[str, str], taken: bool
-) -> None:
-    kept = {"name": "counted", "scale": scale, "data": {"name": "numbers", **data}, "rows": [], "controls": []}
-    (tmp_path / "record").mkdir()
-    (tmp_path / "record" / "counted.json").write_text(json.dumps(kept))
-    assert all_of(tmp_path, variables, "counted", kept=tmp_path / "record").code == 0
-    assert (counted(tmp_path) == []) == taken
-    assert (json.loads((tmp_path / "results" / "counted.json").read_text())["rows"] == []) == taken
-
-
 def test_missing_data_are_named_and_a_defect_is_an_error(tmp_path: Path, variables: dict[str, str]) -> None:
     without = all_of(tmp_path, variables, "missing", "counted")
     assert without.code == 0, without.err
@@ -150,7 +132,7 @@ def test_a_cluster_runs_what_this_machine_would(
     assert (tmp_path / "results" / "results.html").exists()
 
 
-@pytest.mark.parametrize("said", ["none", "0", "-1", "dask://127.0.0.1:9"])
+@pytest.mark.parametrize("said", ["none", "0", "-1"])
 def test_workers_that_are_not_there_are_named(tmp_path: Path, variables: dict[str, str], said: str) -> None:
     refused = all_of(tmp_path, variables, "counted", workers=said)
     assert refused.code == 2
