@@ -10,7 +10,7 @@ import numpy as np
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
 _JOINED = 5  # cells whose density a tail joins
-_QUIET = 1.5  # standard deviations up to which the sum of a grid's end is taken for noise
+_QUIET = 3.0  # standard deviations up to which the sum of a grid's end, or a difference of sums, is taken for noise
 
 
 def nearest_distribution(weights: np.ndarray) -> np.ndarray:
@@ -70,33 +70,65 @@ def quiet_ends(noisy: np.ndarray, noise: float) -> tuple[int, int]:
 def with_tails(noisy: np.ndarray, noise: float, width: np.ndarray) -> np.ndarray:
     """Returns smoothed cells whose quiet ends are exponential tails.
 
-    Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much. The
-    sum of a quiet end is still right on average, so that is what its tail holds, falling off from the density of the
-    cells that it joins.
+    Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much. How
+    the last loud cells fall off foretells what a tail holds, and its own cells are heard as far as they stand out.
     """
     first, last = quiet_ends(noisy, noise)
     end = len(noisy) - last
-    shares = np.zeros_like(noisy)
-    shares[first:end] = smooth_by_risk(noisy[first:end], noise)
-    density = shares[first:end] / width[first:end]
-    shares[:first] = _tail(noisy[:first].sum(), density[:_JOINED].mean(), width[:first][::-1])[::-1]
-    shares[end:] = _tail(noisy[end:].sum(), density[-_JOINED:].mean(), width[end:])
-    return shares
+    loud = smooth_by_risk(noisy[first:end], noise)
+    before = _tail(noisy[:end][::-1], loud[::-1], noise, width[:end][::-1])[::-1]
+    return np.concatenate([before, loud, _tail(noisy[first:], loud, noise, width[first:])])
 
 
-def _tail(total: float, density: float, width: np.ndarray) -> np.ndarray:
-    """Returns the shares of cells, from the inside out, of an exponential tail with a given sum and first density."""
-    if total <= 0 or density <= 0 or not len(width):
-        return np.zeros(len(width))
-    reached = np.exp(-np.concatenate([[0.0], np.cumsum(width)]) * density / total)
-    return total * -np.diff(reached) / (1 - reached[-1])
+def _tail(noisy: np.ndarray, loud: np.ndarray, noise: float, width: np.ndarray) -> np.ndarray:
+    """Returns the shares of the cells beyond the loud ones, an exponential tail; cells from the inside out.
+
+    Its own cells are weighed by how much such a tail would have in them: most have next to nothing but noise.
+    """
+    begin = len(loud)
+    quiet, far = noisy[begin:], width[begin:]
+    if not len(quiet):
+        return quiet
+    foretold = _foretold(noisy[:begin], noise, width[:begin])
+    if foretold is None:
+        total, density = float(quiet.sum()), float((loud / width[:begin])[-_JOINED:].mean())
+    else:
+        scale, beyond = foretold
+        shape, density = _falling(scale, far), beyond / scale
+        beyond *= 1 - np.exp(-far.sum() / scale)
+        heard, left = shape @ quiet / (shape @ shape), noise / np.sqrt(shape @ shape)
+        total = float(shrink(np.array([heard]), np.array([beyond]), float(left))[0][0])
+    return total * _falling(total / density, far) if total > 0 and density > 0 else np.zeros(len(quiet))
+
+
+def _foretold(cells: np.ndarray, noise: float, width: np.ndarray) -> tuple[float, float] | None:
+    """Returns (scale, mass beyond the last cell) of the exponential that continues cells; None if they do not fall.
+
+    Two stretches of equal width, the last that noise lets one tell apart, give the rate at which cells fall.
+    """
+    far, total = (np.concatenate([[0.0], np.cumsum(part[::-1])]) for part in (width, cells))
+    twice, number = 2 * far[1:], np.arange(1, len(far))
+    last, before = total[1:], np.interp(twice, far, total) - total[1:]
+    loud = (twice <= far[-1]) & (last > _QUIET * noise * np.sqrt(number))
+    told = loud & (before - last > _QUIET * noise * np.sqrt(np.searchsorted(far, twice)))
+    if not told.any():
+        return None
+    place = int(told.argmax())
+    ratio = last[place] / before[place]
+    return far[1 + place] / -np.log(ratio), last[place] * ratio / (1 - ratio)
+
+
+def _falling(scale: float, width: np.ndarray) -> np.ndarray:
+    """Returns the shares of cells, from the inside out, under an exponential distribution that ends with them."""
+    reached = np.exp(-np.concatenate([[0.0], np.cumsum(width)]) / scale)
+    return np.asarray(-np.diff(reached) / (1 - reached[-1]))
 
 
 def keep_middle(departure: np.ndarray, noise: float) -> np.ndarray:
     """Returns a departure, which adds up to nothing, without its ends up to where their sum first leaves the noise."""
     kept = departure.copy()
     for cells, rest in ((departure, kept), (departure[::-1], kept[::-1])):
-        loud = np.abs(np.cumsum(cells)) > 2 * _quiet_sums(len(cells), noise)
+        loud = np.abs(np.cumsum(cells)) > _quiet_sums(len(cells), noise)
         rest[: int(loud.argmax()) if loud.any() else len(cells)] = 0.0
     return kept
 
