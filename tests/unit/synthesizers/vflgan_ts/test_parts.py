@@ -85,9 +85,12 @@ def together(noise: NoiseSource) -> Facts:
     return bought.buy(learning, linear_scales(schema(), None))
 
 
-@pytest.mark.parametrize("constant", [0.0, 1.0])
+@pytest.mark.parametrize("constant", [0.0, 0.9])
 def test_facts_bought_apart_are_those_bought_in_one_place(constant: float) -> None:
-    """With noise 0 the columns are in their places; with noise 1 everywhere it is as large as in one place."""
+    """With noise 0 the columns are in their places; with noise 0.9 everywhere it is as large as in one place.
+
+    With 1 the sum of nine empty cells would be three deviations of its noise, where rounding decides what is heard.
+    """
     one, other = (
         facts.to_arrays() for facts in (apart(NoiseSource.constant(constant)), together(NoiseSource.constant(constant)))
     )
