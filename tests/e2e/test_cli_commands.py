@@ -228,9 +228,11 @@ def test_the_page_for_a_regulator_is_one_file_that_names_the_unit(made: Path, tm
     assert run("certificate", made / "release", "--out", made / "release" / "page.md").code == 2
 
 
-def test_results_are_kept_without_the_series_of_their_pictures(tmp_path: Path) -> None:
+def test_results_are_kept_without_the_series_of_their_pictures_and_without_hashes(tmp_path: Path) -> None:
     result = {"name": "pub2priv-toy", "scale": "quick", "data": {"name": "toy"}, "rows": [], "controls": []}
-    (tmp_path / "pub2priv-toy.json").write_text(json.dumps({**result, "pictures": {"same_condition": [[0.5]]}}))
+    data = {"name": "toy", "sha256": "ab", "public_sha256": "cd"}
+    whole = {**result, "data": data, "pictures": {"same_condition": [[0.5]]}}
+    (tmp_path / "pub2priv-toy.json").write_text(json.dumps(whole))
     assert run("bench", "keep", tmp_path, "--into", tmp_path / "kept").code == 0
     assert json.loads((tmp_path / "kept" / "pub2priv-toy.json").read_text()) == result
     assert run("bench", "keep", tmp_path / "nothing", "--into", tmp_path / "kept").code == 3

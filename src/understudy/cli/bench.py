@@ -115,7 +115,8 @@ def keep(
     for name, result in results.items():
         with whole_file(into / f"{name}.json") as draft:
             kept = {part: result[part] for part in _KEPT if part in result}
-            kept["data"] = {fact: said for fact, said in kept["data"].items() if fact != "sha256"}  # looks like a key
+            hashes = [fact for fact in kept["data"] if fact.endswith("sha256")]  # which look like keys
+            kept["data"] = {fact: said for fact, said in kept["data"].items() if fact not in hashes}
             draft.write_text(json_format.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         written.append(str(into / f"{name}.json"))
     Output(json=json, quiet=quiet).result({"files": written}, *(f"Wrote {path}." for path in written))
