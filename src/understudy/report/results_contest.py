@@ -60,7 +60,7 @@ def which_method(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     )  # fmt: skip
     lines = [f"| table | ε | signal | {_CHOSEN} |", "|" + "---|" * 10]
     lines += [
-        f"| {one.cell.table} | {figure(one.cell.epsilon)} | {one.cell.signal:.2g} | {_chosen(one, '.2f')} |"
+        f"| {one.cell.table} | {figure(one.cell.epsilon)} | {figure(one.cell.signal)} | {_chosen(one, '.2f')} |"
         for one in judged
     ]
     shares = [
