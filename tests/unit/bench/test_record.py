@@ -203,7 +203,7 @@ def test_the_page_judges_a_rule_on_tables_it_was_not_fitted_to_and_tries_finding
     }  # fmt: skip
     text = results_page.markdown(records)
     assert "Near in all cells 2 of 2 (always `spectral`: 2)" in text
-    assert "| homes | 1 | 4.2 | spectral | 1.00 | spectral | 1.00 | yes | 1.00 | yes |" in text
+    assert "| homes | 1 | 4.17 | spectral | 1.00 | spectral | 1.00 | yes | 1.00 | yes |" in text
     assert "| not judged: not run |" in text
     assert "Which method when" not in results_page.markdown({"record-homes": records["record-homes"]})
 
