@@ -13,7 +13,7 @@ import typer
 
 from understudy.cli.bench import Scale, results_of, write_report
 from understudy.cli.console import Json, Output, Quiet
-from understudy.cli.places import whole_file
+from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of
 
@@ -58,7 +58,7 @@ def run_all(
         raise InputError("--only: the beginning of a name that `understudy bench list` prints is expected.")
     into.mkdir(parents=True, exist_ok=True)
     if kept is not None:
-        _take_over(kept, into, scale)
+        _take_over(existing(kept, "--kept"), into, scale)
     waiting = [name for name in names if not (into / f"{name}.json").exists()]
     failed: list[Ended] = []
     with output.progress() as progress:
