@@ -33,6 +33,7 @@ _SMALLEST = 0.1  # directions of context beside the largest that are told apart
 _STEEPEST = 2.0  # movements of a series over those of its context
 _MOST = 0.97  # of all that a series moves that may be its context's
 _LEAST_REST = 0.1  # movements of a band that follow nothing, beside those that do
+_SURE = 2.0  # deviations of noise by which following is said to be less than it was measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +190,14 @@ def followed_bound(num_channels: int, num_columns: int) -> float:
     return most * (1 + CLIP_SLACK)
 
 
-def explained(products: np.ndarray) -> float:
-    """Returns the least share of movements that mean products say is some column's, mean of all factors.
+def explained(products: np.ndarray, noise: float) -> float:
+    """Returns the share of movements that mean products say is surely some column's, mean of all factors.
 
-    Of a column that is followed by c_b in bands with shares g_b of its movements, Σ c_b²/g_b ≥ (Σ c_b)².
+    Of a column that is followed by c_b in bands with shares g_b of its movements, Σ c_b²/g_b ≥ (Σ c_b)². The column
+    that seems to be followed most owes part of that to noise, so deviations of it are taken off Σ c_b.
     """
-    return float((products.sum(axis=0) ** 2).max(axis=1, initial=0.0).mean())
+    size = np.abs(products.sum(axis=0)) - _SURE * noise * np.sqrt((products != 0).sum(axis=0))
+    return float((np.maximum(size, 0.0) ** 2).max(axis=1, initial=0.0).mean())
 
 
 def heard(products: np.ndarray, noise: float) -> np.ndarray:

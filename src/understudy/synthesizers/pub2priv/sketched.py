@@ -84,7 +84,9 @@ class Sketched:
         fitted = fit_moments(noisy[: layout.size], noise, count, layout, basis.products, self.shapes.parts)
         weight = self.weight(layout) * count
         products = heard(noisy[layout.size :].reshape(self.followed.shape) / weight, noise / weight)
-        simpler = explained(products) > _ENOUGH * fitted.explained / self.coordinates.schema.num_channels
+        simpler = (
+            explained(products, noise / weight) > _ENOUGH * fitted.explained / self.coordinates.schema.num_channels
+        )
         return {**fitted.to_arrays(), **basis.to_arrays(), PRODUCTS: products * simpler}
 
     @cached_property

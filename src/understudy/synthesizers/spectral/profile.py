@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import dct, idct
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from understudy.synthesizers.spectral.counts import shrink
 from understudy.synthesizers.spectral.series import bands
@@ -17,6 +17,7 @@ _SLACK = 2.5  # clip radius² over its expectation
 _SQUARE_WEIGHT = 0.5  # the mean of a step matters more than its spread
 _SMALLEST_SPREAD = 0.25
 _FALSE = 0.02  # how often noise alone passes for a band of frequencies
+_FALSE_LOUD = 0.01  # how often it passes for a loud frequency somewhere; every series would have to carry that one
 
 
 def clip_radius(num_steps: int, num_channels: int) -> float:
@@ -98,7 +99,7 @@ def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int], season: 
     """Keeps of noisy mean moments what stands out of the noise."""
     size = shape[0] * shape[1]
     mean, square = (dct(part.reshape(shape), axis=0, norm="ortho") for part in (moments[:size], moments[size:]))
-    threshold = noise * np.sqrt(2 * np.log(size + 1))  # Donoho and Johnstone (1994)
+    threshold = noise * norm.isf(_FALSE_LOUD / 2 / size)  # Bonferroni: the universal threshold passes one fit in five
     weight = np.zeros_like(mean)
     for block in bands(shape[0], season):  # Cai (1999): block by block; one loud frequency does not make all heard
         bounded = np.clip(mean[block], -threshold, threshold)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.fft import dct
 
 from understudy.privacy.mechanisms import clip_rows
 from understudy.synthesizers.spectral import profile
@@ -31,6 +32,22 @@ def test_noise_alone_leaves_an_almost_flat_profile() -> None:
     noisy = 0.1 * rng.normal(size=(100, 1, 96))
     kept = np.stack([profile.denoise_nested(sums, np.ones(1), 0.1, (1,), (24, 2)) for sums in noisy])
     assert (kept**2).sum() < 0.15 * (noisy**2).sum()
+
+
+def test_noise_alone_passes_for_a_loud_frequency_as_rarely_as_said() -> None:
+    """3,000 draws of noise, of whose squares only a loud frequency is kept: one draw in a hundred has any. 30 ± 5.5 are
+    expected; more than 70 have probability 2e-10, and so many would be seen from a rate of 3 % on. Control: the
+    universal threshold √(2 log n) lets one draw in four pass, and six deviations are always kept.
+    """
+    rng, size = np.random.default_rng(5), 96
+    noise = rng.normal(size=(3000, 2 * size))
+    passed = sum(profile.denoise_nested(one[None], np.ones(1), 1.0, (1,), (size, 1))[0, size:].any() for one in noise)
+    assert 3 <= passed <= 70
+    universal = np.abs(dct(noise[:, size:], norm="ortho")) > np.sqrt(2 * np.log(size))
+    assert universal.any(axis=1).sum() > 500
+    wave = np.concatenate([np.zeros(size), 6 * np.sqrt(2 / size) * np.cos(np.pi * (np.arange(size) + 0.5) * 20 / size)])
+    kept = profile.denoise_nested(wave[None], np.ones(1), 1.0, (1,), (size, 1))[0]
+    np.testing.assert_allclose(kept, wave, atol=1e-9)
 
 
 def test_a_day_too_weak_for_any_single_frequency_shows_in_all_of_its_frequencies() -> None:
