@@ -98,6 +98,20 @@ def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(
     assert {Path(file).name for file in second.facts["files"]} == {"results.html", "results.md"}
 
 
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_lives(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    first = start("bench", "all", "--into", tmp_path / "results", "--only", "counted", variables=variables)
+    wait_for(tmp_path, 1)
+    refused = all_of(tmp_path, variables, "counted")
+    first.kill()
+    first.communicate(timeout=10)
+    assert refused.code == 2
+    assert "another process works in it" in refused.err + refused.out
+    assert len({process for process, _ in counted(tmp_path)}) == 1
+    assert all_of(tmp_path, variables, "counted").code == 0
+
+
 def test_what_is_finished_is_not_run_again(tmp_path: Path, variables: dict[str, str]) -> None:
     assert all_of(tmp_path, variables, "counted").code == 0
     assert all_of(tmp_path, variables, "counted").code == 0

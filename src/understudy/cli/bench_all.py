@@ -13,7 +13,7 @@ import typer
 
 from understudy.cli.bench import Scale, results_of, write_report
 from understudy.cli.console import Json, Output, Quiet
-from understudy.cli.places import existing, whole_file
+from understudy.cli.places import alone_in, existing, whole_file
 from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of
 
@@ -57,17 +57,11 @@ def run_all(
     if not names:
         raise InputError("--only: the beginning of a name that `understudy bench list` prints is expected.")
     into.mkdir(parents=True, exist_ok=True)
-    if kept is not None:
-        _take_over(existing(kept, "--kept"), into, scale)
-    waiting = [name for name in names if not (into / f"{name}.json").exists()]
-    failed: list[Ended] = []
-    with output.progress() as progress:
-        for done, ended in enumerate(_ended(waiting, Work(into.resolve(), str(scale), data), who), start=1):
-            progress(ended.name, done / len(waiting))
-            if ended.code:
-                failed.append(ended)
-            else:
-                (into / f"{ended.name}.log").unlink(missing_ok=True)
+    with alone_in(into, "--into"):
+        if kept is not None:
+            _take_over(existing(kept, "--kept"), into, scale)
+        waiting = [name for name in names if not (into / f"{name}.json").exists()]
+        failed = _failed(waiting, Work(into.resolve(), str(scale), data), who, output)
     pages = write_report(into, into / "results.html", into / "results.md") if any(into.glob("*.json")) else []
     facts = {"finished": len(names) - len(failed), "failed": {one.name: one.words for one in failed}, "files": pages}
     lines = [f"{one.name}: {one.words}; see {into / one.name}.log." for one in failed]
@@ -76,6 +70,19 @@ def run_all(
     )
     if any(one.code != MissingData.exit_code for one in failed):
         raise typer.Exit(1)
+
+
+def _failed(names: list[str], work: "Work", workers: Workers, output: Output) -> list[Ended]:
+    """Runs benchmarks and returns those that did not end well."""
+    failed: list[Ended] = []
+    with output.progress() as progress:
+        for done, ended in enumerate(_ended(names, work, workers), start=1):
+            progress(ended.name, done / len(names))
+            if ended.code:
+                failed.append(ended)
+            else:
+                (work.into / f"{ended.name}.log").unlink(missing_ok=True)
+    return failed
 
 
 def _take_over(kept: Path, into: Path, scale: Scale) -> None:

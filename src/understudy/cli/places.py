@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from understudy import files
 from understudy.errors import InputError, MissingData, ReleaseError
 
@@ -57,6 +59,20 @@ def whole_file(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     with files.whole_file(target) as draft:
         yield draft
+
+
+@contextmanager
+def alone_in(folder: Path, what: str) -> Iterator[None]:
+    """Keeps a folder for this process; the operating system gives it back however the process ends."""
+    try:
+        held = FileLock(folder / ".lock").acquire(blocking=False)
+    except Timeout:
+        raise InputError(
+            f"{what}: '{folder}' is expected to be free, and another process works in it. Wait for its end, end it, or "
+            "choose another folder."
+        ) from None
+    with held:
+        yield
 
 
 def _nearest_folder(path: Path) -> Path:
