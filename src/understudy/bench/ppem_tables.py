@@ -6,8 +6,8 @@ that nobody learned from, and `independent`, which never saw any.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from understudy.bench import ppem_data
 from understudy.bench.cells import Cells
 from understudy.bench.ppem_baselines import BASELINES
+from understudy.bench.ppem_paper import CREDIT, MIMIC
 from understudy.bench.ppem_work import FEW_SEEDS, Scale, Work
 from understudy.bench.result import Progress, Row, result
 from understudy.data import Panel
@@ -36,22 +37,25 @@ SCALES = {
     "full": Scale(60_000, 20_000, 20_000),
 }
 _LMDP, _WITHOUT, _BOTH = "ppem, lmdp", "ppem, lmdp without penalty", "ppem, both"
+_MARGINAL = "ppem, marginal-dp (not private)"
+_COMPARED = (_BOTH, _MARGINAL, "dp-gan", "pate-gan")  # rows that findings compare, over three seeds
 
 
 @dataclass(frozen=True)
 class Secret:
-    """What is hidden, a public marginal in its place, and the channel that linear regression predicts."""
+    """What is hidden, a public marginal in its place, the channel that regression predicts, and published figures."""
 
     sensitive: tuple[str, ...]
     stated: dict[str, list[float | str]]
     regressed: str | None = None
+    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def credit(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Part of the credit-card table: two factors hidden (target: hours)."""
     panel, data = ppem_data.credit(data_root)
     values: list[float | str] = [*range(-3, 4)]
-    secret = Secret(("V0+V1",), {"V0": values, "V1": values}, regressed="Amount")
+    secret = Secret(("V0+V1",), {"V0": values, "V1": values}, regressed="Amount", paper=CREDIT)
     return _run("ppem-credit", scale, panel, data, secret, progress, cells)
 
 
@@ -59,7 +63,7 @@ def mimic(scale: str, data_root: Path | None, progress: Progress, cells: Cells) 
     """The MIMIC-III demo: five diagnoses of 100 patients hidden (target: an hour)."""
     panel, data = ppem_data.mimic(data_root)
     hidden = [channel.name for channel in panel.schema.channels[:5]]
-    secret = Secret(("+".join(hidden),), {name: [0, 1] for name in hidden})
+    secret = Secret(("+".join(hidden),), {name: [0, 1] for name in hidden}, paper=MIMIC)
     return _run("ppem-mimic", scale, panel, data, secret, progress, cells, private=False)
 
 
@@ -81,7 +85,7 @@ def _run(
     size = SCALES[scale]
     if panel.num_steps > 1:  # rows are many times as long
         size = replace(size, iterations=2 * size.iterations // 5, seeds=3)
-    work = Work(train, rest, secret.sensitive, size, secret.regressed)
+    work = Work(train, rest, secret.sensitive, size, secret.regressed, secret.paper)
     tasks = [*_without_noise(work), *(_with_noise(work, secret) if private else ())]
     tasks += [(kind, partial(work.baseline, kind)) for kind in BASELINES]
     checks: list[_Task] = [("holdout", work.holdout)]
@@ -109,10 +113,12 @@ def _without_noise(work: Work) -> list[_Task]:
     method = work.ppem(mode="lmdp", recipe=replace(recipe, network="temporal") if along else published)
     found.append((label, partial(work.fitted, label, method)))
     others = {
-        "ppem, marginal-dp (not private)": work.ppem(mode="marginal-dp", recipe=recipe),
+        _MARGINAL: work.ppem(mode="marginal-dp", recipe=recipe),
         "ppem, uniform": work.ppem(mode="lmdp", recipe=recipe, target="uniform"),
     }
-    return found + [(label, partial(work.fitted, label, method)) for label, method in others.items()]
+    return found + [
+        (label, partial(work.fitted, label, method, seeds=_seeds(label))) for label, method in others.items()
+    ]
 
 
 def _with_noise(work: Work, secret: Secret) -> list[_Task]:
@@ -134,12 +140,15 @@ def _with_noise(work: Work, secret: Secret) -> list[_Task]:
     ]
     others: dict[str, Synthesizer] = {"dp-gan": DpGan(), "pate-gan": PateGan()}
     for label, other in others.items():
-        found += [(f"{label} {epsilon:g}", partial(work.fitted, label, other, epsilon)) for epsilon in EPSILONS]
+        found += [
+            (f"{label} {epsilon:g}", partial(work.fitted, label, other, epsilon, seeds=_seeds(label)))
+            for epsilon in EPSILONS
+        ]
     return found
 
 
 def _seeds(label: str) -> Sequence[int]:
-    return FEW_SEEDS if label == _BOTH else (0,)
+    return FEW_SEEDS if label in _COMPARED else (0,)
 
 
 def notes(rows: Sequence[Row], controls: Sequence[Row]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,17 +25,6 @@ from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
 
 FEW_SEEDS = range(3)  # of rows with noise, and of networks of other papers, that are judged
-# Table 1 and appendix D of paper 002, two sensitive attributes; on other data, so not to be compared.
-_PAPER: dict[str, dict[str, float]] = {
-    "ppem, lmdp": {"auroc": 0.922, "regression_mse": 0.184, "regression_r2": 0.822, "p_ksd": 0.0, "p_mmd": 0.02},
-    "ppem, both 1": {"auroc": 0.872, "regression_mse": 0.656, "regression_r2": 0.368, "p_mmd": 0.0},
-    "ppem, marginal-dp (not private)": {"auroc": 0.903, "regression_mse": 0.602, "regression_r2": 0.421},
-    "wgan-gp": {"auroc": 0.966, "regression_mse": 0.126, "regression_r2": 0.879, "p_mmd": 0.15},
-    "energygan": {"auroc": 0.871, "regression_mse": 7.13, "regression_r2": -5.86, "p_mmd": 0.0},
-    "steingan": {"auroc": 0.822, "regression_mse": 1.81, "regression_r2": -0.740, "p_mmd": 0.0},
-    "dp-gan 1": {"auroc": 0.857, "regression_mse": 1.881, "regression_r2": -0.811, "p_mmd": 0.0},
-    "pate-gan 1": {"auroc": 0.879, "regression_mse": 1.569, "regression_r2": -0.510, "p_mmd": 0.0},
-}
 
 
 @dataclass(frozen=True)
@@ -64,6 +53,7 @@ class Work:
     sensitive: tuple[str, ...]
     scale: Scale
     regressed: str | None = None
+    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # figures by row
 
     @property
     def measures(self) -> Measures:
@@ -122,7 +112,7 @@ class Work:
             epsilon=release.certificate.epsilon,
             delta=delta,
             unit=self.train.schema.unit.kind,
-            paper=_PAPER.get(f"{label} {epsilon:g}" if epsilon < math.inf else label, {}),
+            paper=dict(self.paper.get(f"{label} {epsilon:g}" if epsilon < math.inf else label, {})),
             seconds=watch.seconds,
             status=release.certificate.status,
             obfuscation=list(release.certificate.marginal_obfuscation),
@@ -144,7 +134,7 @@ class Work:
         return row(
             kind,
             {**figures, "held_out_gap": measures.held_out_gap(drawn)},
-            paper=_PAPER.get(kind, {}),
+            paper=dict(self.paper.get(kind, {})),
             unit=self.train.schema.unit.kind,
             seconds=watch.seconds,
             status="not private: no noise",

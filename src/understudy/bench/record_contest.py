@@ -27,11 +27,12 @@ from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.baselines.aim import Aim
+from understudy.synthesizers.baselines.dp_gan import DpGan
 from understudy.synthesizers.registry import METHODS
 
 _LAGS = (1, 2, 6)
 _MOST_ITERATIONS, _SAMPLED = 500, 2_000
-_CURVED = ("spectral", "pets", "aim", "private-gsd")  # quick enough to see at every epsilon
+_CURVED = ("spectral", "pets", "aim", "private-gsd")  # quick enough to compare at every epsilon
 _REPEATED = (
     *_CURVED,
     "gem",
@@ -39,12 +40,14 @@ _REPEATED = (
     "aim, segments",
 )  # quick enough to see over many splits, where units are few
 _FEW_UNITS = 1_000
+_CONTROL = "independent"  # the same at every epsilon
 _SEGMENTS = "aim, segments"  # the paper's way to make columns of series, beside the default by frequencies
 VARIANTS: dict[str, Callable[[], Synthesizer]] = {**METHODS, _SEGMENTS: partial(Aim, cut="segments")}
+UNPROTECTED: dict[str, Callable[[], Synthesizer]] = {"ads-gan, not private": partial(DpGan, mode="ads-gan")}
 APART = {
     "vflgan-ts": "needs columns held by several parties",
     "ppem": "needs attributes to hide",
-    "ads-gan": "protects nobody, and is refused with a finite budget",
+    "ads-gan": "protects nobody, and is refused with a finite budget; among the controls it stands without any noise",
 }
 
 
@@ -53,19 +56,23 @@ class Scale:
     """How many epsilons and splits.
 
     Attributes:
-        epsilons: Of every method.
-        further: Of methods that do not train.
+        epsilons: At which all methods are compared.
+        further: Of the curves.
         seeds: Splits of every method.
         more_seeds: Splits of methods that take seconds, where units are few and splits differ much.
+        further_seeds: Splits of methods that train for minutes, at further epsilons: enough for a curve.
     """
 
     epsilons: tuple[float, ...]
     further: tuple[float, ...] = ()
     seeds: int
     more_seeds: int
+    further_seeds: int = 1
 
-    def splits(self, method: str, units: int) -> int:
+    def splits(self, method: str, units: int, epsilon: float) -> int:
         """Returns over how many splits of a table a method is seen."""
+        if epsilon in self.further and method not in _CURVED:
+            return self.further_seeds
         return self.more_seeds if method in _REPEATED and units <= _FEW_UNITS else self.seeds
 
 
@@ -79,17 +86,27 @@ SCALES = {
 def contest(name: str, scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Returns a row for every method at every epsilon, over several splits of the entities."""
     arena, work = ARENAS[name](data_root), SCALES[scale]
-    real = cells(f"{scale} real", partial(_real, arena, work.splits(_REPEATED[0], arena.num_train)))
-    wanted = [(method, epsilon) for epsilon in work.epsilons for method in VARIANTS if method not in APART]
-    wanted += [(method, epsilon) for epsilon in work.further for method in _CURVED if method in VARIANTS]
+    most = work.splits(_REPEATED[0], arena.num_train, work.epsilons[0])
+    real = cells(f"{scale} real", partial(_real, arena, most))
+    wanted = [
+        (method, epsilon)
+        for epsilon in (*work.epsilons, *work.further)
+        for method in VARIANTS
+        if method not in APART and (epsilon in work.epsilons or method != _CONTROL)
+    ]
     rows = []
     for place, (method, epsilon) in enumerate(wanted):
-        splits = work.splits(method, arena.num_train)
-        one = cells(f"{scale} {method} {epsilon}", partial(_measured, arena, method, epsilon, splits))
-        rows.append(_beside(one, real))
-        progress(f"{method}, epsilon {epsilon:g}", (place + 1) / len(wanted))
+        splits = work.splits(method, arena.num_train, epsilon)
+        compute = partial(_measured, arena, method, VARIANTS[method], epsilon, splits)
+        rows.append(_beside(cells(f"{scale} {method} {epsilon}", compute), real))
+        progress(f"{method}, epsilon {epsilon:g}", (place + 1) / (len(wanted) + len(UNPROTECTED)))
+    unprotected = [
+        cells(f"{scale} {method}", partial(_measured, arena, method, make, np.inf, work.seeds))
+        for method, make in UNPROTECTED.items()
+    ]
     rows += [row(method, {}, note=why) for method, why in APART.items()]
-    whole = result(name, scale, {**arena.data, **arena.facts}, rows, [_beside(line, real) for line in real["rows"]])
+    controls = [_beside(line, real) for line in (*real["rows"], *unprotected)]
+    whole = result(name, scale, {**arena.data, **arena.facts}, rows, controls)
     return {**whole, "notes": [f"{line['method']}: {line['note']}" for line in rows if line.get("note")]}
 
 
@@ -108,20 +125,25 @@ def _real(arena: Arena, seeds: int) -> dict[str, Any]:
     return {"rows": rows, "errors": [one["tstr_mae"] for one in trained]}
 
 
-def _measured(arena: Arena, method: str, epsilon: float, seeds: int) -> Row:
-    watch, found = Stopwatch(), []
+def _measured(arena: Arena, name: str, method: Callable[[], Synthesizer], epsilon: float, seeds: int) -> Row:
+    watch, found, certified = Stopwatch(), [], []
     delta = default_delta(arena.num_train)
     guarantee = Guarantee(epsilon, delta)
+    facts: dict[str, Any] = {"delta": delta, "unit": "entity"}
     try:
         for seed in range(seeds):
             train, test = arena.split(seed)
-            release = VARIANTS[method]().fit(train, Ledger.in_memory(guarantee), guarantee=guarantee)
+            release = method().fit(train, Ledger.in_memory(guarantee), guarantee=guarantee)
             drawn = release.sample(min(_SAMPLED, arena.num_train), rng=np.random.default_rng(seed))
             found.append(_Judge(train, test).figures(drawn, seed))
+            certified.append(release.certificate.epsilon)
     except UnderstudyError as refused:
-        return row(method, {}, epsilon=epsilon, delta=delta, unit="entity", seconds=watch.seconds, note=str(refused))
-    spent = 0.0 if not VARIANTS[method]().spending_plan(arena.split(0)[0].schema, guarantee).entries else epsilon
-    return _row(method, found, epsilon=spent, delta=delta, unit="entity", seconds=watch.seconds, seeds=seeds)
+        return row(name, {}, epsilon=epsilon, seconds=watch.seconds, note=str(refused), **facts)
+    most = max(certified)
+    facts |= {"seconds": watch.seconds, "seeds": seeds, "errors": [one["tstr_mae"] for one in found]}
+    if not np.isfinite(most):
+        return _row(name, found, **facts)
+    return _row(name, found, epsilon=epsilon if most else 0.0, epsilon_certified=most, **facts)
 
 
 def _row(method: str, found: list[dict[str, float]], **facts: Any) -> Row:
@@ -129,11 +151,14 @@ def _row(method: str, found: list[dict[str, float]], **facts: Any) -> Row:
 
 
 def _beside(line: Row, real: dict[str, Any]) -> Row:
-    """Puts the error over that of train-on-real on the same splits into a row."""
+    """Puts the error over that of train-on-real on the same splits into a row, and its range split by split."""
     if "tstr_mae" not in line["metrics"]:
         return line
-    own, base = line["metrics"]["tstr_mae"]["mean"], float(np.mean(real["errors"][: line["seeds"]]))
-    return {**line, "metrics": {**line["metrics"], "ratio": own / base}}
+    base = np.array(real["errors"][: line["seeds"]])
+    metrics = {**line["metrics"], "ratio": line["metrics"]["tstr_mae"]["mean"] / float(base.mean())}
+    if "errors" in line:
+        metrics["split_ratio"] = spread((np.array(line["errors"]) / base).tolist())
+    return {**{name: fact for name, fact in line.items() if name != "errors"}, "metrics": metrics}
 
 
 class _Judge:

@@ -3,6 +3,7 @@
 import resource
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,9 @@ def row(
 
 
 def result(name: str, scale: str, data: dict[str, Any], rows: Sequence[Row], controls: Sequence[Row]) -> dict[str, Any]:
-    """Returns the whole object."""
-    return {"name": name, "scale": scale, "data": data, "rows": list(rows), "controls": list(controls)}
+    """Returns the whole object, with the day on which it was finished: code changes, and so do figures."""
+    day = datetime.now(tz=UTC).date().isoformat()
+    return {"name": name, "scale": scale, "day": day, "data": data, "rows": list(rows), "controls": list(controls)}
 
 
 def spread(figures: Sequence[float]) -> dict[str, float]:

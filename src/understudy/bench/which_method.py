@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.bench.judging import ENOUGH_SEEDS
 from understudy.synthesizers.auto import FIRST, FOLLOWING, signal_of
 from understudy.synthesizers.registry import METHODS
 
@@ -80,7 +81,8 @@ def cells_of(results: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
         found: dict[float, dict[str, float]] = {}
         for line in result["rows"]:
             named = line["method"] in METHODS and line["method"] not in _CONTROLS
-            if named and "ratio" in line["metrics"] and line["epsilon"]:
+            seen = int(line.get("seeds") or 0) >= ENOUGH_SEEDS  # one split is enough for a curve, not for a choice
+            if named and seen and "ratio" in line["metrics"] and line["epsilon"]:
                 found.setdefault(float(line["epsilon"]), {})[line["method"]] = float(line["metrics"]["ratio"])
         cells += [
             Cell(

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from understudy.bench.record_data import Arena, homes
 from understudy.bench.registry import BENCHMARKS
 from understudy.errors import InputError
 from understudy.report import results_page
+from understudy.synthesizers.baselines.dp_gan import DpGan, Recipe
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.registry import METHODS
 
@@ -118,6 +120,8 @@ def test_all_methods_meet_on_one_table_and_a_refusal_is_a_row(monkeypatch: pytes
     few = Arena(entities=some.entities.take_units(np.arange(120)), num_train=60, data=some.data)
     monkeypatch.setitem(record_contest.ARENAS, "record-homes", lambda root: few)  # type: ignore[arg-type]
     monkeypatch.setattr(record_contest, "VARIANTS", {"spectral": METHODS["spectral"], "refusing": Refusing})
+    small = partial(DpGan, mode="ads-gan", recipe=Recipe(width=8, iterations=4, batch=16, rounds=2))
+    monkeypatch.setattr(record_contest, "UNPROTECTED", {"ads-gan, not private": small})
     few_fits = replace(record_contest.SCALES["quick"], further=(0.5, 10.0), seeds=2, more_seeds=3)
     monkeypatch.setitem(record_contest.SCALES, "quick", few_fits)
     found = record_contest.contest("record-homes", "quick", None, lambda *done: None, Cells())
@@ -128,7 +132,11 @@ def test_all_methods_meet_on_one_table_and_a_refusal_is_a_row(monkeypatch: pytes
     assert refused["metrics"] == {}
     assert "refusing: no table is good enough." in found["notes"]
     assert found["controls"][0]["metrics"]["ratio"] == 1.0
-    assert {line["method"] for line in found["controls"]} >= {"train-on-real", "persistence"}
+    assert {line["method"] for line in found["controls"]} >= {"train-on-real", "persistence", "ads-gan, not private"}
+    assert found["controls"][-1]["epsilon"] is None  # it promises nothing
+    ratios = spectral["metrics"]["split_ratio"]
+    assert ratios["low"] <= spectral["metrics"]["ratio"] <= ratios["high"]
+    assert 0 < spectral["epsilon_certified"] <= 1.0
     text = results_page.markdown({"record-homes": found})
     assert "## All methods on 60 homes" in text
     assert {line["epsilon"] for line in found["rows"] if line["method"] == "spectral"} == {0.5, 1.0, 10.0}
@@ -147,7 +155,10 @@ def test_a_method_is_compared_with_real_series_on_its_own_splits() -> None:
 
 def test_methods_that_take_seconds_are_seen_over_more_splits_where_units_are_few() -> None:
     quick = record_contest.SCALES["quick"]
-    assert quick.splits("spectral", 100) > quick.splits("spectral", 10_000) == quick.splits("dit", 100) == 3
+    assert (
+        quick.splits("spectral", 100, 1.0) > quick.splits("spectral", 10_000, 1.0) == quick.splits("dit", 100, 1.0) == 3
+    )
+    assert quick.splits("spectral", 100, 5.0) > quick.splits("dit", 100, 5.0) == 1  # enough for a curve
 
 
 DATA = {"name": "homes", "units": 100, "steps": 24, "channels": 1}
@@ -192,7 +203,7 @@ def test_a_judged_figure_is_complete() -> None:
 
 def test_the_page_judges_a_rule_on_tables_it_was_not_fitted_to_and_tries_findings() -> None:
     rows = [
-        {"method": name, "epsilon": 1.0, "unit": "entity", "metrics": {"ratio": ratio}, "seconds": 1.0}
+        {"method": name, "epsilon": 1.0, "unit": "entity", "metrics": {"ratio": ratio}, "seconds": 1.0, "seeds": 3}
         for name, ratio in (("spectral", 1.0), ("aim", 1.05), ("gem", 2.0))
     ]
     records = {

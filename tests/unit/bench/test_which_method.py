@@ -82,10 +82,11 @@ def test_a_table_does_not_judge_itself() -> None:
     assert left_out([cell for cell in odd if cell.table == "t0"]) == []
 
 
-def test_controls_and_refusals_are_no_methods_to_choose() -> None:
+def test_controls_refusals_and_single_splits_are_no_methods_to_choose() -> None:
     rows = [
-        {"method": "spectral", "epsilon": 1.0, "metrics": {"ratio": 1.2}},
-        {"method": "independent", "epsilon": 0.0, "metrics": {"ratio": 0.1}},
+        {"method": "spectral", "epsilon": 1.0, "metrics": {"ratio": 1.2}, "seeds": 3},
+        {"method": "dit", "epsilon": 1.0, "metrics": {"ratio": 1.0}, "seeds": 1},
+        {"method": "independent", "epsilon": 0.0, "metrics": {"ratio": 0.1}, "seeds": 3},
         {"method": "pub2priv", "epsilon": 1.0, "metrics": {}},
     ]
     data = {"name": "x", "units": 100, "steps": 25, "channels": 2}
