@@ -14,21 +14,31 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not judged"
 Results = Mapping[str, Mapping[str, Any]]
 
 
+@dataclass(frozen=True)
+class Which:
+    """Which rows of a result are meant: those of a method, at an epsilon and with facts where rows differ by these."""
+
+    method: str
+    epsilon: float | None = None
+    facts: tuple[tuple[str, float], ...] = ()
+
+    def means(self, line: Mapping[str, Any]) -> bool:
+        """Whether a row is one of them."""
+        near = self.epsilon is None or abs((line["epsilon"] or 0.0) - self.epsilon) < 0.01 * self.epsilon
+        return line["method"] == self.method and near and all(line.get(name) == value for name, value in self.facts)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """That `better` has a smaller `metric` than `worse`, or a larger one where `larger`.
-
-    Attributes:
-        better, worse: Methods of rows; with epsilon where rows differ by it.
-    """
+    """That `better` has a smaller `metric` than `worse`, or a larger one where `larger`."""
 
     paper: str
     place: str
     says: str
     benchmark: str
     metric: str
-    better: tuple[str, float | None]
-    worse: tuple[str, float | None]
+    better: Which
+    worse: Which
     larger: bool = False
 
 
@@ -70,16 +80,12 @@ def tried(finding: Finding, results: Results) -> Tried | None:
         return None
     result = results[finding.benchmark]
     lines = [*result["rows"], *result["controls"]]
-    better, worse = (_range(lines, finding.metric, *row) for row in (finding.better, finding.worse))
+    better, worse = (_range(lines, finding.metric, which) for which in (finding.better, finding.worse))
     return None if better is None or worse is None else Tried(finding, better, worse)
 
 
-def _range(lines: Sequence[Mapping[str, Any]], metric: str, method: str, epsilon: float | None) -> Range | None:
-    found = [
-        line for line in lines
-        if line["method"] == method and metric in line["metrics"]
-        and (epsilon is None or abs((line["epsilon"] or 0.0) - epsilon) < 0.01 * epsilon)
-    ]  # fmt: skip
+def _range(lines: Sequence[Mapping[str, Any]], metric: str, which: Which) -> Range | None:
+    found = [line for line in lines if which.means(line) and metric in line["metrics"]]
     found = [line for line in found if line.get("unit") == found[0].get("unit")]  # of several units the first
     values = [line["metrics"][metric] for line in found]
     if not values:
@@ -108,43 +114,64 @@ _TABLE = """
 000 | Table 1 | predicts better than Private-GSD | pub2priv-portfolio | predictive | pub2priv @ 1 | private-gsd @ 1
 000 | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
-000 | Table 1 | so does electricity | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
+000 | Table 1 | θ_T helps following it | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o theta_T @ 1
+000 | Table 1 | electricity follows context | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
 000 | Fig. 6 | fewer strategies are predicted better | pub2priv-strategies | predictive | \
 pub2priv, 2 strategies @ 1 | pub2priv, 10 strategies @ 1
-001 | Fig. 3a | votes help, HAR | pets-har | c_fid | pets, public start @ 1 | no_private of pets, public start
-001 | Fig. 3b | votes help, traffic | pets-traffic | c_fid | pets, public start @ 1 | no_private of pets, public start
-001 | Fig. 3a | a larger ε is nearer | pets-har | c_fid | pets, rules @ 32 | pets, rules @ 0.7
-001 | Table 1 | five neighbours beat one | pets-ablation | c_fid | neighbours = 5 @ 5 | neighbours = 1 @ 5
-001 | Table 1 | a threshold of 4 beats 16 | pets-ablation | c_fid | threshold = 4.0 @ 5 | threshold = 16.0 @ 5
+000 | Table 5 | context of 0.9 predicts better than none | pub2priv-toy | predictive | \
+pub2priv [correlation 0.9, series 100] @ 1 | pub2priv [correlation 0, series 100] @ 1
+001 | Fig. 3a | nearer than GS-WGAN, traffic | pets-traffic | c_fid | pets, rules @ 0.7 | gs-wgan @ 0.7
+001 | Fig. 3b | nearer than GS-WGAN, HAR | pets-har | c_fid | pets, rules @ 0.7 | gs-wgan @ 0.7
+001 | Fig. 3a | a larger ε is nearer, traffic | pets-traffic | c_fid | pets, rules @ 32 | pets, rules @ 0.7
+001 | Fig. 3b | a larger ε is nearer, HAR | pets-har | c_fid | pets, rules @ 32 | pets, rules @ 0.7
+001 | Fig. 3c | forecasts better than GS-WGAN | pets-traffic | forecast_rmse | pets, rules @ 0.7 | gs-wgan @ 0.7
+001 | Table 1 | one neighbour beats five | pets-ablation | c_fid | neighbours = 1 @ 5 | neighbours = 5 @ 5
+001 | Table 1 | a threshold of 12 beats 4 | pets-ablation | c_fid | threshold = 12.0 @ 5 | threshold = 4.0 @ 5
 002 | Table 1 | the penalty moves x′ | ppem-credit | effect_mmd | ppem, lmdp | ppem, lmdp without penalty | larger
 002 | Table 1 | predicts better than EnergyGAN | ppem-credit | regression_mse | ppem, lmdp | energygan
 002 | Table 1 | predicts better than SteinGAN | ppem-credit | regression_mse | ppem, lmdp | steingan
-002 | D.4 | a larger ε predicts better | ppem-credit | regression_mse | ppem, both @ 5 | ppem, both @ 1
+002 | Table 1 | with DP better than DP-GAN | ppem-credit | regression_mse | ppem, both @ 1 | dp-gan @ 1
+002 | Table 1 | with DP better than PATE-GAN | ppem-credit | regression_mse | ppem, both @ 1 | pate-gan @ 1
+002 | D.4 | the penalty costs less than DP on x′ | ppem-credit | regression_mse | \
+ppem, lmdp | ppem, marginal-dp (not private)
 003 | Table 9 | bounds help imputing, ETTm1 | adaln-ettm1 | impute_rmse | dp-aware @ 8 | dp-vanilla @ 8
 003 | Table 9 | bounds help forecasting, ETTm1 | adaln-ettm1 | forecast_rmse | dp-aware @ 8 | dp-vanilla @ 8
 003 | Table 8 | bounds help imputing, ETTh1 | adaln-etth1 | impute_rmse | dp-aware @ 8 | dp-vanilla @ 8
 003 | Table 1 | bounds help imputing, power | adaln-power | impute_rmse | dp-aware @ 8 | dp-vanilla @ 8
-003 | Table 2 | bounds shorten gradients | adaln-gradients | s_cond_p99 | aware, noise 0.03 | vanilla, noise 0.03
-004 | Table 3 | nearer than VFLGAN, Energy | vertical-energy | awd | vflgan-ts | vflgan
-004 | Table 3 | nearer than CosciGAN, Energy | vertical-energy | awd | vflgan-ts | party-coscigan
+003 | Table 2 | bounds shorten gradients, 0.03 | adaln-gradients | s_cond_p99 | aware, noise 0.03 | vanilla, noise 0.03
+003 | Table 2 | bounds shorten gradients, 0.05 | adaln-gradients | s_cond_p99 | aware, noise 0.05 | vanilla, noise 0.05
+003 | Table 2 | bounds shorten gradients, 0.1 | adaln-gradients | s_cond_p99 | aware, noise 0.1 | vanilla, noise 0.1
+003 | Table 2 | bounds shorten gradients, 0.2 | adaln-gradients | s_cond_p99 | aware, noise 0.2 | vanilla, noise 0.2
+004 | Table 1 | nearer than C-CosciGAN, sines | vertical-sine2 | sine_error | vflgan-ts | central-coscigan
 004 | Fig. 3 | amplitudes go together, sines | vertical-sine2 | sine_ratio | vflgan-ts | party-coscigan
-004 | Table 1 | nearer than VFLGAN, sines | vertical-sine2 | sine_error | vflgan-ts | vflgan
-004 | Table 4 | a larger ε is nearer, Energy | vertical-energy | tpd_tstr | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
+004 | Table 2 | nearer than V-CosciGAN, EEG | vertical-eeg | tpd | vflgan-ts | party-coscigan
+004 | Table 3 | nearer than VFLGAN, Stock | vertical-stock | tpd | vflgan-ts | vflgan
+004 | Table 3 | nearer than C-CosciGAN, Stock | vertical-stock | tpd | vflgan-ts | central-coscigan
+004 | Table 3 | nearer than V-CosciGAN, Stock | vertical-stock | tpd | vflgan-ts | party-coscigan
+004 | Table 3 | nearer than V-CosciGAN, Energy | vertical-energy | tpd | vflgan-ts | party-coscigan
+004 | Fig. 6a | nearer than VFLGAN, Stock | vertical-stock | awd | vflgan-ts | vflgan
+004 | Fig. 6b | nearer than V-CosciGAN, Energy | vertical-energy | awd | vflgan-ts | party-coscigan
+004 | Fig. 6b | nearer than VFLGAN, Energy | vertical-energy | awd | vflgan-ts | vflgan
+004 | Table 4 | a larger ε is nearer, Stock | vertical-stock | tpd | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
+004 | Table 4 | a larger ε is nearer, Energy | vertical-energy | tpd | vflgan-ts, sound @ 10 | vflgan-ts, sound @ 2
 """
 
 
 def _finding(line: str) -> Finding:
     paper, place, says, benchmark, metric, better, worse, *larger = (part.strip() for part in line.split("|"))
     return Finding(
-        paper=paper, place=place, says=says, benchmark=benchmark, metric=metric, better=_row(better), worse=_row(worse),
+        paper=paper, place=place, says=says, benchmark=benchmark, metric=metric, better=_which(better),
+        worse=_which(worse),
         larger=bool(larger),
     )  # fmt: skip
 
 
-def _row(text: str) -> tuple[str, float | None]:
-    method, _, epsilon = text.partition(" @ ")
-    return method, float(epsilon) if epsilon else None
+def _which(text: str) -> Which:
+    named, _, epsilon = text.partition(" @ ")
+    method, _, facts = named.partition(" [")
+    pairs = (fact.rsplit(" ", 1) for fact in facts.rstrip("]").split(", ") if fact)
+    return Which(method, float(epsilon) if epsilon else None, tuple((name, float(value)) for name, value in pairs))
 
 
 ALL = tuple(_finding(line) for line in _TABLE.strip().splitlines())

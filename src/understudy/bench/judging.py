@@ -11,7 +11,7 @@ from understudy.bench.published import Published
 ENOUGH_SEEDS = 3
 VERDICTS = ("reproduced", "better", "worse", "not comparable", "not judged")
 _HIGHER = ("r2", "auroc", "accuracy", "diversity", "ancestors", "speedup", "tstr_acc")
-_FACTS = ("correlation", "parties")  # columns that rows of one method and epsilon differ by
+_FACTS = ("correlation", "series", "parties", "channels", "length")  # columns that rows of one method may differ by
 _PLACEHOLDERS = ("seconds", "peak_rss_mb", "seed", "metrics", "paper", "seeds", "outlook")
 
 
@@ -22,6 +22,7 @@ class Judged:
     Attributes:
         low, high: Over seeds.
         epsilon: As certified; None where nothing is promised.
+        asked: Whether only the epsilon that was asked for is known; the certified one is no larger.
     """
 
     benchmark: str
@@ -36,6 +37,7 @@ class Judged:
     seeds: int
     unit: str | None
     epsilon: float | None
+    asked: bool
     seconds: float
     verdict: str
 
@@ -58,11 +60,48 @@ def _promises(line: Mapping[str, Any]) -> bool:
 
 def verdict(item: Published, found: Sequence[Judged], run: bool) -> str:
     """Returns what may be said of a whole table or figure: of its figures the least favourable."""
+    if item.benchmarks and not run:
+        return "not judged"
     if not item.benchmarks or item.apart:
         return "not comparable"
-    if not run or not found or any(one.verdict == "not judged" for one in found):
+    if not found or any(one.verdict == "not judged" for one in found):
         return "not judged"
     return max((one.verdict for one in found), key=("better", "reproduced", "worse").index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Figures of ours where a paper prints none, by metric: (mean, lowest, highest)."""
+
+    method: str
+    unit: str | None
+    epsilon: float | None
+    seeds: int
+    figures: Mapping[str, tuple[float, float, float]]
+
+
+def shown(result: Mapping[str, Any], metrics: Sequence[str]) -> list[Shown]:
+    """Returns some metrics of every row that has any of them."""
+    found = []
+    for lines in _alike([*result["rows"], *result["controls"]]):
+        values = {
+            metric: [_values(line["metrics"][metric]) for line in lines]
+            for metric in metrics
+            if lines[0]["metrics"].get(metric) is not None
+        }
+        if values:
+            first = lines[0]
+            spreads = {metric: _joined(some) for metric, some in values.items()}
+            seeds = len(lines) if len(lines) > 1 else int(first.get("seeds") or 1)
+            promised = first.get("epsilon_certified", first.get("epsilon"))
+            found.append(
+                Shown(method=_told(first), unit=first.get("unit"), epsilon=promised, seeds=seeds, figures=spreads)
+            )
+    return found
+
+
+def _joined(values: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+    return float(np.mean([v[0] for v in values])), min(v[1] for v in values), max(v[2] for v in values)
 
 
 def _judged(result: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], apart: str) -> Iterable[Judged]:
@@ -71,14 +110,14 @@ def _judged(result: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], apart
         values = [_values(line["metrics"][metric]) for line in lines if metric in line["metrics"]]
         if not values:
             continue
-        mean, low, high = float(np.mean([v[0] for v in values])), min(v[1] for v in values), max(v[2] for v in values)
+        mean, low, high = _joined(values)
         seeds = len(values) if len(values) > 1 else int(first.get("seeds") or 1)
         said = "not comparable" if apart else _compared(metric, printed, mean, low, high, seeds)
         yield Judged(
-            benchmark=result["name"], scale=result["scale"], data=_named(data), method=_told(first), metric=metric,
+            benchmark=result["name"], scale=result["scale"], data=named(data), method=_told(first), metric=metric,
             paper=printed, mean=mean, low=low, high=high, seeds=seeds, unit=first.get("unit"),
-            epsilon=first.get("epsilon_certified", first.get("epsilon")), verdict=said,
-            seconds=sum(line.get("seconds") or 0.0 for line in lines),
+            epsilon=first.get("epsilon_certified", first.get("epsilon")), asked="epsilon_certified" not in first,
+            verdict=said, seconds=sum(line.get("seconds") or 0.0 for line in lines),
         )  # fmt: skip
 
 
@@ -108,9 +147,11 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 def _told(line: Mapping[str, Any]) -> str:
     """Returns the method, with what else tells its rows apart."""
-    return ", ".join([line["method"], *(f"{name} {line[name]:g}" for name in _FACTS if name in line)])
+    facts = (f"{name} {line[name]:g}" for name in _FACTS if name in line)
+    return ", ".join([line["method"], *facts, *([line["dataset"]] if "dataset" in line else [])])
 
 
-def _named(data: Mapping[str, Any]) -> str:
+def named(data: Mapping[str, Any]) -> str:
+    """Returns the data's name, and whether it stands in for other data or is simulated."""
     kind = " (stand-in)" if data.get("stand_in") else " (simulated)" if data.get("simulated") else ""
     return f"{data['name']}{kind}" + (f", {data['kept']}" if data.get("kept") else "")

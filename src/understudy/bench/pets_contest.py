@@ -38,6 +38,7 @@ class Contest:
     Attributes:
         key: Names the experiment among finished parts.
         paper: The paper's figures by epsilon.
+        rivals: Its figures of what it compares with, by method and epsilon.
         all_seeds: Every epsilon with three seeds and controls; else the central one, and seeds at least and largest.
     """
 
@@ -45,6 +46,7 @@ class Contest:
     contenders: Sequence[Contender]
     key: str
     paper: Mapping[float, dict[str, float]] = field(default_factory=dict)
+    rivals: Mapping[tuple[str, float], dict[str, float]] = field(default_factory=dict)
     all_seeds: bool = False
 
     def run(self, cells: Cells, progress: Progress) -> tuple[list[Row], list[Row]]:
@@ -59,8 +61,10 @@ class Contest:
             progress(f"{one.name}, epsilon {epsilon:g}", (done + 1) / (len(turns) + 1))
         for name in _RIVALS:
             for epsilon in EPSILONS:
-                measured = partial(self.experiment.row, name, METHODS[name](), epsilon, 1)
-                controls.append(cells(f"{self.key} {name} {epsilon}", measured))
+                printed = self.rivals.get((name, epsilon), {})
+                seeds = SEEDS if printed else 1  # what the paper compares with counts as much as what it proposes
+                measured = partial(self.experiment.row, name, METHODS[name](), epsilon, seeds)
+                controls.append({**cells(f"{self.key} {name} {epsilon} {seeds}", measured), "paper": printed})
         return [line for _, line in sorted(found.items())], controls
 
     def _turns(self) -> list[tuple[int, float]]:

@@ -21,9 +21,11 @@ from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
 
 PAPER_NAME = "PETS, delta = 1e-5"
-# Paper 001, section 4: C-FID of PETS with its own encoder as judge.
+# Paper 001, section 4: C-FID of PETS with its own encoder as judge, and of what it compares with.
 _PAPER_HAR = {0.7: {"c_fid": 12.82}, 32.0: {"c_fid": 4.57}}
 _PAPER_TRAFFIC = {0.7: {"c_fid": 3.38, "forecast_rmse": 0.98, "forecast_mae": 0.59}, 32.0: {"c_fid": 1.70}}
+_RIVALS_HAR = {("gs-wgan", 0.7): {"c_fid": 99.89}}
+_RIVALS_TRAFFIC = {("gs-wgan", 0.7): {"c_fid": 47.72}}
 _HOMES, _JUDGED, _PUBLIC = 10_000, 2_000, 8_000
 
 
@@ -42,6 +44,7 @@ def har(scale: str, data_root: Path | None, progress: Progress, cells: Cells) ->
                 contenders=contenders if unit != "entity" else contenders[:1],
                 key=f"{scale} har {unit}",
                 paper=_PAPER_HAR if unit != "entity" else {},
+                rivals=_RIVALS_HAR if unit != "entity" else {},
                 all_seeds=scale != "quick",
             )
             for unit in ("overlapping-window", "entity")
@@ -63,6 +66,7 @@ def traffic(scale: str, data_root: Path | None, progress: Progress, cells: Cells
             contenders=_contenders(file, scale, _published("traffic", 61, threshold=8.0, lookahead=4)),
             key=f"{scale} traffic",
             paper=_PAPER_TRAFFIC,
+            rivals=_RIVALS_TRAFFIC,
             all_seeds=scale != "quick",
         )
         found, samples = contest.run(cells, progress), contest.samples(cells)

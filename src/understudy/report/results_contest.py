@@ -7,6 +7,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from understudy.bench.judging import named
 from understudy.bench.which_method import Chosen, cells_of, context_cells, counted, fit_rule, left_out
 from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
@@ -23,23 +24,30 @@ def contest(result: Mapping[str, Any]) -> list[str]:
         key=lambda line: (line["epsilon"] or 0.0, line["metrics"]["ratio"]),
     )
     lines = [
-        "| method | ε | TSTR ÷ train-on-real | TSTR MAE | KS | autocorrelation | splits | seconds |",
+        "| method | ε certified | TSTR ÷ train-on-real | TSTR MAE | KS | autocorrelation | splits | seconds |",
         "|" + "---|" * 8,
     ]
     for line in _once(shown):
-        cells = [_spread(line["metrics"].get(name)) for name in ("tstr_mae", "ks", "autocorrelation_error")]
+        cells = [_ratio(line["metrics"])]
+        cells += [_spread(line["metrics"].get(name)) for name in ("tstr_mae", "ks", "autocorrelation_error")]
         cells += [str(line.get("seeds") or ""), f"{line['seconds']:.0f}" if line["seconds"] else ""]
-        lines.append(
-            f"| {line['method']} | {figure(line['epsilon'])} | {line['metrics']['ratio']:.2f} | {' | '.join(cells)} |"
-        )
+        epsilon = line.get("epsilon_certified", line["epsilon"])
+        lines.append(f"| {line['method']} | {figure(epsilon)} | {' | '.join(cells)} |")
     refused = [f"{line['method']}: {line['note']}" for line in result["rows"] if line.get("note")]
     about = f"{result['data'].get('units', '')} units, each protected. Ratios compare errors on the same splits."
+    ran = f" {result['scale']}, {result['day']}." if "day" in result else ""
     return [
-        f"## All methods on {result['data']['name']}",
-        about.strip(),
+        f"## All methods on {named(result['data'])}",
+        about.strip() + ran,
         "\n".join(lines),
         "\n".join(f"- {one}" for one in refused),
     ]
+
+
+def _ratio(metrics: Mapping[str, Any]) -> str:
+    """Returns the error over that of train-on-real, with its range over splits where that is known."""
+    splits = metrics.get("split_ratio")
+    return f"{metrics['ratio']:.2f}" + (f" ({splits['low']:.2f} to {splits['high']:.2f})" if splits else "")
 
 
 def _once(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

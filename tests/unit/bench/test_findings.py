@@ -4,14 +4,20 @@ from typing import Any
 
 import pytest
 
-from understudy.bench.findings import ALL, Finding, tried
+from understudy.bench.findings import ALL, Finding, Which, tried
 from understudy.bench.pub2priv_experiment import SCALES, methods
 from understudy.bench.pub2priv_portfolio import PERIODS
 from understudy.bench.pub2priv_tables import RIVALS
 from understudy.bench.registry import BENCHMARKS
 
 FINDING = Finding(
-    paper="000", place="Table 1", says="a beats b", benchmark="x", metric="error", better=("a", 1.0), worse=("b", None)
+    paper="000",
+    place="Table 1",
+    says="a beats b",
+    benchmark="x",
+    metric="error",
+    better=Which("a", 1.0),
+    worse=Which("b"),
 )
 
 
@@ -86,6 +92,15 @@ def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
 
 def test_findings_of_pub2priv_name_rows_that_its_benchmarks_have() -> None:
     made = {*methods(SCALES["quick"]), *RIVALS} | {f"pub2priv, {2 * number} strategies" for number in PERIODS}
-    named = {row[0] for finding in ALL if finding.paper == "000" for row in (finding.better, finding.worse)}
+    named = {which.method for one in ALL if one.paper == "000" for which in (one.better, one.worse)}
     assert named <= made
     assert "pub2priv w/o c" in named
+
+
+def test_rows_that_differ_by_a_fact_are_told_apart_by_it() -> None:
+    toy = next(finding for finding in ALL if finding.benchmark == "pub2priv-toy")
+    assert toy.better == Which("pub2priv", 1.0, (("correlation", 0.9), ("series", 100.0)))
+    line = {"method": "pub2priv", "epsilon": 1.0, "correlation": 0.9, "series": 100}
+    assert toy.better.means(line)
+    assert not toy.worse.means(line)
+    assert not toy.better.means({**line, "series": 5_000})

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,18 @@ import pytest
 
 from understudy.bench import findings, record_contest
 from understudy.bench.cells import Cells
-from understudy.bench.judging import Judged, figures, verdict
+from understudy.bench.judging import Judged, figures, shown, verdict
 from understudy.bench.published import ALL, Published, table_of
 from understudy.bench.record_data import Arena, homes
 from understudy.bench.registry import BENCHMARKS
+from understudy.cli.bench import results_of
 from understudy.errors import InputError
 from understudy.report import results_page
 from understudy.synthesizers.baselines.dp_gan import DpGan, Recipe
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.registry import METHODS
+
+RECORD = Path(__file__).parents[3] / "docs" / "record"
 
 
 def _result(values: list[float], paper: float, metric: str = "error", **facts: Any) -> dict[str, Any]:
@@ -71,6 +75,30 @@ def test_a_table_is_as_good_as_the_worst_of_its_figures() -> None:
     assert verdict(item, [good, bad], run=True) == "worse"
     assert verdict(item, [], run=False) == "not judged"
     assert verdict(replace(item, apart="other data"), [good], run=True) == "not comparable"
+    assert verdict(replace(item, apart="other data"), [], run=False) == "not judged"  # there is nothing to compare yet
+
+
+def test_what_a_paper_only_draws_is_shown_with_its_range() -> None:
+    one = _result([1.0, 1.2], 1.1, metric="awd", parties=4.0)
+    one["controls"] = [{"method": "holdout", "epsilon": None, "unit": None, "metrics": {"awd": None}}]
+    (found,) = shown(one, ("awd", "aada"))
+    assert (found.method, found.seeds) == ("ours, parties 4", 2)
+    assert found.figures == {"awd": (1.1, 1.0, 1.2)}
+    text = results_page.markdown({"vertical-energy": {**one, "name": "vertical-energy", "day": "2026-01-02"}})
+    assert "2 seconds, 2026-01-02:" in text
+    assert "| ours, parties 4 | 1 | entity | 1.1 (1 to 1.2) |  | 2 |" in text
+
+
+def test_every_published_figure_that_the_record_quotes_stands_beside_one_of_ours() -> None:
+    """A figure under a name that no metric has would vanish from the page without a word."""
+    lost = {
+        (name, metric)
+        for name, result in results_of(RECORD).items()
+        for line in [*result["rows"], *result["controls"]]
+        for metric in line.get("paper", {})
+        if line["metrics"] and metric not in line["metrics"]
+    }
+    assert not lost
 
 
 def test_every_table_names_benchmarks_that_exist_and_says_why_not_where_it_has_none() -> None:
