@@ -11,7 +11,8 @@ from understudy.bench.published import Published
 ENOUGH_SEEDS = 3
 VERDICTS = ("reproduced", "better", "worse", "not comparable", "not judged")
 _HIGHER = ("r2", "auroc", "accuracy", "diversity", "ancestors", "speedup", "tstr_acc")
-_FACTS = ("correlation", "series", "parties", "channels", "length")  # columns that rows of one method may differ by
+_FACTS = ("correlation", "series", "parties", "channels", "length", "num_units")  # what rows of a method differ by
+_NAMES = ("dataset", "homes")  # the same in words
 _PLACEHOLDERS = ("seconds", "peak_rss_mb", "seed", "metrics", "paper", "seeds", "outlook")
 
 
@@ -147,8 +148,8 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 def _told(line: Mapping[str, Any]) -> str:
     """Returns the method, with what else tells its rows apart."""
-    facts = (f"{name} {line[name]:g}" for name in _FACTS if name in line)
-    return ", ".join([line["method"], *facts, *([line["dataset"]] if "dataset" in line else [])])
+    facts = (f"{name.removeprefix('num_')} {line[name]:g}" for name in _FACTS if name in line)
+    return ", ".join([line["method"], *facts, *(line[name] for name in _NAMES if name in line)])
 
 
 def named(data: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from understudy.bench import findings
-from understudy.bench.judging import VERDICTS, Judged, Shown, figures, named, shown, verdict
+from understudy.bench.judging import VERDICTS, Judged, figures, named, shown, verdict
 from understudy.bench.published import ALL, OURS, Published, table_of
 from understudy.report.results_contest import contest, curves, which_method
 from understudy.report.words import figure
@@ -32,7 +32,7 @@ def markdown(results: Results) -> str:
     parts += [part for paper in _PAPERS for part in _paper(paper, results)]
     records = [result for name, result in results.items() if name.startswith(_RECORD)]
     parts += [part for result in records for part in contest(result)]
-    parts += which_method(results)
+    parts += [*which_method(results), *_beyond(results)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -134,19 +134,26 @@ def _range(found: findings.Range) -> str:
     return _spread(found.mean, found.low, found.high, found.seeds)
 
 
+def _beyond(results: Results) -> list[str]:
+    """Returns what was measured on data that no paper has."""
+    repeated = {name for item in ALL for name in item.benchmarks}
+    names = [name for name in OURS if name in results and name not in repeated]
+    parts = [part for name in names for part in (_heading(results[name]), _listed(results[name], OURS[name]))]
+    return ["## Beyond the papers", *parts] if parts else []
+
+
 def _beside(names: Sequence[str], results: Results) -> list[str]:
     """Returns the papers' figures beside ours, benchmark by benchmark, and ours where papers print none."""
     parts = []
     for name in (name for name in dict.fromkeys(names) if name in results):
         result = results[name]
         found = [one for noisy in (False, True) for one in figures(result, table_of(name, noisy).apart, noisy)]
-        alone = shown(result, OURS[name]) if name in OURS else []
-        if found or alone:
+        if found or name in OURS:
             parts.append(_heading(result))
         if found:
             parts.append("\n".join([*_COMPARED, *map(_compared, found)]))
-        if alone:
-            parts += ["Where the paper only draws, or prints something else, ours:", _listed(alone, OURS[name])]
+        if name in OURS:
+            parts += ["Where the paper only draws, or prints something else, ours:", _listed(result, OURS[name])]
     return parts
 
 
@@ -172,10 +179,10 @@ def _heading(result: Mapping[str, Any]) -> str:
     return ", ".join([*facts, *([result["day"]] if "day" in result else [])]) + ":" + _pearson(result)
 
 
-def _listed(alone: Sequence[Shown], metrics: Sequence[str]) -> str:
+def _listed(result: Mapping[str, Any], metrics: Sequence[str]) -> str:
     """Returns some figures of ours, row by row."""
     lines = [f"| method | ε | unit | {' | '.join(metrics)} | seeds |", "|---" * (len(metrics) + 4) + "|"]
-    for one in alone:
+    for one in shown(result, metrics):
         cells = [_spread(*one.figures[metric], one.seeds) if metric in one.figures else "" for metric in metrics]
         lines.append(f"| {one.method} | {figure(one.epsilon)} | {one.unit or ''} | {' | '.join(cells)} | {one.seeds} |")
     return "\n".join(lines)
