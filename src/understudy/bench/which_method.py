@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from understudy.bench.judging import ENOUGH_SEEDS
-from understudy.synthesizers.auto import FIRST, FOLLOWING, signal_of
+from understudy.synthesizers.auto import FIRST, FOLLOWING, no_worse, signal_of
 from understudy.synthesizers.registry import METHODS
 
 NEAR = 1.1  # of the best error, up to which a choice counts as good
@@ -168,6 +168,20 @@ def left_out(cells: Sequence[Cell]) -> list[Chosen]:
     return [one for one in chosen if one.method in one.cell.ratios]
 
 
+def contexts_left_out(cells: Sequence[Cell]) -> list[Chosen]:
+    """Returns what is said of each table whose series have contexts, by what was near on other data."""
+    chosen = []
+    for cell in cells:
+        others = [Chosen(other, FOLLOWING) for other in cells if _data(other) != _data(cell)]
+        chosen.append(Chosen(cell, FOLLOWING if no_worse(counted(others)) else FIRST))
+    return chosen
+
+
+def _data(cell: Cell) -> str:
+    """Returns the data of a cell; windows and entities of one table are the same data."""
+    return cell.table.rpartition(", ")[0]
+
+
 def _loss(rule: Rule, cells: Sequence[Cell]) -> float:
     """Mean logarithm of the error over the best, tables weighing the same."""
     tables = sorted({cell.table for cell in cells})
@@ -183,7 +197,7 @@ def shipped(cells: Sequence[Cell], contexts: Sequence[Cell]) -> dict[str, Any]:
     return {
         "rule": vars(fit_rule(cells)),
         "left_out": counted(left_out(cells)),
-        "own_contexts": counted([Chosen(cell, FOLLOWING) for cell in contexts]),
+        "own_contexts": counted(contexts_left_out(contexts)),
         "cells": [_plain(cell) for cell in cells],
         "context_cells": [_plain(cell) for cell in contexts],
     }

@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from understudy.bench.judging import named
-from understudy.bench.which_method import Chosen, cells_of, context_cells, counted, fit_rule, left_out
+from understudy.bench.which_method import (
+    Chosen,
+    cells_of,
+    context_cells,
+    contexts_left_out,
+    counted,
+    fit_rule,
+    left_out,
+)
 from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
 from understudy.synthesizers.auto import FIRST, FOLLOWING, no_worse
@@ -81,7 +89,7 @@ def which_method(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"fitted without its table. *Near*: within 10 % of the error of the best method that was run there, which away "
         f"from ε = 1 are those that take seconds. Near in {'; '.join(shares)}. Errors are over that of train-on-real.",
         "\n".join(lines),
-        *_with_contexts([Chosen(cell, FOLLOWING) for cell in context_cells(results)]),
+        *_with_contexts(contexts_left_out(context_cells(results))),
     ]
 
 
@@ -94,7 +102,7 @@ def _with_contexts(judged: Sequence[Chosen]) -> list[str]:
     lines += [f"| {one.cell.table} | {_chosen(one, '.3g')} |" for one in judged]
     said = (
         f"Where every series met a context of its own the rule names `{FOLLOWING}` if that was near at least as often "
-        f"as `{FIRST}`, so now `{named}`. Errors are `predictive` at ε = 1."
+        f"as `{FIRST}`, so now `{named}`; each row below goes by other data. Errors are `predictive` at ε = 1."
     )
     return [said, "\n".join(lines)]
 

@@ -15,6 +15,7 @@ from understudy.bench.which_method import (
     _loss,
     cells_of,
     context_cells,
+    contexts_left_out,
     fit_rule,
     left_out,
     shipped,
@@ -164,6 +165,14 @@ def test_series_with_contexts_of_their_own_get_what_was_no_worse_on_such_tables(
     assert found.method == method
     if method == "pub2priv":
         assert "3 of 5 cells; always taking spectral did in 3" in found.reasons[1]
+
+
+def test_a_table_with_contexts_is_judged_by_what_was_near_on_other_data() -> None:
+    def cell(name: str, following: float) -> Cell:
+        return Cell(table=name, epsilon=1.0, signal=0.0, ratios={"spectral": 1.0, "pub2priv": following})
+
+    cells = [cell("a, entity", 0.5), cell("b, entity", 2.0), cell("b, window", 2.0)]
+    assert [one.method for one in contexts_left_out(cells)] == ["spectral", "pub2priv", "pub2priv"]
 
 
 def test_only_methods_and_tables_whose_series_have_contexts_are_compared() -> None:
