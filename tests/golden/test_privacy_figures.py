@@ -33,6 +33,21 @@ def test_renyi_wastes_eight_percent_on_the_same_run():
     assert epsilon([SubsampledGaussian(0.09117, 12.284, 1096)], 1e-5) == pytest.approx(0.914, abs=0.003)
 
 
+@pytest.mark.parametrize(
+    ("rate", "epochs", "noise"),
+    [
+        (0.1016, 50, 9.22), (0.1016, 100, 12.97), (0.1016, 1000, 40.8),
+        (0.0912, 50, 8.74), (0.0912, 100, 12.28), (0.0912, 1000, 38.6),
+        (0.16, 50, 11.55), (0.16, 100, 16.26), (0.16, 1000, 51.2),
+    ],
+)  # fmt: skip
+def test_noise_that_renyi_asks_of_the_three_tables_of_paper_000(rate, epochs, noise):
+    """Portfolio, electricity and trade, epsilon 1, delta 1e-5: an integer-order computation of its own, within 1 %."""
+    for change, above in ((0.99, True), (1.01, False)):
+        curve = renyi_curve([SubsampledGaussian(rate, noise * change, round(epochs / rate))])
+        assert (renyi_epsilon(curve, 1e-5) > 1.0) == above
+
+
 @pytest.mark.parametrize(("delta", "noise"), [(1e-5, 40.352), (1e-6, 45.974)])
 def test_sixty_one_full_batch_gaussians_for_epsilon_0_7(delta, noise):
     """T-fold Gaussian composition, analytic Gaussian at noise/√T."""

@@ -30,7 +30,9 @@ def test_a_context_at_rest_is_refused_before_anything_is_spent() -> None:
 
 def test_a_context_of_another_length_or_with_holes_is_refused() -> None:
     release = fit(Pub2Priv(knowledge="direct", **QUICK), following(60, 0.9))
-    for wrong in (np.zeros((STEPS + 1, 1)), np.zeros((STEPS, 2)), np.full((STEPS, 1), np.nan)):
+    hole = np.linspace(0, 1, STEPS)[:, None]
+    hole[STEPS // 2] = np.nan
+    for wrong in (np.zeros((STEPS + 1, 1)), np.zeros((STEPS, 2)), np.full((STEPS, 1), np.nan), hole):
         with pytest.raises(InputError, match=f"{STEPS} steps, 1 channels"):
             release.sample(3, context=wrong)
 
