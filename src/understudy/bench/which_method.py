@@ -172,9 +172,14 @@ def contexts_left_out(cells: Sequence[Cell]) -> list[Chosen]:
     """Returns what is said of each table whose series have contexts, by what was near on other data."""
     chosen = []
     for cell in cells:
-        others = [Chosen(other, FOLLOWING) for other in cells if _data(other) != _data(cell)]
-        chosen.append(Chosen(cell, FOLLOWING if no_worse(counted(others)) else FIRST))
+        others = [other for other in cells if _data(other) != _data(cell)]
+        chosen.append(Chosen(cell, FOLLOWING if no_worse(counted(followed(others))) else FIRST))
     return chosen
+
+
+def followed(cells: Sequence[Cell]) -> list[Chosen]:
+    """Returns the method that follows contexts, on every table."""
+    return [Chosen(cell, FOLLOWING) for cell in cells]
 
 
 def _data(cell: Cell) -> str:
@@ -197,7 +202,8 @@ def shipped(cells: Sequence[Cell], contexts: Sequence[Cell]) -> dict[str, Any]:
     return {
         "rule": vars(fit_rule(cells)),
         "left_out": counted(left_out(cells)),
-        "own_contexts": counted(contexts_left_out(contexts)),
+        "own_contexts": counted(followed(contexts)),
+        "own_contexts_left_out": counted(contexts_left_out(contexts)),
         "cells": [_plain(cell) for cell in cells],
         "context_cells": [_plain(cell) for cell in contexts],
     }

@@ -9,12 +9,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from understudy.bench.judging import named
 from understudy.bench.which_method import (
+    Cell,
     Chosen,
     cells_of,
     context_cells,
     contexts_left_out,
     counted,
     fit_rule,
+    followed,
     left_out,
 )
 from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
@@ -89,15 +91,15 @@ def which_method(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"fitted without its table. *Near*: within 10 % of the error of the best method that was run there, which away "
         f"from ε = 1 are those that take seconds. Near in {'; '.join(shares)}. Errors are over that of train-on-real.",
         "\n".join(lines),
-        *_with_contexts(contexts_left_out(context_cells(results))),
+        *_with_contexts(context_cells(results)),
     ]
 
 
-def _with_contexts(judged: Sequence[Chosen]) -> list[str]:
+def _with_contexts(cells: Sequence[Cell]) -> list[str]:
     """Returns the same of tables whose series each have a context, where the rule always names one method."""
-    if not judged:
+    if not cells:
         return []
-    named = FOLLOWING if no_worse(counted(judged)) else FIRST
+    named, judged = FOLLOWING if no_worse(counted(followed(cells))) else FIRST, contexts_left_out(cells)
     lines = [f"| table | {_CHOSEN} |", "|" + "---|" * 8]
     lines += [f"| {one.cell.table} | {_chosen(one, '.3g')} |" for one in judged]
     said = (

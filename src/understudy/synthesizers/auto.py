@@ -49,7 +49,7 @@ def choose(schema: Schema, guarantee: Guarantee, *, window_steps: int | None = N
     if task == "complete":
         return Choice("dit", ("Its release fills gaps and forecasts; no other method's does.",))
     if schema.own_contexts and not _parties(schema) and no_worse(record()["own_contexts"]):
-        return Choice(FOLLOWING, (_OWN, _tried("own_contexts", "such tables, each judged by the others,")))
+        return Choice(FOLLOWING, (_OWN, _tried("own_contexts_left_out", "such tables, each judged by the others,")))
     for apart in (_parties(schema), _context(schema), _unknown(schema)):
         if apart:
             return Choice(FIRST, (apart, f"Always taking {FIRST} would say the same."))

@@ -159,12 +159,13 @@ def test_series_with_contexts_of_their_own_get_what_was_no_worse_on_such_tables(
     near: int, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = {"cells": 5, "rule": near, "rival": 3}
-    monkeypatch.setattr(auto, "record", lambda: {"own_contexts": judged})
+    unseen = {"cells": 5, "rule": 2, "rival": 3}
+    monkeypatch.setattr(auto, "record", lambda: {"own_contexts": judged, "own_contexts_left_out": unseen})
     time = Time(column="hour", steps=24, align="relative")
     found = auto.choose(_schema(time=time, context=(Continuous("heat", 0.0, 1.0),)), Guarantee(1.0, 1e-6))
     assert found.method == method
     if method == "pub2priv":
-        assert "3 of 5 cells; always taking spectral did in 3" in found.reasons[1]
+        assert "2 of 5 cells; always taking spectral did in 3" in found.reasons[1]
 
 
 def test_a_table_with_contexts_is_judged_by_what_was_near_on_other_data() -> None:
