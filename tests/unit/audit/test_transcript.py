@@ -42,9 +42,13 @@ def test_whoever_is_sent_features_reads_rows_off_them(mode: str) -> None:
 
 
 def test_rows_that_were_noised_before_can_not_be_read() -> None:
-    """The mode `local` at epsilon 10: what is reconstructed is the noisy row, further off than a guess."""
-    for found in attacked("local"):
-        assert found.ratio > 0.9, found
+    """The mode `local` at epsilon 10: what is reconstructed is the noisy row, further off than a guess.
+
+    Over eighty reconstructions the ratio had a mean of 1.54 and a deviation of 0.30, so the mean of twelve is below 1
+    with probability about 1e-9. Rows that can be read have 0.01 in the test above, which is the control.
+    """
+    ratios = [found.ratio for _ in range(6) for found in attacked("local")]
+    assert np.mean(ratios) > 1, ratios
 
 
 def test_a_map_that_does_not_move_is_inverted_exactly() -> None:
