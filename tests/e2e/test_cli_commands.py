@@ -229,7 +229,8 @@ def test_the_page_for_a_regulator_is_one_file_that_names_the_unit(made: Path, tm
 
 
 def test_results_are_kept_without_the_series_of_their_pictures_and_without_hashes(tmp_path: Path) -> None:
-    result = {"name": "pub2priv-toy", "scale": "quick", "data": {"name": "toy"}, "rows": [], "controls": []}
+    result = {"name": "pub2priv-toy", "scale": "quick", "day": "2026-01-02", "data": {"name": "toy"}}
+    result |= {"rows": [], "controls": []}
     data = {"name": "toy", "sha256": "ab", "public_sha256": "cd"}
     whole = {**result, "data": data, "pictures": {"same_condition": [[0.5]]}}
     (tmp_path / "pub2priv-toy.json").write_text(json.dumps(whole))

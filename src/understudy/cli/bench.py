@@ -14,7 +14,7 @@ from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
 
-_KEPT = ("name", "scale", "data", "rows", "controls", "notes")  # of a result: figures, and no series
+_KEPT = ("name", "scale", "day", "data", "rows", "controls", "notes")  # of a result: figures, and no series
 _AT_A_TIME = 5  # figures of a table, which with their intervals fill a terminal
 
 app = typer.Typer(help="List and run benchmarks.", no_args_is_help=True)

@@ -50,14 +50,15 @@ def contest(result: Mapping[str, Any]) -> list[str]:
         f"## All methods on {named(result['data'])}",
         about.strip() + ran,
         "\n".join(lines),
-        "\n".join(f"- {one}" for one in refused),
+        "\n".join(f"- {one}" for one in dict.fromkeys(refused)),
     ]
 
 
 def _ratio(metrics: Mapping[str, Any]) -> str:
     """Returns the error over that of train-on-real, with its range over splits where that is known."""
-    splits = metrics.get("split_ratio")
-    return f"{metrics['ratio']:.2f}" + (f" ({splits['low']:.2f} to {splits['high']:.2f})" if splits else "")
+    splits = metrics.get("split_ratio", {"low": 0.0, "high": 0.0})
+    ranged = f" ({splits['low']:.2f} to {splits['high']:.2f})" if splits["high"] > splits["low"] else ""
+    return f"{metrics['ratio']:.2f}" + ranged
 
 
 def _once(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -128,7 +129,8 @@ def _yes(found: bool) -> str:
 def _spread(found: Any) -> str:
     if found is None:
         return ""
-    return f"{figure(found['mean'])} ({figure(found['low'])} to {figure(found['high'])})"
+    ranged = f" ({figure(found['low'])} to {figure(found['high'])})" if found["high"] > found["low"] else ""
+    return figure(found["mean"]) + ranged
 
 
 def curves(results: Mapping[str, Mapping[str, Any]]) -> list[Drawing]:
