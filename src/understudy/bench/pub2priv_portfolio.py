@@ -1,5 +1,6 @@
 """`pub2priv-portfolio` and `pub2priv-strategies`: portfolios over real prices (paper 000, Table 1, Fig. 3 to 6)."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from understudy.bench.cells import Cells
-from understudy.bench.pub2priv_experiment import SCALES, Experiment, Scale, methods
-from understudy.bench.pub2priv_tables import TABLE, facts, judged, measure
+from understudy.bench.pub2priv_experiment import SCALES, Experiment, Scale
+from understudy.bench.pub2priv_tables import NETWORKS, TABLE, facts, measure
 from understudy.bench.result import Progress, Row, result
 from understudy.data.markets import load_market
 from understudy.data.portfolios import REVIEW_DAYS, Market, market_windows, simulate_portfolios
-from understudy.synthesizers import Synthesizer
-from understudy.synthesizers.spectral import Spectral
 
 PORTFOLIOS = 1_260
 PERIODS = (1, 3, 5)  # review periods, each with both strategies
@@ -30,18 +29,26 @@ def portfolio(scale: str, data_root: Path | None, progress: Progress, cells: Cel
 
 def strategies(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """The same days traded in 2, 6 and 10 different ways: how figures grow with what the context can't tell."""
-    work = SCALES[scale]
+    work = replace(SCALES[scale], repeated=(1.0,))
     market, info = load_market(data_root)
     rows: list[Row] = []
     controls: list[Row] = []
-    for place, periods in enumerate(PERIODS, start=1):
-        experiment = portfolio_experiment(market, work, REVIEW_DAYS[:periods])
-        found = _one(experiment, work, f"{scale} {periods}", cells)
-        for kind, lines in zip((rows, controls), found, strict=True):
+    more: dict[str, Any] = {}
+    for place, periods in enumerate(PERIODS):
+        experiment = replace(portfolio_experiment(market, work, REVIEW_DAYS[:periods]), paper=None)
+        told = partial(_part, progress, place)
+        key = f"{scale} {periods}"
+        found = measure(experiment, work, key, cells, told, with_published=False, rivals=NETWORKS)
+        for kind, lines in zip((rows, controls), found[:2], strict=True):
             kind += [{**line, "method": f"{line['method']}, {2 * periods} strategies"} for line in lines]
-        progress(f"{2 * periods} strategies", place / len(PERIODS))
+        more = found[2]
     data = facts(info, "portfolio", portfolio_experiment(market, work).private)
-    return result("pub2priv-strategies", scale, data, rows, controls)
+    return result("pub2priv-strategies", scale, data, rows, controls) | more
+
+
+def _part(progress: Progress, place: int, stage: str, share: float) -> None:
+    """Tells how far all numbers of strategies are, from how far one is."""
+    progress(f"{2 * PERIODS[place]} strategies: {stage}", (place + share) / len(PERIODS))
 
 
 def portfolio_experiment(
@@ -58,15 +65,3 @@ def portfolio_experiment(
     return Experiment(
         private=private, real=real, second=second, judge=work.judge, market=windows, paper=TABLE["portfolio"]
     )
-
-
-def _one(experiment: Experiment, work: Scale, key: str, cells: Cells) -> tuple[list[Row], list[Row]]:
-    """Returns rows at epsilon 1 and controls of one number of strategies."""
-    second = cells(f"{key} second", lambda: experiment.control("second real series", experiment.second))
-    compared: dict[str, Synthesizer] = {**methods(work), "spectral": Spectral()}
-    found = {
-        name: cells(f"{key} {name}", partial(experiment.row, name, method, 1.0, work.seeds))
-        for name, method in compared.items()
-    }
-    rows = [judged(found[name], second, found["pub2priv w/o c"]) for name in methods(work)]
-    return [{**line, "paper": {}} for line in rows], [second, found["spectral"]]

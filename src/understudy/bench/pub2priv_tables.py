@@ -22,10 +22,9 @@ from understudy.synthesizers.baselines.private_gsd import PrivateGsd
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral
 
+NETWORKS: dict[str, Synthesizer] = {"independent": Independent(), "dp-gan": DpGan(), "pate-gan": PateGan()}
 RIVALS: dict[str, Synthesizer] = {
-    "independent": Independent(),
-    "dp-gan": DpGan(),
-    "pate-gan": PateGan(),
+    **NETWORKS,
     "gem": Gem(),
     "aim, segments": Aim(cut="segments"),  # as the paper has it: ten segments of fifty levels
     "private-gsd": PrivateGsd(),
@@ -81,10 +80,17 @@ PEARSON = {"portfolio": 0.573, "electricity": 0.386, "trade": 0.761}  # Table 2
 
 
 def measure(
-    experiment: Experiment, work: Scale, key: str, cells: Cells, progress: Progress, *, with_published: bool = True
+    experiment: Experiment,
+    work: Scale,
+    key: str,
+    cells: Cells,
+    progress: Progress,
+    *,
+    with_published: bool = True,
+    rivals: Mapping[str, Synthesizer] = RIVALS,
 ) -> tuple[list[Row], list[Row], dict[str, Any]]:
     """Returns judged rows of the method over epsilon and of its ablations, the controls, and what pictures show."""
-    plain: list[tuple[str, Synthesizer, float]] = [(name, method, 1.0) for name, method in RIVALS.items()]
+    plain: list[tuple[str, Synthesizer, float]] = [(name, method, 1.0) for name, method in rivals.items()]
     plain += [("spectral", Spectral(), epsilon) for epsilon in work.epsilons]
     ours: list[tuple[str, Synthesizer, float]] = [
         (name, method, epsilon)
@@ -99,7 +105,7 @@ def measure(
         found[name, epsilon] = cells(f"{key} {name} {epsilon}", compute)
         progress(f"{name}, epsilon {epsilon:g}", len(found) / (len(plain) + len(ours) + 1))
     rows = [found[name, epsilon] for name, _, epsilon in (*plain, *ours)]
-    drawn = cells(f"{key} pictures", partial(_pictures, experiment, methods(work)["pub2priv"]))
+    drawn = cells(f"{key} pictures", partial(drawings, experiment, methods(work)["pub2priv"]))
     without = next(line for line in rows if line["method"] == "pub2priv w/o c")
     judgements = [judged(line, second, without) for line in rows[len(plain) :]]
     return judgements, [second, *rows[: len(plain)]], {"pictures": drawn}
@@ -111,7 +117,8 @@ def _judged_first(one: tuple[str, Synthesizer, float]) -> tuple[bool, bool]:
     return name == PUBLISHED, epsilon != 1.0 or not name.startswith("pub2priv")
 
 
-def _pictures(experiment: Experiment, method: Synthesizer) -> dict[str, Any]:
+def drawings(experiment: Experiment, method: Synthesizer) -> dict[str, Any]:
+    """Returns what pictures show of one fit at epsilon 1."""
     return pictures(experiment.real, experiment.fitted(method, 1.0, 0)[0], 1.0)
 
 

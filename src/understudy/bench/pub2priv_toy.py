@@ -1,6 +1,6 @@
 """`pub2priv-toy`: what context is worth, by its correlation with the private series (paper 000, Table 5)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from understudy.bench.cells import Cells
-from understudy.bench.pub2priv_experiment import NO_NOISE, SCALES, TRAINED, Experiment, Scale, methods
+from understudy.bench.pub2priv_experiment import NO_NOISE, SCALES, Experiment, Scale, methods
+from understudy.bench.pub2priv_tables import NETWORKS, drawings, judged
 from understudy.bench.result import Progress, Row, result, row, spread
 from understudy.data.correlated import simulate_correlated
-from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers import Synthesizer
+from understudy.synthesizers.spectral import Spectral
 
 CORRELATIONS = (0.0, 0.3, 0.6, 0.9)
 SEEDS = 3
@@ -25,27 +27,75 @@ _PAPER = {
     0.9: {"discriminative": 0.480, "predictive": 0.005},
 }
 _SETTINGS = ((100, 1.0), (100, NO_NOISE), (5_000, 1.0))  # as in the paper, what noise costs it, and enough series
+_STRONGEST = CORRELATIONS[-1]  # of the curve, and of methods that see no context: series are the same at every one
 _JUDGED = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A method, and what it is fitted to."""
+
+    name: str
+    method: Synthesizer
+    series: int
+    epsilon: float
+    correlation: float
+
+    @property
+    def published(self) -> bool:
+        """Whether Table 5 has it."""
+        return self.name == "pub2priv" and (self.series, self.epsilon) == _SETTINGS[0]
 
 
 def toy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
     """Series of trend and season whose context is correlated with them by 0, 0.3, 0.6 and 0.9; three seeds."""
     work = _patient(SCALES[scale])
-    method = methods(work)["pub2priv"]
-    rows: list[Row] = []
-    controls: list[Row] = []
-    for place, (number, epsilon) in enumerate(_SETTINGS):
-        for step, correlation in enumerate(CORRELATIONS):
-            compute = partial(_row, method, work, number, epsilon, correlation)
-            rows.append(cells(f"{scale} {number} {epsilon} {correlation}", compute))
-            progress(f"{number} series, correlation {correlation:g}", (place + step / 4) / len(_SETTINGS))
-    for correlation in CORRELATIONS:
-        experiment = toy_experiment(work, 100, correlation, 0)
-        compute = partial(experiment.control, "second real series", experiment.second)
-        controls.append({**cells(f"{scale} second {correlation}", compute), "correlation": correlation})
+    ours, rivals = _ours(work), _rivals(work)
+    found: list[Row] = []
+    for case in (*ours, *rivals):
+        key = f"{scale} {case.name} {case.series} {case.epsilon} {case.correlation}"
+        found.append(cells(key, partial(_row, case, work)))
+        progress(f"{case.name}, correlation {case.correlation:g}", len(found) / (len(ours) + len(rivals) + 1))
+    second = {correlation: _second(work, correlation, scale, cells) for correlation in CORRELATIONS}
+    rows = [judged(line, second[line["correlation"]]) for line in found[: len(ours)]]
+    drawn = cells(f"{scale} pictures", partial(drawings, toy_experiment(work, 100, _STRONGEST, 0), ours[0].method))
     data = {"name": "correlated toy", "sha256": None, "stand_in": False, "simulated": True}
     falls = {f"{number} series, epsilon {epsilon:g}": _falls(rows, number, epsilon) for number, epsilon in _SETTINGS}
-    return result("pub2priv-toy", scale, data | {"predictive_falls": falls}, rows, controls)
+    controls = [*second.values(), *found[len(ours) :]]
+    return result("pub2priv-toy", scale, data | {"predictive_falls": falls}, rows, controls) | {"pictures": drawn}
+
+
+def _ours(work: Scale) -> list[Case]:
+    """The method at every correlation, its curve over epsilon at the strongest, and its ablations."""
+    whole, without_context, without_knowledge = methods(work).items()
+    curve = [(100, epsilon) for epsilon in work.epsilons if (100, epsilon) not in _SETTINGS]
+    return [
+        *(_case(whole, *setting, correlation) for setting in _SETTINGS for correlation in CORRELATIONS),
+        *(_case(whole, *setting, _STRONGEST) for setting in curve),
+        *(_case(without_knowledge, *_SETTINGS[0], correlation) for correlation in CORRELATIONS),
+        _case(without_context, *_SETTINGS[0], _STRONGEST),
+    ]
+
+
+def _rivals(work: Scale) -> list[Case]:
+    """`spectral` wherever the method is measured with as many series as in the paper, and what sees no context."""
+    number, epsilon = _SETTINGS[0]
+    spectral = ("spectral", Spectral())
+    return [
+        *(_case(spectral, number, epsilon, correlation) for correlation in CORRELATIONS),
+        *(_case(spectral, number, other, _STRONGEST) for other in work.epsilons if other != epsilon),
+        *(_case(rival, number, epsilon, _STRONGEST) for rival in NETWORKS.items()),
+    ]
+
+
+def _case(named: tuple[str, Synthesizer], series: int, epsilon: float, correlation: float) -> Case:
+    return Case(name=named[0], method=named[1], series=series, epsilon=epsilon, correlation=correlation)
+
+
+def _second(work: Scale, correlation: float, scale: str, cells: Cells) -> Row:
+    experiment = toy_experiment(work, 100, correlation, 0)
+    compute = partial(experiment.control, "second real series", experiment.second)
+    return {**cells(f"{scale} second {correlation}", compute), "correlation": correlation}
 
 
 def toy_experiment(work: Scale, number: int, correlation: float, seed: int) -> Experiment:
@@ -63,31 +113,36 @@ def _patient(work: Scale) -> Scale:
     return work if cap is None else replace(work, judge=replace(work.judge, iteration_cap=max(cap, LEAST_TRAINING)))
 
 
-def _row(method: Pub2Priv, work: Scale, number: int, epsilon: float, correlation: float) -> Row:
-    """Returns one setting's figures over three seeds of data and fit."""
-    as_published = (number, epsilon) == _SETTINGS[0]
-    trained, fits = (TRAINED, FITS) if as_published else (("predictive",), 1)
+def _row(case: Case, work: Scale) -> Row:
+    """Returns one case's figures over three seeds of data and fit."""
     found = [
-        toy_experiment(work, number, correlation, seed).row("pub2priv", method, epsilon, fits, trained)
+        toy_experiment(work, case.series, case.correlation, seed).row(
+            case.name, case.method, case.epsilon, FITS if case.published else 1
+        )
         for seed in range(SEEDS)
     ]
     figures = {name: spread([line["metrics"][name]["mean"] for line in found]) for name in found[0]["metrics"]}
     return row(
-        "pub2priv",
+        case.name,
         figures,
-        epsilon=epsilon,
+        epsilon=case.epsilon,
         delta=found[0]["delta"],
         unit=found[0]["unit"],
-        paper=_PAPER[correlation] if as_published else {},
+        paper=_PAPER[case.correlation] if case.published else {},
         seconds=float(np.sum([line["seconds"] for line in found])),
         seeds=SEEDS,
-        correlation=correlation,
-        series=number,
+        correlation=case.correlation,
+        series=case.series,
         epsilon_certified=max(line["epsilon_certified"] for line in found),
     )
 
 
 def _falls(rows: list[Row], number: int, epsilon: float) -> bool:
-    """Whether the mean predictive error falls with every step of the correlation."""
-    means = [r["metrics"]["predictive"]["mean"] for r in rows if (r["series"], r["epsilon"]) == (number, epsilon)]
+    """Whether the mean predictive error of the method falls with every step of the correlation."""
+    wanted = ("pub2priv", number, epsilon)
+    means = [
+        line["metrics"]["predictive"]["mean"]
+        for line in rows
+        if (line["method"], line["series"], line["epsilon"]) == wanted
+    ]
     return bool((np.diff(means) < 0).all())

@@ -2,25 +2,30 @@
 
 import datetime as dt
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from understudy.bench import pub2priv_cost as cost
+from understudy.bench import pub2priv_portfolio as portfolios
 from understudy.bench import pub2priv_toy as toy
 from understudy.bench.cells import Cells
 from understudy.bench.pub2priv_domains import electricity_experiment, refused, trade_experiment
-from understudy.bench.pub2priv_experiment import SCALES
+from understudy.bench.pub2priv_experiment import EPSILONS, SCALES
 from understudy.bench.pub2priv_households import many_weeks, one_week
 from understudy.bench.pub2priv_portfolio import portfolio_experiment
 from understudy.bench.registry import BENCHMARKS
+from understudy.data.datasets import DatasetInfo
 from understudy.data.electricity import Clients
-from understudy.data.portfolios import simulate_market
+from understudy.data.portfolios import REVIEW_DAYS, simulate_market
 from understudy.data.trade import simulate_trade, trade_panel
 from understudy.errors import MissingData
 from understudy.evaluate.metric import Effort
+from understudy.synthesizers.independent import Independent
 
 JUDGE = Effort(name="tiny", repeats=1, iteration_cap=1, replicates=10, splits=1, max_series=30)
+FIGURES = ("ks_r", "ks_ar", "corr_meta", "discriminative", "predictive")
 WORK = replace(SCALES["quick"], judge=JUDGE, sampled=20)
 
 
@@ -86,26 +91,69 @@ def test_missing_data_end_a_benchmark_with_status_3(name, tmp_path):
 
 def test_the_toy_says_whether_the_error_falls_with_every_step():
     rows = [
-        {"series": 100, "epsilon": 1.0, "metrics": {"predictive": {"mean": error}}}
+        {"method": "pub2priv", "series": 100, "epsilon": 1.0, "metrics": {"predictive": {"mean": error}}}
         for error in (0.04, 0.03, 0.02, 0.01)
     ]
     assert toy._falls(rows, 100, 1.0)
     assert not toy._falls([*rows[:2], rows[0], rows[3]], 100, 1.0)
+    assert toy._falls([*rows, {**rows[0], "method": "pub2priv w/o theta_T"}], 100, 1.0)
 
 
-def test_the_toy_is_measured_at_every_correlation(monkeypatch):
+def test_the_toy_has_ablations_rivals_and_a_second_set_of_real_series(monkeypatch):
     monkeypatch.setattr(toy, "_SETTINGS", ((100, 1.0),))
     monkeypatch.setattr(toy, "CORRELATIONS", (0.9,))
     monkeypatch.setattr(toy, "SEEDS", 1)
+    monkeypatch.setattr(toy, "FITS", 1)
     monkeypatch.setattr(toy, "LEAST_TRAINING", 1)
+    monkeypatch.setattr(toy, "NETWORKS", {"independent": Independent()})
     options = {"iterations": 1, "batch": 100, "draws": 1, "diffusion_steps": 4, "sampling_steps": 2}
-    monkeypatch.setitem(toy.SCALES, "quick", replace(WORK, options=options))
+    monkeypatch.setitem(toy.SCALES, "quick", replace(WORK, options=options, epsilons=(1.0, 5.0)))
     found = toy.toy("quick", None, lambda *_: None, Cells())
-    (line,) = found["rows"]
+    line = found["rows"][0]
     assert (line["correlation"], line["series"], line["seeds"]) == (0.9, 100, 1)
     assert 0 < line["epsilon_certified"] <= 1
     assert line["paper"] == {"discriminative": 0.480, "predictive": 0.005}
+    assert told(found["rows"]) == [
+        ("pub2priv", 1.0), ("pub2priv", 5.0), ("pub2priv w/o theta_T", 1.0), ("pub2priv w/o c", 1.0),
+    ]  # fmt: skip
+    others = [("second real series", None), ("spectral", 1.0), ("spectral", 5.0), ("independent", 1.0)]
+    assert told(found["controls"]) == others
+    assert all(set(FIGURES) <= set(line["metrics"]) for line in (*found["rows"], *found["controls"]))
+    assert not any(line["paper"] for line in (*found["rows"][1:], *found["controls"]))
     assert set(found["data"]["predictive_falls"]) == {"100 series, epsilon 1"}
+
+
+def test_every_correlation_of_the_toy_has_the_method_theta_t_left_out_and_spectral():
+    ours, rivals = (make(SCALES["quick"]) for make in (toy._ours, toy._rivals))
+    for name in ("pub2priv", "pub2priv w/o theta_T", "spectral"):
+        at_one = {one.correlation for one in (*ours, *rivals) if (one.name, one.series, one.epsilon) == (name, 100, 1)}
+        assert at_one == {0.0, 0.3, 0.6, 0.9}
+    curve = {one.epsilon for one in ours if (one.name, one.series, one.correlation) == ("pub2priv", 100, 0.9)}
+    assert curve == set(EPSILONS) == {one.epsilon for one in rivals if one.name == "spectral"}
+    assert {"independent", "dp-gan", "pate-gan"} < {one.name for one in rivals}
+
+
+def test_every_number_of_strategies_has_the_curve_ablations_and_rivals(monkeypatch):
+    market, info = simulate_market(400), DatasetInfo(name="portfolios", path=Path("none"), sha256="0", stand_in=True)
+    options = {"iterations": 1, "batch": 20, "draws": 1, "diffusion_steps": 4, "sampling_steps": 2}
+    monkeypatch.setattr(portfolios, "load_market", lambda root: (market, info))
+    monkeypatch.setattr(portfolios, "PERIODS", (3,))
+    monkeypatch.setattr(portfolios, "NETWORKS", {"independent": Independent()})
+    monkeypatch.setattr(portfolio_experiment, "__defaults__", (REVIEW_DAYS, 100))
+    monkeypatch.setitem(portfolios.SCALES, "quick", replace(WORK, options=options, epsilons=(1.0, 5.0), seeds=1))
+    shares = []
+    found = portfolios.strategies("quick", None, lambda stage, share: shares.append(share), Cells())
+    ours = [("pub2priv", 1.0), ("pub2priv", 5.0), ("pub2priv w/o c", 1.0), ("pub2priv w/o theta_T", 1.0)]
+    others = [("second real series", None), ("independent", 1.0), ("spectral", 1.0), ("spectral", 5.0)]
+    for kind, lines in {"rows": ours, "controls": others}.items():
+        assert told(found[kind]) == [(f"{name}, 6 strategies", epsilon) for name, epsilon in lines]
+        assert not any(line["paper"] for line in found[kind])
+    assert shares == sorted(shares)
+    assert shares[-1] <= 1
+
+
+def told(lines):
+    return [(line["method"], line["epsilon"]) for line in lines]
 
 
 def sizes(memory):
