@@ -46,11 +46,13 @@ class Norms:
         conditioning: ‖g_cond‖.
         other: ‖g_other‖.
         clip: C.
+        losses: Mean loss of the watched units at each look [look] (Fig. 5).
     """
 
     conditioning: np.ndarray
     other: np.ndarray
     clip: float
+    losses: np.ndarray
 
     @property
     def total(self) -> np.ndarray:
@@ -63,13 +65,14 @@ class Norms:
         return np.minimum(1.0, self.clip / np.maximum(self.total, 1e-12))
 
     def figures(self) -> dict[str, float]:
-        """Returns quantiles of the norms (Table 2), how many units are clipped (Table 3) and how far (Table 12)."""
+        """Returns quantiles of norms (Table 2), how many are clipped (Table 3), how far (Table 12), and the last loss."""
         parts = {"other": self.other, "cond": self.conditioning, "total": self.total}
         found = {
             f"s_{name}_p{100 * q:.0f}": float(np.quantile(norms, q)) for q in QUANTILES for name, norms in parts.items()
         }
         kept = self.left_by_clip
         found |= {"clipped": float((self.total > self.clip).mean()), "eta_mean": float(kept.mean())}
+        found["loss_last"] = float(self.losses[-max(1, len(self.losses) // 4) :].mean())  # of the run's last quarter
         return found | {f"eta_p{100 * q:.0f}": float(np.quantile(kept, q)) for q in (0.1, 0.5, 0.9, 0.99)}
 
 
@@ -138,7 +141,10 @@ def _watched(public: Panel, method: Dit, noise_multiplier: float, told: partial[
         optimisation=Optimisation(make=adam(recipe.learning_rate), warm_up=recipe.warm_up),
         progress=told,
     )
-    return Norms(conditioning=np.concatenate(watch.conditioning), other=np.concatenate(watch.other), clip=recipe.clip)
+    return Norms(
+        conditioning=np.concatenate(watch.conditioning), other=np.concatenate(watch.other), clip=recipe.clip,
+        losses=np.array(watch.losses),
+    )  # fmt: skip
 
 
 class _Watch:
@@ -153,6 +159,7 @@ class _Watch:
         self._on_the_way = {id(parameter) for name, parameter in model.named_parameters() if name in names}
         self.conditioning: list[np.ndarray] = []
         self.other: list[np.ndarray] = []
+        self.losses: list[float] = []
 
     def __call__(self, iteration: int) -> None:
         if iteration % self._every:
@@ -160,9 +167,12 @@ class _Watch:
         rows = self._rng.integers(0, len(self._examples["x"]), _WATCHED)
         batch = {name: torch.from_numpy(np.array(array[rows])) for name, array in self._examples.items()}
         generator = torch.Generator().manual_seed(iteration)
-        gradients = PerUnitClipper(self._model, 1.0).collect(
-            lambda: self._denoising.loss(self._model, batch, generator), _WATCHED
-        )
+        gradients = PerUnitClipper(self._model, 1.0).collect(lambda: self._loss(batch, generator), _WATCHED)
         whole, part = gradients.squared_norms(), gradients.squared_norms(self._on_the_way)
         self.conditioning.append(part.sqrt().numpy())
         self.other.append((whole - part).clamp_min(0.0).sqrt().numpy())
+
+    def _loss(self, batch: dict[str, torch.Tensor], generator: torch.Generator) -> torch.Tensor:
+        losses = self._denoising.loss(self._model, batch, generator)
+        self.losses.append(float(losses.detach().mean()))
+        return losses

@@ -135,7 +135,7 @@ def _trials(work: Scale, study: str, folder: Path) -> list[Trial]:
     for name, tightness in _VARIANTS.items():
         pack = str(folder / f"{tightness}.safetensors")
         wanted += [trial(f"{name}, pre-trained", tightness, epsilon=epsilon, pack=pack) for epsilon in work.epsilons]
-    judged = [one for one in wanted if one.epsilon == _JUDGED and one.pack is None]
+    judged = [one for one in wanted if (one.epsilon == _JUDGED or one.sigma is not None) and one.pack is None]
     every = [replace(one, seed=seed) for seed in range(work.seeds) for one in wanted]
     every += [replace(one, seed=seed) for seed in range(work.seeds, work.judged_seeds) for one in judged]
     return sorted(every, key=lambda one: (one.epsilon != _JUDGED, one.pack is not None))

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 from understudy.audit.diagnose import diagnose, ratios
 from understudy.bench import adaln_paper as paper
 from understudy.bench.adaln import SCALES, Scale, Trial, trained
@@ -74,14 +76,19 @@ def gradients(scale: str, data_root: Path | None, progress: Progress, cells: Cel
     work, study = SCALES[scale], STUDIES[_STUDY](data_root)
     noises = (0.03, 0.05, 0.1, 0.2)
     rows: list[Row] = []
+    losses: dict[str, list[float]] = {}
     for place, noise in enumerate(noises):
-        for seed in range(work.judged_seeds):
-            rows += cells(f"{scale} {noise} {seed}", partial(_norms, study.test, work, noise, seed))["rows"]
+        seen = [
+            cells(f"{scale} {noise} {seed}", partial(_norms, study.test, work, noise, seed))
+            for seed in range(work.judged_seeds)
+        ]
+        rows += [line for one in seen for line in one["rows"]]
+        losses |= {name: np.mean([one["losses"][name] for one in seen], axis=0).tolist() for name in seen[0]["losses"]}
         progress(f"noise {noise}", (place + 1) / len(noises))
-    return result("adaln-gradients", scale, study.data, rows, [])
+    return {**result("adaln-gradients", scale, study.data, rows, []), "losses": losses}
 
 
-def _norms(public: Any, work: Scale, noise: float, seed: int) -> dict[str, list[Row]]:
+def _norms(public: Any, work: Scale, noise: float, seed: int) -> dict[str, Any]:
     watch = Stopwatch()
     method = Dit(network=replace(work.network, tightness="medium"), recipe=replace(work.recipe, clip=1.0), seed=seed)
     public = replace(public, private=False, unit_ids=None)
@@ -94,5 +101,6 @@ def _norms(public: Any, work: Scale, noise: float, seed: int) -> dict[str, list[
                 paper=paper.gradients(name, noise), seconds=watch.seconds, noise_multiplier=noise, seed=seed,
             )
             for name, norms in found.items()
-        ]
+        ],
+        "losses": {f"{name}, noise {noise:g}": norms.losses.tolist() for name, norms in found.items()},
     }  # fmt: skip

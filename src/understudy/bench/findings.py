@@ -118,7 +118,7 @@ _TABLE = """
 000 | Table 1 | electricity follows context | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
 000 | Fig. 6 | fewer strategies are predicted better | pub2priv-strategies | predictive | \
-pub2priv, 2 strategies @ 1 | pub2priv, 10 strategies @ 1
+pub2priv [strategies 2] @ 1 | pub2priv [strategies 10] @ 1
 000 | Table 5 | context of 0.9 predicts better than none | pub2priv-toy | predictive | \
 pub2priv [correlation 0.9, series 100] @ 1 | pub2priv [correlation 0, series 100] @ 1
 001 | Fig. 3a | nearer than GS-WGAN, traffic | pets-traffic | c_fid | pets, rules @ 0.7 | gs-wgan @ 0.7

@@ -11,7 +11,17 @@ from understudy.bench.published import Published
 ENOUGH_SEEDS = 3
 VERDICTS = ("reproduced", "better", "worse", "not comparable", "not judged")
 _HIGHER = ("r2", "auroc", "accuracy", "diversity", "ancestors", "speedup", "tstr_acc")
-_FACTS = ("correlation", "series", "parties", "channels", "length", "num_units", "num_series", "dimension")  # of rows
+_FACTS = (
+    "strategies",
+    "correlation",
+    "series",
+    "parties",
+    "channels",
+    "length",
+    "num_units",
+    "num_series",
+    "dimension",
+)  # of rows; fmt: skip
 _NAMES = ("dataset", "homes")  # the same in words
 _PLACEHOLDERS = ("seconds", "peak_rss_mb", "seed", "metrics", "paper", "seeds", "outlook")
 

@@ -40,7 +40,7 @@ def strategies(scale: str, data_root: Path | None, progress: Progress, cells: Ce
         key = f"{scale} {periods}"
         found = measure(experiment, work, key, cells, told, with_published=False, rivals=NETWORKS)
         for kind, lines in zip((rows, controls), found[:2], strict=True):
-            kind += [{**line, "method": f"{line['method']}, {2 * periods} strategies"} for line in lines]
+            kind += [{**line, "strategies": 2 * periods} for line in lines]
         more = found[2]
     data = facts(info, "portfolio", portfolio_experiment(market, work).private)
     return result("pub2priv-strategies", scale, data, rows, controls) | more

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from understudy.report.completion_pictures import completions
 from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
+from understudy.report.gradient_pictures import losses
 from understudy.report.maps import clouds
 from understudy.report.pets_pictures import evolution
 from understudy.report.ppem_pictures import estimators, marginals
@@ -21,6 +22,7 @@ from understudy.report.words import figure
 
 _LARGEST = 50.0  # an epsilon beyond is drawn at the right end, as "no noise"
 _FIGURES = {"corr_meta": "|Corr_meta|", "predictive": "predictive error", "nearer_to_real": "nearer to real"}
+_FACTS = ("unit", "homes", "series", "correlation", "strategies")
 _LINES = {"pub2priv": SYNTHETIC, "spectral": CONTROL}
 
 
@@ -40,6 +42,8 @@ def drawings(result: Mapping[str, Any]) -> list[Drawing]:
         return estimators(result)
     if "ppem" in result:
         return marginals(result)
+    if "losses" in result:
+        return losses(result["losses"])
     if any("stride_rmse" in line["metrics"] for line in result["rows"]) and len(result["controls"]) > 1:
         return completions(result)
     found = curves(result)
@@ -53,9 +57,7 @@ def drawings(result: Mapping[str, Any]) -> list[Drawing]:
 
 def curves(result: Mapping[str, Any]) -> list[Drawing]:
     """Returns figures against epsilon, beside `spectral` and the second real series (Fig. 3 and 5)."""
-    lines = [*result["rows"], *result["controls"]]
-    group = lines[0].get("homes") or lines[0]["unit"] if lines else None
-    same = [line for line in lines if (line.get("homes") or line["unit"]) == group]
+    same = _swept([*result["rows"], *result["controls"]])
     swept = {name: sorted(_points(same, name)) for name in _LINES}
     if len(swept["pub2priv"]) < 2:
         return []
@@ -89,6 +91,15 @@ def curves(result: Mapping[str, Any]) -> list[Drawing]:
             rows=rows,
         )
     ]
+
+
+def _swept(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns rows of one unit and one kind of data: of that for which the method has most epsilons."""
+    groups = [{fact: line[fact] for fact in _FACTS if fact in line} for line in lines if line["method"] == "pub2priv"]
+    if not groups:
+        return []
+    group = max(groups, key=groups.count)
+    return [line for line in lines if all(line.get(fact, value) == value for fact, value in group.items())]
 
 
 def _points(lines: Sequence[Mapping[str, Any]], method: str) -> list[tuple[float, int, Mapping[str, Any]]]:

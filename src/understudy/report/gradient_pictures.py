@@ -1,6 +1,6 @@
-"""Tails of gradient norms and of what clipping leaves, of public series (paper 003, Fig. 1 to 4)."""
+"""Tails of gradient norms and of what clipping leaves, of public series (paper 003, Fig. 1 to 5)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,6 +46,35 @@ def tails(norms: Mapping[str, Mapping[str, np.ndarray]], kept: Mapping[str, np.n
             caption="Norms of single units' gradients in training on public series. Blue: without bounds.",
             alternative="Tails of norms. " + "; ".join(" ".join(row) for row in table) + ".",
             header=("variant", "part", "median", "95 %", "99 %"),
+            rows=table,
+        )
+    ]
+
+
+def losses(seen: Mapping[str, Sequence[float]]) -> list[Drawing]:
+    """Returns one drawing: the loss of public series over a run, by variant and noise (Fig. 5).
+
+    Args:
+        seen: By "variant, noise", the loss at evenly spaced looks.
+    """
+    noises = list(dict.fromkeys(name.partition(", ")[2] for name in seen))
+    with style():
+        made = Figure(figsize=(10, 3.6), dpi=72, layout="constrained")
+        for axes, noise in zip(made.subplots(1, len(noises), sharey=True, squeeze=False)[0], noises, strict=True):
+            for variant, colour in _COLOURS.items():
+                values = seen[f"{variant}, {noise}"]
+                axes.plot(np.arange(1, len(values) + 1) / len(values), values, color=colour, label=variant)
+            _titled(axes, noise, "share of iterations")
+        made.axes[0].set_ylabel("loss")
+        made.legend(*made.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    table = [[name, f"{values[0]:.3g}", f"{values[-1]:.3g}"] for name, values in seen.items()]
+    return [
+        Drawing(
+            name="losses",
+            figure=made,
+            caption="Loss of public series in training at published noises. Blue: without bounds.",
+            alternative="Losses at the first and the last look. " + "; ".join(" ".join(row) for row in table) + ".",
+            header=("network", "first look", "last look"),
             rows=table,
         )
     ]

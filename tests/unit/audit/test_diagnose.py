@@ -59,6 +59,8 @@ def test_a_run_is_watched_with_bounds_and_without() -> None:
     assert set(stages) == {"vanilla", "aware"}
     for norms in found.values():
         assert norms.total.shape == (4 * 64,)
+        assert norms.losses.shape == (4,)
+        assert (norms.losses > 0).all()
         assert np.isfinite(norms.total).all()
         assert np.median(norms.total) > 0  # a series of which nothing known was hidden has none
     told = ratios(found["aware"], found["vanilla"])
@@ -66,12 +68,14 @@ def test_a_run_is_watched_with_bounds_and_without() -> None:
 
 
 def test_figures_are_quantiles_and_what_the_clip_leaves() -> None:
-    norms = Norms(conditioning=np.full(100, 3.0), other=np.full(100, 4.0), clip=2.5)
+    falling = np.array([8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    norms = Norms(conditioning=np.full(100, 3.0), other=np.full(100, 4.0), clip=2.5, losses=falling)
     told = norms.figures()
     assert told["s_total_p95"] == pytest.approx(5.0)
     assert told["clipped"] == 1.0
     assert told["eta_mean"] == told["eta_p50"] == pytest.approx(0.5)
-    halved = Norms(conditioning=norms.conditioning / 2, other=norms.other, clip=2.5)
+    assert told["loss_last"] == 1.5
+    halved = replace(norms, conditioning=norms.conditioning / 2)
     assert ratios(halved, norms)["rho_cond_p99"] == pytest.approx(0.5)
     assert halved.figures()["s_cond_p99"] == pytest.approx(1.5)
 

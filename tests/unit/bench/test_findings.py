@@ -91,10 +91,12 @@ def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
 
 
 def test_findings_of_pub2priv_name_rows_that_its_benchmarks_have() -> None:
-    made = {*methods(SCALES["quick"]), *RIVALS} | {f"pub2priv, {2 * number} strategies" for number in PERIODS}
+    made = {*methods(SCALES["quick"]), *RIVALS}
     named = {which.method for one in ALL if one.paper == "000" for which in (one.better, one.worse)}
     assert named <= made
     assert "pub2priv w/o c" in named
+    ways = {fact for one in ALL for which in (one.better, one.worse) for fact in which.facts if fact[0] == "strategies"}
+    assert ways == {("strategies", 2 * PERIODS[0]), ("strategies", 2 * PERIODS[-1])}
 
 
 def test_rows_that_differ_by_a_fact_are_told_apart_by_it() -> None:

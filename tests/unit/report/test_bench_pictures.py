@@ -47,6 +47,22 @@ def test_errors_of_filling_are_drawn_over_epsilon_beside_what_anybody_could_say(
     assert [row[0] for row in drawing.rows][-2:] == ["straight lines", "what is bought, no network"]
 
 
+def test_the_curve_is_of_one_kind_of_data():
+    rows = [{**line("pub2priv", epsilon, 0.3), "correlation": 0.9, "series": 100} for epsilon in (0.5, 1.0)]
+    others = [{**line("pub2priv", 1.0, 0.7), "correlation": given, "series": 100} for given in (0.0, 0.3, 0.6)]
+    second = [{**line("second real series", None, given), "correlation": given} for given in (0.0, 0.9)]
+    (curve,) = drawings({"rows": [*others, *rows], "controls": second})
+    assert [row[0] for row in curve.rows] == ["0.5", "1"]
+    assert list(curve.figure.axes[0].lines[-1].get_ydata()) == [0.9, 0.9]  # of the same data
+
+
+def test_losses_over_a_run_are_drawn_noise_by_noise():
+    seen = {f"{name}, noise {noise}": [3.0, 2.0, noise] for noise in (0.1, 0.2) for name in ("vanilla", "aware")}
+    (drawing,) = drawings({"rows": [], "controls": [], "losses": seen})
+    assert [axes.get_title(loc="left") for axes in drawing.figure.axes] == ["noise 0.1", "noise 0.2"]
+    assert [row[-1] for row in drawing.rows] == ["0.1", "0.1", "0.2", "0.2"]
+
+
 def test_a_result_without_a_curve_gives_no_picture():
     assert drawings({"rows": [line("pub2priv", 1.0, 0.3)], "controls": []}) == []
 
