@@ -65,7 +65,7 @@ class Norms:
         return np.minimum(1.0, self.clip / np.maximum(self.total, 1e-12))
 
     def figures(self) -> dict[str, float]:
-        """Returns quantiles of norms (Table 2), how many are clipped (Table 3), how far (Table 12), and the last loss."""
+        """Returns quantiles of norms (Table 2), how many are clipped (Table 3), how far (12), and the last loss."""
         parts = {"other": self.other, "cond": self.conditioning, "total": self.total}
         found = {
             f"s_{name}_p{100 * q:.0f}": float(np.quantile(norms, q)) for q in QUANTILES for name, norms in parts.items()

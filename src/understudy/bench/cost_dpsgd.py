@@ -24,7 +24,7 @@ import torch
 from understudy.bench import cost_dpsgd_engines as engines
 from understudy.bench.cells import Cells
 from understudy.bench.cost_dpsgd_models import MODELS, Workload
-from understudy.bench.result import Progress
+from understudy.bench.result import Progress, result
 
 NAME = "cost-dpsgd"
 ROUNDS = {"quick": 3, "target": 9, "full": 21}  # at least; cheap networks get more
@@ -43,7 +43,7 @@ def all_models(scale: str, data_root: Path | None, progress: Progress, cells: Ce
         parts.append(cells(f"{scale} {model}", partial(run, scale, data_root, (model,))))
         progress(model, place / len(MODELS))
     rows, controls = ([line for part in parts for line in part[kind]] for kind in ("rows", "controls"))
-    return {**parts[0], "rows": rows, "controls": controls}
+    return result(NAME, scale, parts[0]["data"], rows, controls)
 
 
 def run(scale: str, data_root: Path | None = None, models: tuple[str, ...] = tuple(MODELS)) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def run(scale: str, data_root: Path | None = None, models: tuple[str, ...] = tup
         rows += [_row(model, engine, times, memory, seconds) for engine in engines.PRIVATE if engine in times]
         rows += [_missing_row(model, engine, reason) for engine, reason in missing.items()]
     data = {"name": "random tensors", "sha256": None, "stand_in": False}
-    return {"name": NAME, "scale": scale, "data": data, "rows": rows, "controls": controls}
+    return result(NAME, scale, data, rows, controls)
 
 
 def _measure(make: Callable[[], Workload], rounds: int) -> tuple[dict[str, list[float]], dict[str, str]]:

@@ -131,12 +131,12 @@ def _table_6(name: str) -> dict[str, float]:
         first.extractor(made.flatten(1), None)
     modules = (first.generators, first.discriminators, first.extractor)
     parameters = sum(parameter.numel() for module in modules for parameter in module.parameters())
-    round_mb = sum(counted) / 2**20
+    round_mb = sum(counted) / 1e6  # M and G of Table 6 are 10⁶ and 10⁹
     return {
         "forward_mega_flops": flops.get_total_flops() / 1e6,  # of one batch through all networks of a party
-        "parameters_mb": 4 * parameters / 2**20,
+        "parameters_mb": 4 * parameters / 1e6,
         "round_mb": round_mb * len(parties),
-        "total_gb": round_mb * len(parties) * _ROUNDS[name] / 2**10,
+        "total_gb": round_mb * len(parties) * _ROUNDS[name] / 1e3,
     }
 
 

@@ -73,7 +73,7 @@ def _measured(name: str, num_blocks: int) -> dict[str, Any]:
         "adds_processor": there.processor_ms / here.processor_ms - 1,
         "round_mb": round_mb,
         "memory_mb": memory_mb,
-        "total_gb": round_mb * _ROUNDS[name] / 2**10,
+        "total_gb": round_mb * _ROUNDS[name] / 1e3,
         "training_minutes": there.wall_ms * _ROUNDS[name] / 6e4,
     }
     alone = {"ms": here.wall_ms, "processor_ms": here.processor_ms}
@@ -188,7 +188,7 @@ def _round_mb(name: str) -> float:
             sizes.append(len(frame.to_bytes()))
 
     converse({party: own.side(_ignore) for party, own in parties.items()}, aggregator.side(_ignore), watch)
-    return sum(sizes) / 2**20
+    return sum(sizes) / 1e6  # M of Table 6 is 10⁶
 
 
 def _ignore(iteration: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from understudy.bench import findings
+from understudy.bench.figure_words import words_of
 from understudy.bench.judging import VERDICTS, Judged, figures, named, shown, verdict
 from understudy.bench.published import ALL, OURS, Published, table_of
 from understudy.report.results_contest import contest, curves, which_method
@@ -22,7 +23,14 @@ _PAPERS = {
 }
 _RECORD = "record-"
 _APART = "not comparable: other data, unit, judge or machine"
-_UNMEASURED = "not comparable: a drawing, or no measurement"
+_UNMEASURED = "not comparable: only drawn, or no measurement"
+_PAGES = {
+    "000": "pub2priv-measured.md",
+    "001": "pets-measured.md",
+    "002": "ppem-measured.md",
+    "003": "dit-measured.md",
+    "004": "vflgan-ts.md",
+}  # what the figures mean
 
 
 def markdown(results: Results) -> str:
@@ -32,7 +40,7 @@ def markdown(results: Results) -> str:
     parts += [part for paper in _PAPERS for part in _paper(paper, results)]
     records = [result for name, result in results.items() if name.startswith(_RECORD)]
     parts += [part for result in records for part in contest(result)]
-    parts += [*which_method(results), *_beyond(results)]
+    parts += [*which_method(results), *_beyond(results), *_explained(results)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -40,11 +48,15 @@ _INTRODUCTION = (
     "Every table and figure of the five papers, and what the benchmarks of this package show beside them. Written by "
     "`understudy bench report` from the files that `understudy bench run NAME --out FILE` left; nothing is typed in. "
     "*Reproduced*: our mean differs from the paper's figure by no more than our highest from our lowest, over at least "
-    "three seeds; of figures that are the same in truth, about six in seven pass. *Better*, *worse*: by more. Settings "
+    "three seeds; of figures that are the same in truth nine in ten pass if the paper's is a mean of many runs, three "
+    "in four if it is one run like ours. *Better*, *worse*: by more. Settings "
     "were chosen on public or simulated data, never on what is judged here, but for what a method's page says. "
     "*Not comparable*: for the reason that stands there. *Not judged*: fewer than three seeds, or not run. Where "
     "figures can't be compared, findings can: one *holds* where the ranges over at least three seeds are apart in its "
-    "direction, and *does not hold* where they are not."
+    "direction; *the reverse holds* where they are apart in the other, and it is *not shown* where they overlap. ε is "
+    "what a certificate says; *asked*: what was asked for, which a certificate does not exceed; *computed*: what a "
+    "paper's own noise amounts to, which promises nothing. What each figure is, the [end of the page]"
+    "(#what-the-figures-are) says."
 )
 
 _KEPT = (
@@ -59,12 +71,12 @@ def _tally(results: Results) -> str:
     seen = [(finding.paper, findings.tried(finding, results)) for finding in findings.ALL]
     tried = [(paper, findings.OPEN if one is None else one.verdict) for paper, one in seen]
     tables = _counts("tables and figures", said, (*VERDICTS[:-2], _APART, _UNMEASURED, VERDICTS[-1]))
-    return "\n\n".join([tables, _counts("findings", tried, (findings.HOLDS, findings.FAILS, findings.OPEN))])
+    return "\n\n".join([tables, _counts("findings", tried, findings.VERDICTS)])
 
 
 def _verdict(item: Published, results: Results) -> str:
-    """Returns what is said of a table or figure; one that shows no measurement is told apart."""
-    if not item.benchmarks:
+    """Returns what is said of a table or figure; one that prints no measurement is told apart."""
+    if not item.measured:
         return _UNMEASURED
     found = verdict(item, _found(item, results), _run(item, results))
     return _APART if found == "not comparable" else found
@@ -97,13 +109,14 @@ def _paper(paper: str, results: Results) -> list[str]:
         why = _counted(item, found) if said in VERDICTS[:3] else _obstacle(item, results)
         lines.append(f"| {item.place} | {item.shows} | {names} | {said} | {why} |")
     beside = _beside([name for item in items for name in item.benchmarks], results)
-    return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), *_findings(paper, results), *beside]
+    meaning = f"What the figures mean: [{_PAGES[paper]}]({_PAGES[paper]})."
+    return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), meaning, *_findings(paper, results), *beside]
 
 
 def _obstacle(item: Published, results: Results) -> str:
     """Returns why nothing can be said of a table or figure."""
     missing = [name for name in item.benchmarks if name not in results]
-    return item.apart or (f"not run: {', '.join(missing)}" if missing else "fewer than three seeds")
+    return f"not run: {', '.join(missing)}" if missing else item.apart or "fewer than three seeds"
 
 
 def _counted(item: Published, found: Sequence[Judged]) -> str:
@@ -125,7 +138,8 @@ def _findings(paper: str, results: Results) -> list[str]:
             lines.append(f"{told} | | | not judged: not run |")
             continue
         seeds = min(seen.better.seeds, seen.worse.seeds)
-        points = "" if seen.verdict != findings.OPEN else f": points {'that way' if seen.points else 'the other way'}"
+        unsure = seen.verdict in (findings.OPEN, findings.UNSHOWN) and seen.better.mean != seen.worse.mean
+        points = f": points {'that way' if seen.points else 'the other way'}" if unsure else ""
         lines.append(f"{told} {_range(seen.better)} | {_range(seen.worse)} | {seeds} | {seen.verdict}{points} |")
     return ["What it found, tried here:", "\n".join(lines)]
 
@@ -157,16 +171,24 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
     return parts
 
 
+def _explained(results: Results) -> list[str]:
+    """Returns what each figure on the page is."""
+    named = {metric for result in results.values() for line in result["rows"] for metric in line.get("paper", {})}
+    named |= {metric for name, metrics in OURS.items() if name in results for metric in metrics}
+    lines = [f"| `{name}` | {words} |" for name, words in sorted({words_of(metric) for metric in named})]
+    return ["## What the figures are", "\n".join(["| figure | |", "|---|---|", *lines])] if lines else []
+
+
 _COMPARED = (
-    "| method | ε certified | unit | figure | paper | ours | seeds | seconds | |",
+    "| method | ε | unit | figure | paper | ours | seeds | seconds | |",
     "|---|---|---|---|---|---|---|---|---|",
 )
 
 
 def _compared(one: Judged) -> str:
-    asked = " (asked)" if one.asked and one.epsilon else ""
+    told = f" ({one.told})" if one.told else ""
     return (
-        f"| {one.method} | {figure(one.epsilon)}{asked} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
+        f"| {one.method} | {figure(one.epsilon)}{told} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
         f"{_ours(one)} | {one.seeds} | {_seconds(one.seconds)} | {one.verdict} |"
     )
 

@@ -37,8 +37,10 @@ def _spread(low: float, high: float) -> dict[str, float]:
     ("a", "b", "seeds", "verdict", "points"),
     [
         ((1.0, 1.1), (1.2, 1.3), 3, "holds", True),
-        ((1.0, 1.25), (1.2, 1.3), 3, "does not hold", True),
-        ((1.4, 1.5), (1.2, 1.3), 3, "does not hold", False),
+        ((1.0, 1.25), (1.2, 1.3), 3, "not shown", True),
+        ((1.2, 1.4), (1.2, 1.3), 3, "not shown", False),
+        ((1.2, 1.3), (1.2, 1.3), 3, "not shown", False),
+        ((1.4, 1.5), (1.2, 1.3), 3, "the reverse holds", False),
         ((1.0, 1.0), (1.2, 1.2), 1, "not judged", True),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from understudy.bench.cells import Cells
-from understudy.bench.pets_ablation import OPTIONS
+from understudy.bench.pets_ablation import OPTIONS, quoted
 from understudy.bench.pets_contest import (
     BOUGHT,
     CENTRAL,
@@ -133,3 +133,17 @@ def test_the_ablation_varies_options_that_exist_and_takes_the_papers_values() ->
         for value in values:
             assert option == "delta" or getattr(Recipe(**{option: value}), option) == value
     assert OPTIONS["schedule"] == ("S1", "S2", "S3", "S4", "S5", "S6", "S7")
+
+
+def test_figures_of_an_unnamed_best_value_stand_beside_our_best() -> None:
+    """The paper marks no best delta, lookahead or fraction: its figures must not all stand beside the default."""
+    rows = [
+        row(f"{option} = {value}", {"c_fid": spread([float(place)])})
+        for option, values in OPTIONS.items()
+        for place, value in enumerate(reversed(values))
+    ]
+    printed = {line["method"]: line["paper"]["c_fid"] for line in quoted(rows) if line["paper"]}
+    assert printed == {
+        "delta = 1e-06": 1.77, "threshold = 12.0": 1.90, "lookahead = 16": 1.74, "neighbours = 1": 1.85,
+        "private_fraction = 1.5": 1.73, "schedule = S2": 1.90,
+    }  # fmt: skip

@@ -11,8 +11,9 @@ import pytest
 
 from understudy.bench import findings, record_contest
 from understudy.bench.cells import Cells
+from understudy.bench.figure_words import words_of
 from understudy.bench.judging import Judged, figures, shown, verdict
-from understudy.bench.published import ALL, Published, table_of
+from understudy.bench.published import ALL, OURS, Published, table_of
 from understudy.bench.record_data import Arena, homes
 from understudy.bench.registry import BENCHMARKS
 from understudy.cli.bench import results_of
@@ -53,6 +54,30 @@ def test_a_figure_is_judged_by_the_spread_of_three_seeds(
     assert found.seeds == len(values)
     assert found.seconds == len(values)
     assert found.data == "waves (stand-in)"
+
+
+@pytest.mark.parametrize(("paper", "said"), [(0.30, "better"), (0.03, "better"), (0.041, "worse")])
+def test_what_is_best_where_real_series_are_is_judged_by_how_near_it_is(paper: float, said: str) -> None:
+    """A series without noise errs less from its sine than a real one does, and is no better for it."""
+    one = _result([0.045, 0.046, 0.047], paper, "sine_error")
+    one["controls"] = [{"method": "holdout", "epsilon": None, "unit": None, "metrics": {"sine_error": 0.040}}]
+    assert [found.verdict for found in figures(one)] == [said]
+
+
+def test_a_row_says_what_its_epsilon_is_and_how_loud_published_noise_was() -> None:
+    one = _result([1.0], 1.0, published_noise=True, noise_multiplier=0.1)
+    assert [(found.method, found.told) for found in figures(one)] == [("ours, noise 0.1", "computed")]
+    assert figures(_result([1.0], 1.0))[0].told == "asked"
+    assert figures(_result([1.0], 1.0, epsilon_certified=0.9))[0].told == ""
+
+
+def test_every_figure_of_the_record_is_explained() -> None:
+    quoted = {m for result in results_of(RECORD).values() for line in result["rows"] for m in line.get("paper", {})}
+    for metric in (*quoted, *(metric for metrics in OURS.values() for metric in metrics)):
+        assert words_of(metric)[1]
+    assert words_of("eta_p50")[0] == "eta"
+    with pytest.raises(KeyError, match="figure_words"):
+        words_of("nonsense")
 
 
 def test_a_result_of_which_only_the_page_was_kept_says_so() -> None:
@@ -110,11 +135,11 @@ def test_every_table_names_benchmarks_that_exist_and_says_why_not_where_it_has_n
 
 def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
     result = _result([1.0, 1.1, 1.2], 1.1, method="<b>ours</b>")
-    result["name"] = "vertical-parties"
-    text, page = results_page.markdown({"vertical-parties": result}), results_page.page({"vertical-parties": result})
-    assert "| Table 5, Fig. 12 | 2 to 10 parties | `vertical-parties` | reproduced |" in text
+    results = {name: {**result, "name": name} for name in ("vertical-sine2", "vertical-sine6")}
+    text, page = results_page.markdown(results), results_page.page(results)
+    assert "nearer to that is better) | `vertical-sine2`, `vertical-sine6` | reproduced | 2 reproduced |" in text
     assert "1.1 (1 to 1.2)" in text
-    assert "`vertical-parties`, quick, waves (stand-in), 3 seconds:" in text  # of three rows
+    assert "`vertical-sine2`, quick, waves (stand-in), 3 seconds:" in text  # of three rows
     assert "| 1.1 | 1.1 (1 to 1.2) | 3 | 3 | reproduced |" in text
     assert "not run: pub2priv-toy" in text
     assert "<b>ours" not in page
@@ -122,8 +147,8 @@ def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
 
 
 def test_every_table_figure_and_finding_is_counted_once_for_its_paper() -> None:
-    result = {**_result([1.0, 1.1, 1.2], 1.1), "name": "vertical-parties"}
-    lines = results_page.markdown({"vertical-parties": result}).splitlines()
+    results = {name: {**_result([1.0, 1.1, 1.2], 1.1), "name": name} for name in ("vertical-sine2", "vertical-sine6")}
+    lines = results_page.markdown(results).splitlines()
     begins = [place for place, line in enumerate(lines) if line.endswith("| VFLGAN-TS | all |")]
     counted = []
     for begin in begins:
@@ -132,8 +157,8 @@ def test_every_table_figure_and_finding_is_counted_once_for_its_paper() -> None:
     assert [sum(row[-1] for row in table.values()) for table in counted] == [len(ALL), len(findings.ALL)]
     assert all(sum(row[:-1]) == row[-1] for table in counted for row in table.values())
     assert counted[0]["reproduced"] == [0, 0, 0, 0, 1, 1]
-    drawn = [sum(item.paper == paper and not item.benchmarks for item in ALL) for paper in ("000", "001")]
-    assert counted[0]["not comparable: a drawing, or no measurement"][:2] == drawn
+    drawn = [sum(item.paper == paper and not item.measured for item in ALL) for paper in ("000", "001")]
+    assert counted[0]["not comparable: only drawn, or no measurement"][:2] == drawn
 
 
 class Refusing(Independent):
@@ -258,10 +283,10 @@ def test_controls_are_set_beside_the_paper_too_and_rows_say_what_tells_them_apar
 
 
 def test_rows_with_noise_and_without_belong_to_their_own_tables() -> None:
-    """Table 3 of paper 004 is compared, Table 4 is not: its epsilon does not hold."""
+    """Of paper 004, Table 3 has another judge, and Table 4 an epsilon that does not hold."""
     plain, noisy = (table_of("vertical-energy", kind) for kind in (False, True))
-    assert (plain.place[:7], plain.apart) == ("Table 3", "")
-    assert (noisy.place[:7], bool(noisy.apart)) == ("Table 4", True)
+    assert (plain.place, plain.apart.split(":")[0]) == ("Table 3", "another judge")
+    assert (noisy.place, noisy.apart.split(" (")[0]) == ("Table 4", "the published epsilon does not hold")
     assert table_of("vertical-sine2", False).apart == ""
     both = _result([1.0, 1.1, 1.2], 1.1)
     both["rows"] += [line | {"epsilon": float("inf")} for line in both["rows"]]

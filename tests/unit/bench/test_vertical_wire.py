@@ -8,7 +8,7 @@ from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 
 def test_a_round_is_counted_with_headers_and_little_else() -> None:
     numbers = 2 * BATCH * (6 * Recipe().features + 2 * LATENT)  # features and slopes of two parties, and latents
-    counted = _round_mb("stock") * 2**20
+    counted = _round_mb("stock") * 1e6
     assert 4 * numbers < counted < 1.02 * 4 * numbers
 
 
