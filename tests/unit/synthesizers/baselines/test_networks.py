@@ -10,7 +10,7 @@ from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy.synthesizers.baselines.dp_gan import Contest, DpGan, Recipe
 from understudy.synthesizers.baselines.gs_wgan import Bench, GsWgan
 from understudy.synthesizers.baselines.pate_gan import votes_of
-from understudy.synthesizers.baselines.rows import Layout, generated
+from understudy.synthesizers.baselines.rows import Layout
 from understudy.synthesizers.contract.panels import plain_schema, rich_schema
 from understudy.synthesizers.frame.facts import Facts, facts_of
 
@@ -47,15 +47,6 @@ def test_a_unit_counts_as_a_pair_of_a_generated_and_its_own_series() -> None:
     own = contest.critic(torch.from_numpy(-batch["row"]), torch.from_numpy(batch["class"])).detach()
     torch.testing.assert_close(again + own, other)
     assert (other != 0).all()
-
-
-@pytest.mark.parametrize("number", [0, 1, 64, 130])
-def test_rows_made_a_few_at_a_time_are_those_made_at_once(number: int) -> None:
-    generator, classes = LAYOUT.generator(16, 0), torch.from_numpy(made_up(number, 1)["class"])
-    at_once = generated(generator, classes, torch.Generator().manual_seed(3)).detach()
-    with torch.no_grad():
-        torch.testing.assert_close(generated(generator, classes, torch.Generator().manual_seed(3)), at_once)
-    assert at_once.shape == (number, WIDTH)
 
 
 def test_the_critics_weights_stay_small() -> None:
