@@ -1,11 +1,13 @@
 """`pub2priv-toy`: what context is worth, by its correlation with the private series (paper 000, Table 5)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from understudy.bench.cells import Cells
 from understudy.bench.pub2priv_experiment import NO_NOISE, SCALES, Experiment, Scale, methods
@@ -59,10 +61,14 @@ def toy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) ->
     second = {correlation: _second(work, correlation, scale, cells) for correlation in CORRELATIONS}
     rows = [judged(line, second[line["correlation"]]) for line in found[: len(ours)]]
     drawn = cells(f"{scale} pictures", partial(drawings, toy_experiment(work, 100, _STRONGEST, 0), ours[0].method))
-    data = {"name": "correlated toy", "sha256": None, "stand_in": False, "simulated": True}
-    falls = {f"{number} series, epsilon {epsilon:g}": _falls(rows, number, epsilon) for number, epsilon in _SETTINGS}
+    data: dict[str, Any] = {"name": "correlated toy", "sha256": None, "stand_in": False, "simulated": True}
+    falls, trend = (
+        {f"{number} series, epsilon {epsilon:g}": told(rows, number, epsilon) for number, epsilon in _SETTINGS}
+        for told in (_falls, predictive_trend)
+    )
     controls = [*second.values(), *found[len(ours) :]]
-    return result("pub2priv-toy", scale, data | {"predictive_falls": falls}, rows, controls) | {"pictures": drawn}
+    data |= {"predictive_falls": falls, "predictive_trend": trend}
+    return result("pub2priv-toy", scale, data, rows, controls) | {"pictures": drawn}
 
 
 def _ours(work: Scale) -> list[Case]:
@@ -137,12 +143,25 @@ def _row(case: Case, work: Scale) -> Row:
     )
 
 
-def _falls(rows: list[Row], number: int, epsilon: float) -> bool:
+def _falls(rows: Sequence[Row], number: int, epsilon: float) -> bool:
     """Whether the mean predictive error of the method falls with every step of the correlation."""
-    wanted = ("pub2priv", number, epsilon)
-    means = [
-        line["metrics"]["predictive"]["mean"]
-        for line in rows
-        if (line["method"], line["series"], line["epsilon"]) == wanted
-    ]
+    means = [line["metrics"]["predictive"]["mean"] for line in _own(rows, number, epsilon)]
     return bool((np.diff(means) < 0).all())
+
+
+def predictive_trend(rows: Sequence[Row], number: int, epsilon: float) -> dict[str, float]:
+    """Returns the rank correlation of the error with the correlation over all seeds, and how often chance is as low."""
+    pairs = [(line["correlation"], error) for line in _own(rows, number, epsilon) for error in _errors(line)]
+    found = spearmanr(*np.transpose(pairs), alternative="less")
+    return {"rank_correlation": float(found.statistic), "p": float(found.pvalue)}
+
+
+def _own(rows: Sequence[Row], number: int, epsilon: float) -> list[Row]:
+    wanted = ("pub2priv", number, epsilon)
+    return [line for line in rows if (line["method"], line["series"], line["epsilon"]) == wanted]
+
+
+def _errors(line: Row) -> list[float]:
+    """Returns the errors of the three seeds, of which a row keeps the lowest, the highest and the mean."""
+    found = line["metrics"]["predictive"]
+    return [found["low"], SEEDS * found["mean"] - found["low"] - found["high"], found["high"]]

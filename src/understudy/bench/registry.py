@@ -108,7 +108,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pub2priv_portfolio.portfolio",
     ),
     "pub2priv-strategies": Benchmark(
-        "Portfolios traded in 2, 6 and 10 ways: Fig. 6 of paper 000 (quick: half an hour).",
+        "Portfolios traded in 2, 6 and 10 ways: Fig. 6 of paper 000 (quick: 50 minutes).",
         "pub2priv_portfolio.strategies",
     ),
     "pub2priv-electricity": Benchmark(
@@ -124,7 +124,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pub2priv_domains.trade_simulated",
     ),
     "pub2priv-toy": Benchmark(
-        "What context is worth by its correlation with the series: Table 5 of paper 000 (quick: 50 minutes).",
+        "What context is worth by its correlation with the series: Table 5 of paper 000 (quick: 55 minutes).",
         "pub2priv_toy.toy",
     ),
     "pub2priv-households": Benchmark(

@@ -99,6 +99,23 @@ def test_the_toy_says_whether_the_error_falls_with_every_step():
     assert toy._falls([*rows, {**rows[0], "method": "pub2priv w/o theta_T"}], 100, 1.0)
 
 
+def test_a_trend_over_seeds_is_told_from_chance():
+    def at(correlation, low, middle, high):
+        errors = {"low": low, "mean": (low + middle + high) / 3, "high": high}
+        return {"method": "pub2priv", "series": 100, "epsilon": 1.0, "correlation": correlation} | {
+            "metrics": {"predictive": errors}
+        }
+
+    falling = [at(0.1 * step, 0.9 - 0.1 * step, 1.0 - 0.1 * step, 1.1 - 0.1 * step) for step in range(4)]
+    assert toy._errors(falling[0]) == pytest.approx([0.9, 1.0, 1.1])
+    assert toy.predictive_trend(falling, 100, 1.0)["p"] < 0.01
+    level = [at(0.1 * step, 0.9, 1.0, 1.1) for step in range(4)]
+    assert toy.predictive_trend(level, 100, 1.0)["p"] > 0.3
+    rising = [{**line, "correlation": 0.3 - line["correlation"]} for line in falling]
+    assert toy.predictive_trend(rising, 100, 1.0)["p"] > 0.99
+
+
+@pytest.mark.filterwarnings("ignore:An input array is constant")
 def test_the_toy_has_ablations_rivals_and_a_second_set_of_real_series(monkeypatch):
     monkeypatch.setattr(toy, "_SETTINGS", ((100, 1.0),))
     monkeypatch.setattr(toy, "CORRELATIONS", (0.9,))
@@ -120,7 +137,7 @@ def test_the_toy_has_ablations_rivals_and_a_second_set_of_real_series(monkeypatc
     assert told(found["controls"]) == others
     assert all(set(FIGURES) <= set(line["metrics"]) for line in (*found["rows"], *found["controls"]))
     assert not any(line["paper"] for line in (*found["rows"][1:], *found["controls"]))
-    assert set(found["data"]["predictive_falls"]) == {"100 series, epsilon 1"}
+    assert set(found["data"]["predictive_falls"]) == set(found["data"]["predictive_trend"]) == {"100 series, epsilon 1"}
 
 
 def test_every_correlation_of_the_toy_has_the_method_theta_t_left_out_and_spectral():
