@@ -55,8 +55,7 @@ _INTRODUCTION = (
     "figures can't be compared, findings can: one *holds* where the ranges over at least three seeds are apart in its "
     "direction; *the reverse holds* where they are apart in the other, and it is *not shown* where they overlap. ε is "
     "what a certificate says; *asked*: what was asked for, which a certificate does not exceed; *computed*: what a "
-    "paper's own noise amounts to, which promises nothing. What each figure is, the [end of the page]"
-    "(#what-the-figures-are) says."
+    "paper's own noise amounts to, which promises nothing. What each figure is stands at the end of the page."
 )
 
 _KEPT = (
@@ -109,7 +108,7 @@ def _paper(paper: str, results: Results) -> list[str]:
         why = _counted(item, found) if said in VERDICTS[:3] else _obstacle(item, results)
         lines.append(f"| {item.place} | {item.shows} | {names} | {said} | {why} |")
     beside = _beside([name for item in items for name in item.benchmarks], results)
-    meaning = f"What the figures mean: [{_PAGES[paper]}]({_PAGES[paper]})."
+    meaning = f"What the figures mean is the matter of `docs/{_PAGES[paper]}`."
     return [f"## Paper {paper}: {_PAPERS[paper]}", "\n".join(lines), meaning, *_findings(paper, results), *beside]
 
 
