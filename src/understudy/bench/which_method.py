@@ -19,6 +19,7 @@ NEAR = 1.1  # of the best error, up to which a choice counts as good
 _CONTROLS = ("independent",)  # never released as data
 _RECORD = "record-"  # benchmarks of all methods on one table
 _FOLLOWED, _JUDGED_AT = "pub2priv-", 1.0  # benchmarks of series with contexts of their own, where all methods meet
+_VARIED = ("strategies", "correlation")  # facts of rows that differ within a benchmark: of these none is one table
 _SHARED = "one week"  # homes of one context for all
 _WORTH = 0.02  # mean logarithm of the error that a second method has to save
 
@@ -105,6 +106,7 @@ def context_cells(results: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
             judged = "predictive" in line["metrics"] and line["epsilon"] == _JUDGED_AT
             if (
                 judged
+                and not any(fact in line for fact in _VARIED)
                 and line["method"] in METHODS
                 and line["method"] not in _CONTROLS
                 and line.get("homes") != _SHARED

@@ -89,8 +89,9 @@ def which_method(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
         "## Which method when",
         f"The rule of `--method auto`, fitted to all tables: {said}. Each row below is judged by a rule that was "
-        f"fitted without its table. *Near*: within 10 % of the error of the best method that was run there, which away "
-        f"from ε = 1 are those that take seconds. Near in {'; '.join(shares)}. Errors are over that of train-on-real.",
+        f"fitted without its table. *Near*: within 10 % of the error of the best method that was seen there on at "
+        f"least three splits, which away from ε = 1 are those that take seconds. Near in {'; '.join(shares)}. Errors "
+        f"are over that of train-on-real.",
         "\n".join(lines),
         *_with_contexts(context_cells(results)),
     ]

@@ -188,5 +188,15 @@ def test_only_methods_and_tables_whose_series_have_contexts_are_compared() -> No
     assert context_cells({"record-x": results["pub2priv-x"]}) == []
 
 
+def test_rows_of_several_correlations_or_strategies_are_no_table_to_choose_by() -> None:
+    """The toy's last row is of fifty times as many series as that of `spectral` beside it."""
+    for fact in ("correlation", "strategies"):
+        rows = [
+            {"method": name, "epsilon": 1.0, "unit": "entity", "metrics": {"predictive": {"mean": 1.0}}, fact: 2}
+            for name in ("pub2priv", "spectral")
+        ]
+        assert context_cells({"pub2priv-x": {"data": {"name": "x"}, "rows": rows, "controls": []}}) == []
+
+
 def test_who_wants_gaps_filled_gets_the_method_that_fills_them() -> None:
     assert auto.choose(_schema(), Guarantee(1.0, 1e-6), task="complete").method == "dit"
