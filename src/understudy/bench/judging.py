@@ -165,7 +165,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 def _kind(line: Mapping[str, Any]) -> str:
     """Says what a row's epsilon is, where it is not the certified one."""
-    if "epsilon_certified" in line or not line.get("epsilon"):
+    if "epsilon_certified" in line or not _promises(line):
         return ""
     return "computed" if line.get("published_noise") else "asked"
 

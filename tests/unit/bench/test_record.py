@@ -69,6 +69,7 @@ def test_a_row_says_what_its_epsilon_is_and_how_loud_published_noise_was() -> No
     assert [(found.method, found.told) for found in figures(one)] == [("ours, noise 0.1", "computed")]
     assert figures(_result([1.0], 1.0))[0].told == "asked"
     assert figures(_result([1.0], 1.0, epsilon_certified=0.9))[0].told == ""
+    assert figures(_result([1.0], 1.0, epsilon=float("inf")))[0].told == ""
 
 
 def test_every_figure_of_the_record_is_explained() -> None:
