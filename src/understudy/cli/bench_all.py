@@ -18,6 +18,7 @@ from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of
 
 _COST = "cost-"  # benchmarks of time and memory: one at a time, when nothing else runs
+_FIRST = "record-"  # the longest: begun last, one would run alone on half of the machine
 _LONG = ("record-homes-many",)  # part of a night only if it is named in full
 _FOLDER = "understudy-results"
 _PAUSE = 0.2  # seconds between looks at what runs
@@ -118,9 +119,8 @@ class Work:
 
 
 def _ended(names: list[str], work: Work, workers: Workers) -> Iterator[Ended]:
-    """Yields benchmarks as they end: several at a time, those of cost alone and last."""
-    alone = [name for name in names if name.startswith(_COST)]
-    others = [name for name in names if name not in alone]
+    """Yields benchmarks as they end: several at a time, the longest first, those of cost alone and last."""
+    alone, others = _in_turn(names)
     if isinstance(workers, int):
         yield from _ended_here(others, work, workers)
         yield from _ended_here(alone, work, 1)
@@ -130,6 +130,13 @@ def _ended(names: list[str], work: Work, workers: Workers) -> Iterator[Ended]:
     with pool(workers) as processes:
         for group in (others, *([name] for name in alone)):
             yield from processes(joblib.delayed(work.finish)(name) for name in group)
+
+
+def _in_turn(names: list[str]) -> tuple[list[str], list[str]]:
+    """Returns those that run alone, and the others in the order in which they are begun."""
+    alone = [name for name in names if name.startswith(_COST)]
+    others = [name for name in names if name not in alone]
+    return alone, sorted(others, key=lambda name: not name.startswith(_FIRST))
 
 
 def _ended_here(names: list[str], work: Work, most: int) -> Iterator[Ended]:

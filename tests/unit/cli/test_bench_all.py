@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from understudy.cli.bench import Scale
-from understudy.cli.bench_all import _take_over
+from understudy.cli.bench_all import _in_turn, _take_over
 
 
 def _write(folder: Path, scale: str = "quick", **data: str) -> str:
@@ -35,3 +35,9 @@ def test_what_is_there_already_is_left_as_it_is(tmp_path: Path) -> None:
     own = _write(tmp_path / "results", name="other numbers")
     _take_over(tmp_path / "record", tmp_path / "results", Scale.quick)
     assert (tmp_path / "results" / "cost-voting.json").read_text() == own
+
+
+def test_the_longest_are_begun_first_and_those_of_cost_run_alone() -> None:
+    alone, others = _in_turn(["cost-a", "pets-b", "record-c", "vertical-d", "record-e"])
+    assert alone == ["cost-a"]
+    assert others == ["record-c", "record-e", "pets-b", "vertical-d"]
