@@ -61,9 +61,10 @@ def run(scale: str, data_root: Path | None = None, models: tuple[str, ...] = tup
         started = time.perf_counter()
         times, missing = _measure(MODELS[model], ROUNDS[scale])
         memory = {engine: peak_rss_mb(model, engine) for engine in times if engine != engines.AGAIN}
-        seconds = time.perf_counter() - started
+        private = [engine for engine in engines.PRIVATE if engine in times]
+        seconds = (time.perf_counter() - started) / (1 + len(private))  # they take turns
         controls.append(_control(model, times, memory, seconds))
-        rows += [_row(model, engine, times, memory, seconds) for engine in engines.PRIVATE if engine in times]
+        rows += [_row(model, engine, times, memory, seconds) for engine in private]
         rows += [_missing_row(model, engine, reason) for engine, reason in missing.items()]
     data = {"name": "random tensors", "sha256": None, "stand_in": False}
     return result(NAME, scale, data, rows, controls)
