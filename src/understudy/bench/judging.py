@@ -21,7 +21,7 @@ _FACTS = (
     "num_units",
     "num_series",
     "dimension",
-)  # of rows; fmt: skip
+)  # what rows of a method differ by
 _AS_REAL = ("sine_error",)  # best where other real series are, and not where it is least: noise is part of them
 _NAMES = ("dataset", "homes", "model", "engine")  # the same in words
 _PLACEHOLDERS = ("seconds", "peak_rss_mb", "seed", "metrics", "paper", "seeds", "outlook")
@@ -34,7 +34,7 @@ class Judged:
     Attributes:
         low, high: Over seeds.
         epsilon: As certified; None where nothing is promised.
-        told: What the epsilon is, if it is not the certified one: what was asked for, or what published noise makes.
+        epsilon_kind: "asked" for or "computed" from published noise, where it is not the certified one.
     """
 
     benchmark: str
@@ -49,7 +49,7 @@ class Judged:
     seeds: int
     unit: str | None
     epsilon: float | None
-    told: str
+    epsilon_kind: str
     seconds: float
     verdict: str
 
@@ -128,7 +128,7 @@ def _judged(result: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], apart
         yield Judged(
             benchmark=result["name"], scale=result["scale"], data=named(data), method=_told(first), metric=metric,
             paper=printed, mean=mean, low=low, high=high, seeds=seeds, unit=first.get("unit"),
-            epsilon=first.get("epsilon_certified", first.get("epsilon")), told=_kind(first),
+            epsilon=first.get("epsilon_certified", first.get("epsilon")), epsilon_kind=_kind(first),
             verdict=said, seconds=sum(line.get("seconds") or 0.0 for line in lines),
         )  # fmt: skip
 
@@ -142,8 +142,8 @@ def _compared(
     if abs(mean - printed) <= high - low:
         return "reproduced"
     if metric in _AS_REAL:
-        best = next(_values(line["metrics"][metric])[0] for line in result["controls"] if line["method"] == "holdout")
-        return "better" if abs(mean - best) < abs(printed - best) else "worse"
+        real = [_values(line["metrics"][metric])[0] for line in result["controls"] if line["method"] == "holdout"]
+        return "not judged" if not real else "better" if abs(mean - real[0]) < abs(printed - real[0]) else "worse"
     higher = any(metric.endswith(name) for name in _HIGHER)
     return "better" if (mean > printed) == higher else "worse"
 
@@ -165,7 +165,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 def _kind(line: Mapping[str, Any]) -> str:
     """Says what a row's epsilon is, where it is not the certified one."""
-    if "epsilon_certified" in line or not _promises(line):
+    if "epsilon_certified" in line or not line.get("epsilon") or not _promises(line):
         return ""
     return "computed" if line.get("published_noise") else "asked"
 

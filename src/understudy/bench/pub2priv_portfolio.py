@@ -9,7 +9,7 @@ import numpy as np
 
 from understudy.bench.cells import Cells
 from understudy.bench.pub2priv_experiment import SCALES, Experiment, Scale
-from understudy.bench.pub2priv_tables import NETWORKS, TABLE, facts, measure
+from understudy.bench.pub2priv_tables import FEW_RIVALS, TABLE, facts, measure
 from understudy.bench.result import Progress, Row, result
 from understudy.data.markets import load_market
 from understudy.data.portfolios import REVIEW_DAYS, Market, market_windows, simulate_portfolios
@@ -38,7 +38,7 @@ def strategies(scale: str, data_root: Path | None, progress: Progress, cells: Ce
         experiment = replace(portfolio_experiment(market, work, REVIEW_DAYS[:periods]), paper=None)
         told = partial(_part, progress, place)
         key = f"{scale} {periods}"
-        found = measure(experiment, work, key, cells, told, with_published=False, rivals=NETWORKS)
+        found = measure(experiment, work, key, cells, told, with_published=False, rivals=FEW_RIVALS)
         for kind, lines in zip((rows, controls), found[:2], strict=True):
             kind += [{**line, "strategies": 2 * periods} for line in lines]
         more = found[2]

@@ -22,9 +22,9 @@ from understudy.synthesizers.baselines.private_gsd import PrivateGsd
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral
 
-NETWORKS: dict[str, Synthesizer] = {"independent": Independent(), "dp-gan": DpGan(), "pate-gan": PateGan()}
+FEW_RIVALS: dict[str, Synthesizer] = {"independent": Independent(), "dp-gan": DpGan(), "pate-gan": PateGan()}
 RIVALS: dict[str, Synthesizer] = {
-    **NETWORKS,
+    **FEW_RIVALS,
     "gem": Gem(),
     "aim, segments": Aim(cut="segments"),  # as the paper has it: ten segments of fifty levels
     "private-gsd": PrivateGsd(),

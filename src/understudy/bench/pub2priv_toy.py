@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from understudy.bench.cells import Cells
 from understudy.bench.pub2priv_experiment import NO_NOISE, SCALES, Experiment, Scale, methods
-from understudy.bench.pub2priv_tables import NETWORKS, drawings, judged
+from understudy.bench.pub2priv_tables import FEW_RIVALS, drawings, judged
 from understudy.bench.result import Progress, Row, result, row, spread
 from understudy.data.correlated import simulate_correlated
 from understudy.synthesizers import Synthesizer
@@ -90,7 +90,7 @@ def _rivals(work: Scale) -> list[Case]:
     return [
         *(_case(spectral, number, epsilon, correlation) for correlation in CORRELATIONS),
         *(_case(spectral, number, other, _STRONGEST) for other in work.epsilons if other != epsilon),
-        *(_case(rival, number, epsilon, _STRONGEST) for rival in NETWORKS.items()),
+        *(_case(rival, number, epsilon, _STRONGEST) for rival in FEW_RIVALS.items()),
     ]
 
 

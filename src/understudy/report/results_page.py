@@ -185,9 +185,9 @@ _COMPARED = (
 
 
 def _compared(one: Judged) -> str:
-    told = f" ({one.told})" if one.told else ""
+    kind = f" ({one.epsilon_kind})" if one.epsilon_kind else ""
     return (
-        f"| {one.method} | {figure(one.epsilon)}{told} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
+        f"| {one.method} | {figure(one.epsilon)}{kind} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
         f"{_ours(one)} | {one.seeds} | {_seconds(one.seconds)} | {one.verdict} |"
     )
 

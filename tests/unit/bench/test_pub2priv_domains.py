@@ -122,7 +122,7 @@ def test_the_toy_has_ablations_rivals_and_a_second_set_of_real_series(monkeypatc
     monkeypatch.setattr(toy, "SEEDS", 1)
     monkeypatch.setattr(toy, "FITS", 1)
     monkeypatch.setattr(toy, "LEAST_TRAINING", 1)
-    monkeypatch.setattr(toy, "NETWORKS", {"independent": Independent()})
+    monkeypatch.setattr(toy, "FEW_RIVALS", {"independent": Independent()})
     options = {"iterations": 1, "batch": 100, "draws": 1, "diffusion_steps": 4, "sampling_steps": 2}
     monkeypatch.setitem(toy.SCALES, "quick", replace(WORK, options=options, epsilons=(1.0, 5.0)))
     found = toy.toy("quick", None, lambda *_: None, Cells())
@@ -155,7 +155,7 @@ def test_every_number_of_strategies_has_the_curve_ablations_and_rivals(monkeypat
     options = {"iterations": 1, "batch": 20, "draws": 1, "diffusion_steps": 4, "sampling_steps": 2}
     monkeypatch.setattr(portfolios, "load_market", lambda root: (market, info))
     monkeypatch.setattr(portfolios, "PERIODS", (3,))
-    monkeypatch.setattr(portfolios, "NETWORKS", {"independent": Independent()})
+    monkeypatch.setattr(portfolios, "FEW_RIVALS", {"independent": Independent()})
     monkeypatch.setattr(portfolio_experiment, "__defaults__", (REVIEW_DAYS, 100))
     monkeypatch.setitem(portfolios.SCALES, "quick", replace(WORK, options=options, epsilons=(1.0, 5.0), seeds=1))
     shares = []

@@ -62,14 +62,15 @@ def test_what_is_best_where_real_series_are_is_judged_by_how_near_it_is(paper: f
     one = _result([0.045, 0.046, 0.047], paper, "sine_error")
     one["controls"] = [{"method": "holdout", "epsilon": None, "unit": None, "metrics": {"sine_error": 0.040}}]
     assert [found.verdict for found in figures(one)] == [said]
+    assert [found.verdict for found in figures({**one, "controls": []})] == ["not judged"]
 
 
 def test_a_row_says_what_its_epsilon_is_and_how_loud_published_noise_was() -> None:
     one = _result([1.0], 1.0, published_noise=True, noise_multiplier=0.1)
-    assert [(found.method, found.told) for found in figures(one)] == [("ours, noise 0.1", "computed")]
-    assert figures(_result([1.0], 1.0))[0].told == "asked"
-    assert figures(_result([1.0], 1.0, epsilon_certified=0.9))[0].told == ""
-    assert figures(_result([1.0], 1.0, epsilon=float("inf")))[0].told == ""
+    assert [(found.method, found.epsilon_kind) for found in figures(one)] == [("ours, noise 0.1", "computed")]
+    assert figures(_result([1.0], 1.0))[0].epsilon_kind == "asked"
+    assert figures(_result([1.0], 1.0, epsilon_certified=0.9))[0].epsilon_kind == ""
+    assert [figures(_result([1.0], 1.0, epsilon=none))[0].epsilon_kind for none in (float("inf"), 0.0)] == ["", ""]
 
 
 def test_every_figure_of_the_record_is_explained() -> None:
