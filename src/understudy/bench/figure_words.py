@@ -104,10 +104,8 @@ WORDS: dict[str, str] = {
 }
 
 
-def words_of(figure: str) -> tuple[str, str]:
-    """Returns under which name a figure is explained, and how; one of a family stands for all of it."""
+def words_of(figure: str) -> tuple[str, str] | None:
+    """Returns under which name a figure is explained, and how; one of a family stands for all of it, None for others."""
     known = [name for name in WORDS if figure == name or figure.startswith((f"{name}_", f"{name} "))]
-    if not known:
-        raise KeyError(f"Expected words for the figure '{figure}'. Add a line to `figure_words`.")
-    name = max(known, key=len)
-    return name, WORDS[name]
+    name = max(known, key=len, default=None)
+    return None if name is None else (name, WORDS[name])

@@ -174,7 +174,8 @@ def _explained(results: Results) -> list[str]:
     """Returns what each figure on the page is."""
     named = {metric for result in results.values() for line in result["rows"] for metric in line.get("paper", {})}
     named |= {metric for name, metrics in OURS.items() if name in results for metric in metrics}
-    lines = [f"| `{name}` | {words} |" for name, words in sorted({words_of(metric) for metric in named})]
+    known = sorted({found for metric in named if (found := words_of(metric)) is not None})
+    lines = [f"| `{name}` | {words} |" for name, words in known]
     return ["## What the figures are", "\n".join(["| figure | |", "|---|---|", *lines])] if lines else []
 
 
