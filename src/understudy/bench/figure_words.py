@@ -105,7 +105,7 @@ WORDS: dict[str, str] = {
 
 
 def words_of(figure: str) -> tuple[str, str] | None:
-    """Returns under which name a figure is explained, and how; one of a family stands for all of it, None for others."""
+    """Returns under which name a figure is explained, and how; one of a family stands for all; None for others."""
     known = [name for name in WORDS if figure == name or figure.startswith((f"{name}_", f"{name} "))]
     name = max(known, key=len, default=None)
     return None if name is None else (name, WORDS[name])
