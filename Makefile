@@ -45,7 +45,7 @@ format: $(READY) ## let ruff rewrite what `check` would refuse
 bench: $(READY) ## list the benchmarks; run one with .venv/bin/understudy bench run NAME
 	@$(BIN)/understudy bench list
 
-bench-quick: $(READY) ## every benchmark but record-homes-many, quick, into understudy-results/: hours on two cores; goes on where it was
+bench-quick: $(READY) ## every benchmark, quick, into understudy-results/: a night on two cores; goes on where it was
 	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/understudy bench all --into understudy-results
 
 clean: ## remove everything that these targets made

@@ -19,7 +19,6 @@ from understudy.workers import Workers, pool, workers_of
 
 _COST = "cost-"  # benchmarks of time and memory: one at a time, when nothing else runs
 _FIRST = "record-"  # the longest: begun last, one would run alone on half of the machine
-_LONG = ("record-homes-many",)  # part of a night only if it is named in full
 _FOLDER = "understudy-results"
 _PAUSE = 0.2  # seconds between looks at what runs
 
@@ -53,8 +52,7 @@ def run_all(
     from understudy.bench.registry import BENCHMARKS
 
     output, who = Output(json=json, quiet=quiet), workers_of(workers)
-    begun = [name for name in BENCHMARKS if only is None or name.startswith(tuple(only))]
-    names = [name for name in begun if name not in _LONG or name in (only or ())]
+    names = [name for name in BENCHMARKS if only is None or name.startswith(tuple(only))]
     if not names:
         raise InputError("--only: the beginning of a name that `understudy bench list` prints is expected.")
     into.mkdir(parents=True, exist_ok=True)
