@@ -7,6 +7,7 @@ EVENTS = f"{LEARNING}::test_other_readings_in_an_event_move_each_statistic_by_at
 RELEASE = "tests/unit/synthesizers/test_release.py"
 METHODS = "tests/contract/test_methods.py::test_the_method_keeps_the_contract"
 EXTRA = "tests/unit/synthesizers/test_mutant_fit.py"
+PANEL = "tests/unit/data/test_panel.py"
 
 
 def contract(check: str) -> str:
@@ -216,5 +217,24 @@ MUTANTS = (
         before="if found.get(name) != certificate.files.get(name) or name not in found:",
         after="if name not in found:",
         tests=(RELEASE, EXTRA),
+    ),
+    Mutant(
+        name="context only where somebody is left",
+        why="zeros in place of the public context say that one reading less emptied the table",
+        file="data/panel.py",
+        before="    told = panel.shared_context\n",
+        after="    told = None\n",
+        tests=(
+            PANEL,
+            f"{METHODS}[dp-gan-an_event_that_leaves_no_whole_series_does_not_show]",
+        ),
+    ),
+    Mutant(
+        name="one series' context for all",
+        why="which stretch of public context the first person met is released",
+        file="data/panel.py",
+        before="    if panel.context is None or panel.schema.own_contexts:\n        return None\n    if len",
+        after="    if panel.context is None:\n        return None\n    if len",
+        tests=(PANEL, "tests/unit/synthesizers/pets/test_apart.py"),
     ),
 )

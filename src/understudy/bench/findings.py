@@ -2,14 +2,15 @@
 
 Figures of other data, units and judges can't be compared; which of two methods is better can. A finding *holds* where
 the ranges over at least three seeds are apart in the stated direction; *the reverse holds* where they are apart in the
-other one, and it is *not shown* where they overlap.
+other one, and it is *not shown* where they overlap. What is best where other real series are is compared by its
+distance from them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from understudy.bench.judging import ENOUGH_SEEDS
+from understudy.bench.judging import AS_REAL, ENOUGH_SEEDS
 
 HOLDS, REVERSED, UNSHOWN, OPEN = "holds", "the reverse holds", "not shown", "not judged"
 VERDICTS = (HOLDS, REVERSED, UNSHOWN, OPEN)
@@ -61,6 +62,7 @@ class Tried:
     finding: Finding
     better: Range
     worse: Range
+    real: float | None = None  # what other real series have, where ranges are distances from that
 
     @property
     def verdict(self) -> str:
@@ -85,7 +87,19 @@ def tried(finding: Finding, results: Results) -> Tried | None:
     result = results[finding.benchmark]
     lines = [*result["rows"], *result["controls"]]
     better, worse = (_range(lines, finding.metric, which) for which in (finding.better, finding.worse))
-    return None if better is None or worse is None else Tried(finding, better, worse)
+    if better is None or worse is None:
+        return None
+    real = _range(lines, finding.metric, Which(AS_REAL.get(finding.metric, "")))
+    if real is None:
+        return Tried(finding, better, worse)
+    return Tried(finding, _away(better, real.mean), _away(worse, real.mean), real.mean)
+
+
+def _away(found: Range, real: float) -> Range:
+    """Returns how far a figure is from that of other real series."""
+    ends = abs(found.low - real), abs(found.high - real)
+    least = 0.0 if found.low <= real <= found.high else min(ends)
+    return Range(abs(found.mean - real), least, max(ends), found.seeds)
 
 
 def _range(lines: Sequence[Mapping[str, Any]], metric: str, which: Which) -> Range | None:
@@ -120,6 +134,22 @@ _TABLE = """
 000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Table 1 | θ_T helps following it | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o theta_T @ 1
 000 | Table 1 | electricity follows context | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
+000 | Table 1 | electricity: context helps predicting | pub2priv-electricity | predictive | pub2priv @ 1 | \
+pub2priv w/o c @ 1
+000 | Table 1 | electricity: better than DP-GAN | pub2priv-electricity | predictive | pub2priv @ 1 | dp-gan @ 1
+000 | Table 1 | electricity: better than PATE-GAN | pub2priv-electricity | predictive | pub2priv @ 1 | pate-gan @ 1
+000 | Table 1 | electricity: better than GEM | pub2priv-electricity | predictive | pub2priv @ 1 | gem @ 1
+000 | Table 1 | electricity: better than AIM | pub2priv-electricity | predictive | pub2priv @ 1 | aim, segments @ 1
+000 | Table 1 | electricity: better than Private-GSD | pub2priv-electricity | predictive | pub2priv @ 1 | \
+private-gsd @ 1
+000 | Table 1 | trade follows context | pub2priv-trade-simulated | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
+000 | Table 1 | trade: context helps predicting | pub2priv-trade-simulated | predictive | pub2priv @ 1 | \
+pub2priv w/o c @ 1
+000 | Table 1 | trade: better than DP-GAN | pub2priv-trade-simulated | predictive | pub2priv @ 1 | dp-gan @ 1
+000 | Table 1 | trade: better than PATE-GAN | pub2priv-trade-simulated | predictive | pub2priv @ 1 | pate-gan @ 1
+000 | Table 1 | trade: better than GEM | pub2priv-trade-simulated | predictive | pub2priv @ 1 | gem @ 1
+000 | Table 1 | trade: better than AIM | pub2priv-trade-simulated | predictive | pub2priv @ 1 | aim, segments @ 1
+000 | Table 1 | trade: better than Private-GSD | pub2priv-trade-simulated | predictive | pub2priv @ 1 | private-gsd @ 1
 000 | Fig. 3 | a larger ε predicts better | pub2priv-portfolio | predictive | pub2priv @ 5 | pub2priv @ 0.25
 000 | Fig. 6 | fewer strategies are predicted better | pub2priv-strategies | predictive | \
 pub2priv [strategies 2] @ 1 | pub2priv [strategies 10] @ 1

@@ -23,6 +23,8 @@ class Panel:
         unit: Unit of each series, 0..num_units-1, never decreasing.
         static: One row per series, codes or values, NaN where missing.
         context: Public channels, often one broadcast row; None without context.
+        shared_context: What all series share of it, taken from `context`; a panel without series still has it, so that
+            what is released does not say that nobody is there. None where each series has its own.
         ticks: When each step was, of series that were drawn for stretches of public context; None: as the schema says.
         private: Whether the series are protected; decides what `repr` may show.
         unit_ids: Identifier of each unit, kept only to write the holdout list; never shown.
@@ -42,12 +44,14 @@ class Panel:
     unit: Int64[np.ndarray, " series"]
     static: Float32[np.ndarray, "series static"]
     context: Float32[np.ndarray, "series step context"] | None = None
+    shared_context: Float32[np.ndarray, "step context"] | None = None
     ticks: Int64[np.ndarray, "series step"] | None = None
     private: bool = True
     unit_ids: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("values", "lengths", "unit", "static", "context", "ticks", "unit_ids"):
+        object.__setattr__(self, "shared_context", _shared_context(self))
+        for name in ("values", "lengths", "unit", "static", "context", "shared_context", "ticks", "unit_ids"):
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, _read_only(array))
@@ -146,6 +150,7 @@ def concatenate(panels: Sequence[Panel]) -> Panel:
         unit=np.concatenate([panel.unit + offset for panel, offset in zip(panels, offsets, strict=False)]),
         static=np.concatenate([panel.static for panel in panels]),
         context=np.concatenate(contexts) if len(contexts) == len(panels) else None,
+        shared_context=panels[0].shared_context,
         private=any(panel.private for panel in panels),
     )
 
@@ -168,6 +173,16 @@ def take_context(
     return chosen
 
 
+def _shared_context(panel: Panel) -> np.ndarray | None:
+    """Returns the context of all series; of an empty panel the one it was told, else nothing but its shape."""
+    if panel.context is None or panel.schema.own_contexts:
+        return None
+    if len(panel.context):
+        return np.array(panel.context[0])
+    told = panel.shared_context
+    return np.zeros(panel.context.shape[1:], dtype=np.float32) if told is None else told
+
+
 def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.setflags(write=False)
@@ -184,6 +199,8 @@ def _check_shapes(panel: Panel) -> None:
     }
     if panel.context is not None:
         expected["context"] = (series, schema.num_steps, len(schema.context))
+    if panel.shared_context is not None:
+        expected["shared_context"] = (schema.num_steps, len(schema.context))
     if panel.ticks is not None:
         expected["ticks"] = (series, schema.num_steps)
     dtypes = {
@@ -192,6 +209,7 @@ def _check_shapes(panel: Panel) -> None:
         "unit": "int64",
         "static": "float32",
         "context": "float32",
+        "shared_context": "float32",
         "ticks": "int64",
     }
     for name, shape in expected.items():

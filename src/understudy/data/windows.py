@@ -80,6 +80,7 @@ def cut(
         unit=unit.astype(np.int64),
         static=panel.static[series],
         context=_window_context(panel, series, starts[index], window_steps),
+        shared_context=None if panel.shared_context is None else panel.shared_context[:window_steps],
         private=panel.private,
         unit_ids=None if panel.unit_ids is None else panel.unit_ids[kept],
     )

@@ -216,8 +216,8 @@ class Synthesizer(ABC):
         schema = panel.schema
         schema.require_declared()
         self._check(schema, ledger)
-        if schema.context and panel.context is not None and len(panel.context):  # public; nothing private is looked at
-            self.check_context(schema, _shared_context(panel))
+        if schema.context and panel.context is not None:  # public; nothing private is looked at
+            self.check_context(schema, shared_context(panel))
         if guarantee is None:
             guarantee = _all_that_is_left(ledger, self.name)
         check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
@@ -225,7 +225,7 @@ class Synthesizer(ABC):
         grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
         population = _population(panel, grant, ledger)
         private = self._private_series(panel, population.size or 1)
-        arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: _shared_context(private.panel)}
+        arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: shared_context(private.panel)}
         released = replace(private.panel.schema, population=population)
         certificate = issue(
             grant,
@@ -312,13 +312,9 @@ def _population(panel: Panel, grant: Grant, ledger: Ledger) -> Population:
     return population
 
 
-def _shared_context(panel: Panel) -> np.ndarray:
-    """Returns the public context [step, context] that all series share; empty if there is none or each has its own."""
-    context, schema = panel.context, panel.schema
-    if context is None or schema.own_contexts:
-        return np.zeros((0, 0), dtype=np.float32)
-    # With nobody there to show it, the shape still must not say so.
-    return np.array(context[0]) if len(context) else np.zeros(context.shape[1:], dtype=np.float32)
+def shared_context(panel: Panel) -> np.ndarray:
+    """Returns the public context [step, context] to release; empty if there is none or each series has its own."""
+    return np.zeros((0, 0), dtype=np.float32) if panel.shared_context is None else np.array(panel.shared_context)
 
 
 def _all_that_is_left(ledger: Ledger, label: str) -> Guarantee:

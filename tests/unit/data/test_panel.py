@@ -1,5 +1,7 @@
 """Panels: what they hold, what they hide, and that units stay apart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from understudy.data.io import read_panel
 from understudy.data.panel import Panel, broadcast_context, concatenate, take_context
 from understudy.data.schema import Continuous as Number
 from understudy.data.schema import Population, PrivacyUnit, Schema, Time
+from understudy.data.windows import cut, without_empty_steps
 
 
 def small(unit=(0, 0, 1, 2, 2, 2), steps=3, private=True, ids=None):
@@ -144,3 +147,17 @@ def test_observed_is_where_values_are():
     panel = read_panel(toy_table(), toy_schema())
     assert (panel.observed == ~np.isnan(panel.values)).all()
     assert not panel.observed.all()
+
+
+def test_what_all_series_share_stays_when_nobody_is_left():
+    shown = np.array([[1.0], [2.0], [3.0]], dtype=np.float32)
+    schema = replace(small().schema, context=(Number("price", 0.0, 9.0),), time=Time(column="t", steps=3))
+    panel = replace(small(), schema=schema, context=broadcast_context(shown, 6))
+    empty = panel.take_units([])
+    for some in (panel, empty, concatenate([empty, empty]), without_empty_steps(empty), cut(empty, 3, 3).panel):
+        assert np.array_equal(some.shared_context, shown)
+    assert np.array_equal(cut(empty, 2, 2).panel.shared_context, shown[:2])  # one window: its context is everybody's
+    own = replace(panel, schema=replace(schema, time=Time(column="t", steps=3, align="relative")))
+    assert own.shared_context is None
+    assert own.take_units([]).shared_context is None
+    assert replace(empty, schema=small().schema, context=None).shared_context is None

@@ -25,6 +25,7 @@ from understudy.synthesizers.contract.protection import (
 )
 from understudy.synthesizers.contract.releases import (
     check_an_empty_panel_looks_like_any_other,
+    check_an_event_that_leaves_no_whole_series_does_not_show,
     check_no_array_is_as_long_as_the_panel,
     check_one_unit_more_changes_nothing_but_numbers,
     check_save_and_load_change_nothing,
@@ -62,6 +63,7 @@ CHECKS: tuple[Callable[[Synthesizer], None], ...] = (
     check_no_array_is_as_long_as_the_panel,
     check_one_unit_more_changes_nothing_but_numbers,
     check_an_empty_panel_looks_like_any_other,
+    check_an_event_that_leaves_no_whole_series_does_not_show,
     check_the_order_of_units_does_not_matter,
     check_save_and_load_change_nothing,
     check_samples_obey_the_schema,

@@ -20,7 +20,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.contract.panels import shared_context
-from understudy.synthesizers.release import Release
+from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
 BUDGET = Guarantee(2.0, 2e-6)  # of a ledger
 ONE_RUN = Guarantee(1.0, 1e-6)  # half of it
@@ -103,6 +103,7 @@ def outside_view(synthesizer: Synthesizer, panel: Panel) -> dict[str, Any]:
     return {
         "shapes": {name: (array.shape, array.dtype.str) for name, array in release.arrays.items()},
         "files": {name: size for name, size in sizes.items() if name != "certificate.json"},
+        "public context": release.arrays[PUBLIC_CONTEXT].tobytes(),
         "events": (release.certificate.events, release.certificate.executed, release.certificate.epsilon),
         "progress calls": calls,
         "printed lines": printed(),

@@ -107,6 +107,7 @@ def make_panel(schema: Schema, num_units: int = NUM_UNITS, *, seed: int = 5, own
         unit=unit.astype(np.int64),
         static=_static(schema, level, rng),
         context=context,
+        shared_context=None if context is None or own_context else shared_context(schema),
     )
 
 

@@ -68,10 +68,22 @@ def check_one_unit_more_changes_nothing_but_numbers(synthesizer: Synthesizer) ->
 
 
 def check_an_empty_panel_looks_like_any_other(synthesizer: Synthesizer) -> None:
-    """Nobody and one unit are neighbours as well: the release has the same shapes and files."""
+    """Nobody and one unit are neighbours as well: the release has the same shapes, files and public context."""
     windowed = replace(synthesizer, window_steps=MIN_STEPS)
     for method, schema in ((synthesizer, plain_schema()), (synthesizer, rich_schema()), (windowed, plain_schema())):
         expect_same_view(method, make_panel(schema, 0), make_panel(schema, 1))
+
+
+def check_an_event_that_leaves_no_whole_series_does_not_show(synthesizer: Synthesizer) -> None:
+    """One reading less may take away the last series that a method learns from; its public context stays."""
+    load = replace(plain_schema().channels[0], missing=True)
+    event = PrivacyUnit(column="home", kind="event", event_steps=1)
+    panel = make_panel(plain_schema(unit=event, channels=(load,), context=rich_schema().context), 2)
+    values = np.full_like(panel.values, 1.0)
+    values[0, 0] = np.nan  # one series has a gap already
+    fewer = values.copy()
+    fewer[1, 3] = np.nan
+    expect_same_view(synthesizer, panel.with_values(values), panel.with_values(fewer))
 
 
 def check_the_order_of_units_does_not_matter(synthesizer: Synthesizer) -> None:

@@ -142,7 +142,7 @@ class Dit(Synthesizer):
         arrays = {**bought.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {MEMORY: neighbours, SCALES: sizes}
         rng = np.random.default_rng(self.seed)
-        nodes = drawing.measured_nodes(self, Released.of(self, schema, arrays), _public_context(private.panel), rng)
+        nodes = drawing.measured_nodes(self, Released.of(self, schema, arrays), private.panel.shared_context, rng)
         return {**arrays, drawing.NODES: nodes}
 
     def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
@@ -235,10 +235,3 @@ def _bought(private: PrivateSeries, grant: Grant, progress: Progress) -> Facts:
     schema = replace(private.panel.schema, context=(), constraints=())
     bare = replace(private, panel=replace(private.panel, schema=schema, context=None))
     return facts.buy(Learning(bare, grant, 0, progress), linear_scales(schema, None))
-
-
-def _public_context(panel: Panel) -> np.ndarray | None:
-    """Returns the context that all series share; None where each has its own, or there is nobody to show it."""
-    if panel.context is None or panel.schema.own_contexts or not len(panel.context):
-        return None
-    return np.array(panel.context[0])

@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 
-import numpy as np
-
 from understudy.data import Panel, Schema
 from understudy.errors import DataError, InputError
 from understudy.privacy.budget import Guarantee, check_delta
@@ -15,7 +13,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.base import PrivateSeries
+from understudy.synthesizers.base import PrivateSeries, shared_context
 from understudy.synthesizers.pets import world
 from understudy.synthesizers.pets.ballot import LABEL, private_vote, voters_of
 from understudy.synthesizers.pets.method import Pets
@@ -53,10 +51,8 @@ def open_run(
         "pack": world.load_pack(method.pack).sha256,
         "left": grant.remaining(LABEL),
     }
-    context = panel.context
-    shared = np.array(context[0]) if context is not None and len(context) else np.zeros((0, 0), dtype=np.float32)
     arrays = {f"{BOUGHT}{name}": array for name, array in bought.items()}
-    return Paper(kind="ballot", facts=facts, arrays={**arrays, PUBLIC_CONTEXT: shared})
+    return Paper(kind="ballot", facts=facts, arrays={**arrays, PUBLIC_CONTEXT: shared_context(private.panel)})
 
 
 def answer(

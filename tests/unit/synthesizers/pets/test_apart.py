@@ -14,11 +14,12 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
 from understudy.synthesizers.contract.expectations import BUDGET, expect_valid, new_key
-from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
+from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.pets import evolver, holder
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.papers import Paper
 from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.release import PUBLIC_CONTEXT
 
 METHOD = Pets(recipe=Recipe(iterations=3, population=24, lookahead=2))
 NOISE = NoiseSource.seeded(4)
@@ -160,3 +161,12 @@ def test_papers_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         proposal.save(tmp_path / "proposal")
     with pytest.raises(MissingData):
         Paper.load(tmp_path / "nothing", "ballot")
+
+
+def test_a_ballot_shows_the_context_of_all_and_never_that_of_somebody() -> None:
+    """Where each series has its own, the first one's would say which stretch somebody met; nobody's shape says so."""
+    for number in (0, 1):
+        shared, _ = opened(make_panel(rich_schema(), number))
+        assert np.array_equal(shared.arrays[PUBLIC_CONTEXT], shared_context(rich_schema()))
+    own, _ = opened(make_panel(rich_schema(), own_context=True))
+    assert own.arrays[PUBLIC_CONTEXT].shape == (0, 0)
