@@ -162,7 +162,7 @@ pub2priv [correlation 0.9, series 100] @ 1 | pub2priv [correlation 0, series 100
 001 | Fig. 3c | forecasts better than GS-WGAN | pets-traffic | forecast_rmse | pets, rules @ 0.7 | gs-wgan @ 0.7
 001 | Table 1 | one neighbour beats five | pets-ablation | c_fid | neighbours = 1 @ 5 | neighbours = 5 @ 5
 001 | Table 1 | a threshold of 12 beats 4 | pets-ablation | c_fid | threshold = 12.0 @ 5 | threshold = 4.0 @ 5
-002 | Table 1 | x′ is told from the real one, WGAN's is not | ppem-credit | p_mmd | ppem, lmdp | wgan-gp
+002 | Table 1 | x′ is more surely told from the real one than WGAN's | ppem-credit | p_mmd | ppem, lmdp | wgan-gp
 002 | Table 1 | predicts better than EnergyGAN | ppem-credit | regression_mse | ppem, lmdp | energygan
 002 | Table 1 | predicts better than SteinGAN | ppem-credit | regression_mse | ppem, lmdp | steingan
 002 | Table 1 | with DP errs less than DP-GAN | ppem-credit | regression_mse | ppem, both @ 1 | dp-gan @ 1

@@ -24,7 +24,7 @@ _FACTS = (
 )  # what rows of a method differ by
 # Best where other real series are (the control that is named), and not where it is least: noise is part of real ones.
 AS_REAL = {"sine_error": "holdout", "corr_meta": "second real series"}
-_NAMES = ("dataset", "homes", "model", "engine")  # the same in words
+_NAMES = ("dataset", "homes", "model", "engine", "quoted")  # the same in words
 _PLACEHOLDERS = ("seconds", "peak_rss_mb", "seed", "metrics", "paper", "seeds", "outlook")
 
 
@@ -75,7 +75,7 @@ def verdict(item: Published, found: Sequence[Judged], run: bool) -> str:
     """Returns what may be said of a whole table or figure: of its figures the least favourable."""
     if item.benchmarks and not run:
         return "not judged"
-    if not item.benchmarks or item.apart:
+    if not item.benchmarks or item.apart or any(one.verdict == "not comparable" for one in found):
         return "not comparable"
     if not found or any(one.verdict == "not judged" for one in found):
         return "not judged"

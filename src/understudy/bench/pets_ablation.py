@@ -48,6 +48,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
 # Values that findings compare or the paper prints, beside the default: three seeds at every scale.
 _REPEATED = {"threshold": (4.0, 12.0, 16.0), "neighbours": (5,), "schedule": ("S2",)}
 _DELTA = 1e-5
+_UNNAMED = "our best beside the paper's, whose value it does not name"
 
 
 def ablation(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
@@ -80,10 +81,11 @@ def ablation(scale: str, data_root: Path | None, progress: Progress, cells: Cell
 
 def quoted(rows: Sequence[Row]) -> list[Row]:
     """Returns the rows with the paper's figures beside the value it found best; if it does not say, beside our best."""
-    printed: dict[str, dict[str, float]] = {}
+    printed: dict[str, dict[str, Any]] = {}
     for option, (best, *figures) in _PAPER.items():
         own = [line for line in rows if line["method"].startswith(f"{option} = ")]
         nearest = min(own, key=lambda line: float(line["metrics"]["c_fid"]["mean"]))["method"]
         named = nearest if best is None else f"{option} = {best}"
-        printed[named] = dict(zip(("c_fid", "forecast_rmse", "forecast_mae"), figures, strict=True))
-    return [{**line, "paper": printed.get(line["method"], {})} for line in rows]
+        said = dict(zip(("c_fid", "forecast_rmse", "forecast_mae"), figures, strict=True))
+        printed[named] = {"paper": said, **({"quoted": _UNNAMED} if best is None else {})}
+    return [{**line, **printed.get(line["method"], {"paper": {}})} for line in rows]

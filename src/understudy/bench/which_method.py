@@ -38,6 +38,11 @@ class Cell:
     ratios: Mapping[str, float]
 
     @property
+    def source(self) -> str:
+        """The table without a number before it: few and many homes of one simulator are not different data."""
+        return self.table.lstrip("0123456789 ")
+
+    @property
     def best(self) -> str:
         """The method with the least error."""
         return min(self.ratios, key=lambda name: self.ratios[name])
@@ -125,7 +130,7 @@ def fit_rule(cells: Sequence[Cell]) -> Rule:
     """Returns the rule with the least mean logarithm of the error; one method alone unless a second is worth it.
 
     A second method has to be worth it on tables that threshold and methods were not fitted to, by a standard error
-    between tables: among many pairs of methods some divide the tables at hand well by chance.
+    between sources of tables: among many pairs of methods some divide the tables at hand well by chance.
     """
     saved = _unseen_losses(_alone, cells) - _unseen_losses(_divided, cells)
     surely = len(saved) > 1 and saved.mean() - saved.std(ddof=1) / np.sqrt(len(saved)) > _WORTH
@@ -151,22 +156,22 @@ def _divided(cells: Sequence[Cell]) -> Rule:
 
 
 def _unseen_losses(fit: Callable[[Sequence[Cell]], Rule], cells: Sequence[Cell]) -> np.ndarray:
-    """Returns for each table the loss of the rule that was fitted to all others; nothing where there is no other."""
+    """Returns for each source the loss of the rule that was fitted to all others; nothing where there is no other."""
     losses = []
-    for table in sorted({cell.table for cell in cells}):
-        own, others = ([cell for cell in cells if (cell.table == table) == same] for same in (True, False))
+    for source in sorted({cell.source for cell in cells}):
+        own, others = ([cell for cell in cells if (cell.source == source) == same] for same in (True, False))
         if others:
             losses.append(_loss(fit(others), own))
     return np.array(losses)
 
 
 def left_out(cells: Sequence[Cell]) -> list[Chosen]:
-    """Returns what rules that were fitted without a table say about it."""
-    tables = sorted({cell.table for cell in cells})
+    """Returns what rules that were fitted without a table, and others of the same source, say about it."""
+    sources = sorted({cell.source for cell in cells})
     chosen = []
-    for table in tables if len(tables) > 1 else []:
-        rule = fit_rule([cell for cell in cells if cell.table != table])
-        chosen += [Chosen(cell, rule.method(cell.signal)) for cell in cells if cell.table == table]
+    for source in sources if len(sources) > 1 else []:
+        rule = fit_rule([cell for cell in cells if cell.source != source])
+        chosen += [Chosen(cell, rule.method(cell.signal)) for cell in cells if cell.source == source]
     return [one for one in chosen if one.method in one.cell.ratios]
 
 

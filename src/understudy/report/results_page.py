@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from understudy.bench import findings
 from understudy.bench.figure_words import words_of
-from understudy.bench.judging import VERDICTS, Judged, figures, named, shown, verdict
+from understudy.bench.judging import VERDICTS, Judged, Shown, figures, named, shown, verdict
 from understudy.bench.published import ALL, OURS, Published, table_of
 from understudy.report.results_contest import contest, curves, which_method
 from understudy.report.words import figure
@@ -45,8 +45,10 @@ def markdown(results: Results) -> str:
 
 
 _INTRODUCTION = (
-    "Every table and figure of the five papers, and what the benchmarks of this package show beside them. Written by "
-    "`understudy bench report` from the files that `understudy bench run NAME --out FILE` left; nothing is typed in. "
+    "Every table and figure of the five papers, and what the benchmarks of this package show beside them. All of it is "
+    "run and written by one command, `make bench-quick`; figures come from the files of its runs, reasons are ours. "
+    "Beside a benchmark's name stands its scale: `quick` is a night on two cores for all, with fewer iterations, "
+    "smaller networks and judges that train for less; `target` and `full` take hours and days for one. "
     "*Reproduced*: our mean differs from the paper's figure by no more than our highest from our lowest, over at least "
     "three seeds; of figures that are the same in truth nine in ten pass if the paper's is a mean of many runs, three "
     "in four if it is one run like ours. *Better*, *worse*: by more. Settings "
@@ -55,7 +57,8 @@ _INTRODUCTION = (
     "figures can't be compared, findings can: one *holds* where the ranges over at least three seeds are apart in its "
     "direction; *the reverse holds* where they are apart in the other, and it is *not shown* where they overlap. ε is "
     "what a certificate says; *asked*: what was asked for, which a certificate does not exceed; *computed*: what a "
-    "paper's own noise amounts to, which promises nothing. What each figure is stands at the end of the page."
+    "paper's own noise amounts to, which promises nothing. What each figure is stands at the end of the page. Curves "
+    "over ε are drawn on the page `results.html` that the same command writes."
 )
 
 _KEPT = (
@@ -69,7 +72,7 @@ def _tally(results: Results) -> str:
     said = [(item.paper, _verdict(item, results)) for item in ALL]
     seen = [(finding.paper, findings.tried(finding, results)) for finding in findings.ALL]
     tried = [(paper, findings.OPEN if one is None else one.verdict) for paper, one in seen]
-    tables = _counts("tables and figures", said, (*VERDICTS[:-2], _APART, _UNMEASURED, VERDICTS[-1]))
+    tables = _counts("tables and figures, by rows below", said, (*VERDICTS[:-2], _APART, _UNMEASURED, VERDICTS[-1]))
     return "\n\n".join([tables, _counts("findings", tried, findings.VERDICTS)])
 
 
@@ -91,7 +94,10 @@ def _counts(what: str, said: Sequence[tuple[str, str]], verdicts: Sequence[str])
 
 def _found(item: Published, results: Results) -> list[Judged]:
     return [
-        one for name in item.benchmarks if name in results for one in figures(results[name], item.apart, item.noisy)
+        one
+        for name in item.benchmarks
+        if name in results
+        for one in figures(results[name], item.apart_at(results[name]["scale"]), item.noisy)
     ]
 
 
@@ -115,7 +121,7 @@ def _paper(paper: str, results: Results) -> list[str]:
 def _obstacle(item: Published, results: Results) -> str:
     """Returns why nothing can be said of a table or figure."""
     missing = [name for name in item.benchmarks if name not in results]
-    return f"not run: {', '.join(missing)}" if missing else item.apart or "fewer than three seeds"
+    return f"not run: {', '.join(missing)}" if missing else item.apart or item.quick or "fewer than three seeds"
 
 
 def _counted(item: Published, found: Sequence[Judged]) -> str:
@@ -132,7 +138,8 @@ def _findings(paper: str, results: Results) -> list[str]:
         if finding.paper != paper:
             continue
         seen = findings.tried(finding, results)
-        told = f"| {finding.place} | {finding.says} | `{finding.benchmark}`, {finding.metric} |"
+        from_real = f", from {figure(seen.real)} of real series" if seen and seen.real is not None else ""
+        told = f"| {finding.place} | {finding.says} | `{finding.benchmark}`, {finding.metric}{from_real} |"
         if seen is None:
             lines.append(f"{told} | | | not judged: not run |")
             continue
@@ -144,14 +151,19 @@ def _findings(paper: str, results: Results) -> list[str]:
 
 
 def _range(found: findings.Range) -> str:
-    return _spread(found.mean, found.low, found.high, found.seeds)
+    return _spread(found.mean, found.low, found.high)
 
 
 def _beyond(results: Results) -> list[str]:
     """Returns what was measured on data that no paper has."""
     repeated = {name for item in ALL for name in item.benchmarks}
     names = [name for name in OURS if name in results and name not in repeated]
-    parts = [part for name in names for part in (_heading(results[name]), _listed(results[name], OURS[name]))]
+    parts = [
+        part
+        for name in names
+        for part in (_heading(results[name]), _listed(results[name], OURS[name]), *_notes(results[name]))
+        if part
+    ]
     return ["## Beyond the papers", *parts] if parts else []
 
 
@@ -160,14 +172,26 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
     parts = []
     for name in (name for name in dict.fromkeys(names) if name in results):
         result = results[name]
-        found = [one for noisy in (False, True) for one in figures(result, table_of(name, noisy).apart, noisy)]
+        found = [
+            one
+            for noisy in (False, True)
+            for one in figures(result, table_of(name, noisy).apart_at(result["scale"]), noisy)
+        ]
         if found or name in OURS:
             parts.append(_heading(result))
         if found:
             parts.append("\n".join([*_COMPARED, *map(_compared, found)]))
         if name in OURS:
             parts += ["Where the paper only draws, or prints something else, ours:", _listed(result, OURS[name])]
+        parts += _notes(result)
     return parts
+
+
+def _notes(result: Mapping[str, Any]) -> list[str]:
+    """Returns what a benchmark says in words: its tables as they are, sentences as a list."""
+    notes = result.get("notes", [])
+    tables, sentences = ([note for note in notes if note.startswith("|") == table] for table in (True, False))
+    return [*tables, "\n".join(f"- {sentence}" for sentence in sentences)] if notes else []
 
 
 def _explained(results: Results) -> list[str]:
@@ -185,10 +209,14 @@ _COMPARED = (
 )
 
 
+def _epsilon(one: Judged | Shown) -> str:
+    """Returns an epsilon, and what it is where it is not the certified one."""
+    return figure(one.epsilon) + (f" ({one.epsilon_kind})" if one.epsilon_kind else "")
+
+
 def _compared(one: Judged) -> str:
-    kind = f" ({one.epsilon_kind})" if one.epsilon_kind else ""
     return (
-        f"| {one.method} | {figure(one.epsilon)}{kind} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
+        f"| {one.method} | {_epsilon(one)} | {one.unit or ''} | {one.metric} | {figure(one.paper)} | "
         f"{_ours(one)} | {one.seeds} | {_seconds(one.seconds)} | {one.verdict} |"
     )
 
@@ -203,10 +231,12 @@ def _heading(result: Mapping[str, Any]) -> str:
 
 def _listed(result: Mapping[str, Any], metrics: Sequence[str]) -> str:
     """Returns some figures of ours, row by row."""
+    if not metrics:
+        return ""
     lines = [f"| method | ε | unit | {' | '.join(metrics)} | seeds |", "|---" * (len(metrics) + 4) + "|"]
     for one in shown(result, metrics):
-        cells = [_spread(*one.figures[metric], one.seeds) if metric in one.figures else "" for metric in metrics]
-        lines.append(f"| {one.method} | {figure(one.epsilon)} | {one.unit or ''} | {' | '.join(cells)} | {one.seeds} |")
+        cells = [_spread(*one.figures[metric]) if metric in one.figures else "" for metric in metrics]
+        lines.append(f"| {one.method} | {_epsilon(one)} | {one.unit or ''} | {' | '.join(cells)} | {one.seeds} |")
     return "\n".join(lines)
 
 
@@ -227,11 +257,11 @@ def _seconds(seconds: float) -> str:
 
 
 def _ours(one: Judged) -> str:
-    return _spread(one.mean, one.low, one.high, one.seeds)
+    return _spread(one.mean, one.low, one.high)
 
 
-def _spread(mean: float, low: float, high: float, seeds: int) -> str:
-    return figure(mean) if seeds == 1 else f"{figure(mean)} ({figure(low)} to {figure(high)})"
+def _spread(mean: float, low: float, high: float) -> str:
+    return figure(mean) if low == high else f"{figure(mean)} ({figure(low)} to {figure(high)})"
 
 
 def page(results: Results) -> str:

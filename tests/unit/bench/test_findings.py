@@ -108,3 +108,24 @@ def test_rows_that_differ_by_a_fact_are_told_apart_by_it() -> None:
     assert toy.better.means(line)
     assert not toy.worse.means(line)
     assert not toy.better.means({**line, "series": 5_000})
+
+
+def test_a_figure_that_real_series_have_too_is_compared_by_its_distance_from_theirs() -> None:
+    """A gap below that of other real series is a collapse and no better than one above it."""
+    finding = Finding(
+        paper="000", place="Table 1", says="a follows", benchmark="x", metric="corr_meta", better=Which("a"),
+        worse=Which("b"),
+    )  # fmt: skip
+    ends = {"a": (0.40, 0.44), "b": (0.52, 0.58), "second real series": (0.54, 0.54)}
+    rows = [
+        {"method": name, "epsilon": 1.0, "seeds": 3, "metrics": {"corr_meta": _spread(*two)}}
+        for name, two in ends.items()
+    ]
+    seen = tried(finding, {"x": {"rows": rows, "controls": []}})
+    assert seen is not None
+    assert seen.real == 0.54
+    assert seen.verdict == "the reverse holds"
+    assert (seen.better.low, seen.worse.low) == (pytest.approx(0.10), 0.0)  # real series lie within the second range
+    plain = tried(finding, {"x": {"rows": rows[:2], "controls": []}})
+    assert plain is not None
+    assert plain.verdict == "holds"

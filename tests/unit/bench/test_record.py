@@ -56,7 +56,9 @@ def test_a_figure_is_judged_by_the_spread_of_three_seeds(
     assert found.data == "waves (stand-in)"
 
 
-@pytest.mark.parametrize(("paper", "said"), [(0.30, "better"), (0.03, "better"), (0.041, "worse")])
+@pytest.mark.parametrize(
+    ("paper", "said"), [(0.30, "better"), (0.03, "better"), (0.041, "worse"), (0.035, "reproduced")]
+)
 def test_what_is_best_where_real_series_are_is_judged_by_how_near_it_is(paper: float, said: str) -> None:
     """A series without noise errs less from its sine than a real one does, and is no better for it."""
     one = _result([0.045, 0.046, 0.047], paper, "sine_error")
@@ -70,6 +72,7 @@ def test_a_row_says_what_its_epsilon_is_and_how_loud_published_noise_was() -> No
     assert [(found.method, found.epsilon_kind) for found in figures(one)] == [("ours, noise 0.1", "computed")]
     assert figures(_result([1.0], 1.0))[0].epsilon_kind == "asked"
     assert figures(_result([1.0], 1.0, epsilon_certified=0.9))[0].epsilon_kind == ""
+    assert figures(_result([1.0], 1.0, status="private"))[0].epsilon_kind == ""  # of a certificate, with its status
     assert [figures(_result([1.0], 1.0, epsilon=none))[0].epsilon_kind for none in (float("inf"), 0.0)] == ["", ""]
 
 
@@ -112,7 +115,7 @@ def test_what_a_paper_only_draws_is_shown_with_its_range() -> None:
     assert found.figures == {"awd": (1.1, 1.0, 1.2)}
     text = results_page.markdown({"vertical-energy": {**one, "name": "vertical-energy", "day": "2026-01-02"}})
     assert "2 seconds, 2026-01-02:" in text
-    assert "| ours, parties 4 | 1 | entity | 1.1 (1 to 1.2) |  | 2 |" in text
+    assert "| ours, parties 4 | 1 (asked) | entity | 1.1 (1 to 1.2) |  |  |  | 2 |" in text
 
 
 def test_every_published_figure_that_the_record_quotes_stands_beside_one_of_ours() -> None:
@@ -135,12 +138,17 @@ def test_every_table_names_benchmarks_that_exist_and_says_why_not_where_it_has_n
 
 
 def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
-    result = _result([1.0, 1.1, 1.2], 1.1, method="<b>ours</b>")
+    result = {**_result([1.0, 1.1, 1.2], 1.1, method="<b>ours</b>"), "scale": "target"}
+    result["notes"] = ["| a | b |\n|---|---|\n| 1 | 2 |", "A sentence."]
     results = {name: {**result, "name": name} for name in ("vertical-sine2", "vertical-sine6")}
     text, page = results_page.markdown(results), results_page.page(results)
-    assert "nearer to that is better) | `vertical-sine2`, `vertical-sine6` | reproduced | 2 reproduced |" in text
+    assert "real series is better) | `vertical-sine2`, `vertical-sine6` | reproduced | 2 reproduced |" in text
+    quick = results_page.markdown({name: {**one, "scale": "quick"} for name, one in results.items()})
+    assert "real series is better) | `vertical-sine2`, `vertical-sine6` | not comparable | 200 steps of 800" in quick
+    assert "\n| a | b |\n" in text
+    assert "\n- A sentence.\n" in text
     assert "1.1 (1 to 1.2)" in text
-    assert "`vertical-sine2`, quick, waves (stand-in), 3 seconds:" in text  # of three rows
+    assert "`vertical-sine2`, target, waves (stand-in), 3 seconds:" in text  # of three rows
     assert "| 1.1 | 1.1 (1 to 1.2) | 3 | 3 | reproduced |" in text
     assert "not run: pub2priv-toy" in text
     assert "<b>ours" not in page
@@ -148,7 +156,8 @@ def test_the_page_shows_papers_beside_ours_and_escapes_names() -> None:
 
 
 def test_every_table_figure_and_finding_is_counted_once_for_its_paper() -> None:
-    results = {name: {**_result([1.0, 1.1, 1.2], 1.1), "name": name} for name in ("vertical-sine2", "vertical-sine6")}
+    one = {**_result([1.0, 1.1, 1.2], 1.1), "scale": "target"}
+    results = {name: {**one, "name": name} for name in ("vertical-sine2", "vertical-sine6")}
     lines = results_page.markdown(results).splitlines()
     begins = [place for place, line in enumerate(lines) if line.endswith("| VFLGAN-TS | all |")]
     counted = []

@@ -200,3 +200,15 @@ def test_rows_of_several_correlations_or_strategies_are_no_table_to_choose_by() 
 
 def test_who_wants_gaps_filled_gets_the_method_that_fills_them() -> None:
     assert auto.choose(_schema(), Guarantee(1.0, 1e-6), task="complete").method == "dit"
+
+
+def test_few_and_many_homes_of_one_simulator_are_left_out_together() -> None:
+    """A rule that learned from one number of homes has seen the other."""
+    common = {"epsilon": 1.0, "signal": 1.0}
+    cells = [
+        Cell(table="10000 homes", ratios={"spectral": 1.0, "aim": 2.0}, **common),
+        Cell(table="100000 homes", ratios={"spectral": 1.0, "aim": 2.0}, **common),
+        Cell(table="roads", ratios={"spectral": 1.5, "aim": 1.0}, **common),
+    ]
+    chosen = {one.cell.table: one.method for one in left_out(cells)}
+    assert chosen == {"10000 homes": "aim", "100000 homes": "aim", "roads": "spectral"}
