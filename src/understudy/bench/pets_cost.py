@@ -22,7 +22,8 @@ from understudy.privacy.ledger import Ledger
 _VOTING = {"quick": (5_000, 20_000), "target": (5_000, 50_000), "full": (50_000, 50_000)}
 _DIMENSIONS = (66, 320)  # of the general pack and of TS2Vec
 _ROUNDS = 3
-_CELLS = ((2_000, 2_000), (2_000, 10_000), (10_000, 10_000))  # candidates, private series
+_SMALL = ((2_000, 2_000), (2_000, 10_000))  # candidates, private series
+_CELLS = {"quick": _SMALL, "target": (*_SMALL, (10_000, 10_000)), "full": (*_SMALL, (10_000, 10_000))}
 _STEPS = (128, 576)
 _ITERATIONS, _LOOKAHEAD = 3, 2
 
@@ -42,8 +43,8 @@ def voting(scale: str, data_root: Path | None, progress: Progress, cells: Cells)
 
 
 def evolution(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Seconds of an iteration beside what it can't avoid, and encoders beside TS2Vec (quick: about 20 minutes)."""
-    rows, sizes = [], [(steps, *sizes) for steps in _STEPS for sizes in _CELLS]
+    """Seconds of an iteration beside what it can't avoid, and encoders beside TS2Vec (quick: minutes)."""
+    rows, sizes = [], [(steps, *sizes) for steps in _STEPS for sizes in _CELLS[scale]]
     for place, size in enumerate(sizes, start=1):
         rows.append(cells(f"{scale} {size}", partial(_in_own_process, *size)))
         progress(f"{size[1]} candidates of {size[0]} steps", 0.5 * place / len(sizes))

@@ -39,7 +39,7 @@ _REPEATED = (
     "independent",
     "aim, segments",
 )  # quick enough to see over many splits, where units are few
-_FEW_UNITS = 1_000
+_FEW_UNITS, _MANY_UNITS = 1_000, 50_000
 _CONTROL = "independent"  # the same at every epsilon
 _SEGMENTS = "aim, segments"  # the paper's way to make columns of series, beside the default by frequencies
 VARIANTS: dict[str, Callable[[], Synthesizer]] = {**METHODS, _SEGMENTS: partial(Aim, cut="segments")}
@@ -57,7 +57,7 @@ class Scale:
 
     Attributes:
         epsilons: At which all methods are compared.
-        further: Of the curves.
+        further: Of the curves; with many units those of methods that take seconds.
         seeds: Splits of every method.
         more_seeds: Splits of methods that take seconds, where units are few and splits differ much.
         further_seeds: Splits of methods that train for minutes, at further epsilons: enough for a curve.
@@ -70,9 +70,9 @@ class Scale:
     further_seeds: int = 1
 
     def splits(self, method: str, units: int, epsilon: float) -> int:
-        """Returns over how many splits of a table a method is seen."""
+        """Returns over how many splits of a table a method is seen; none where a curve would take hours."""
         if epsilon in self.further and method not in _CURVED:
-            return self.further_seeds
+            return 0 if units >= _MANY_UNITS else self.further_seeds
         return self.more_seeds if method in _REPEATED and units <= _FEW_UNITS else self.seeds
 
 
@@ -93,6 +93,7 @@ def contest(name: str, scale: str, data_root: Path | None, progress: Progress, c
         for epsilon in (*work.epsilons, *work.further)
         for method in VARIANTS
         if method not in APART and (epsilon in work.epsilons or method != _CONTROL)
+        if work.splits(method, arena.num_train, epsilon)
     ]
     rows = []
     for place, (method, epsilon) in enumerate(wanted):

@@ -80,7 +80,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pets_cost.voting",
     ),
     "cost-pets": Benchmark(
-        "Seconds of an iteration of `pets` beside what it can't avoid, and encoders (quick: about 20 minutes).",
+        "Seconds of an iteration of `pets` beside what it can't avoid, and encoders (quick: about 10 minutes).",
         "pets_cost.evolution",
     ),
     "pets-har": Benchmark(

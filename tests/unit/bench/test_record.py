@@ -222,6 +222,7 @@ def test_methods_that_take_seconds_are_seen_over_more_splits_where_units_are_few
         quick.splits("spectral", 100, 1.0) > quick.splits("spectral", 10_000, 1.0) == quick.splits("dit", 100, 1.0) == 3
     )
     assert quick.splits("spectral", 100, 5.0) > quick.splits("dit", 100, 5.0) == 1  # enough for a curve
+    assert quick.splits("spectral", 100_000, 5.0) > quick.splits("dit", 100_000, 5.0) == 0  # which would take hours
 
 
 DATA = {"name": "homes", "units": 100, "steps": 24, "channels": 1}
