@@ -126,7 +126,7 @@ class Counting:
         return np.bincount(cells, self.learning.weights, rows * columns).reshape(rows, columns)
 
     def release_errors(self, expected: Expected) -> np.ndarray:
-        """Returns for each pair how wrong a model is, in units, less what noise on its counts would make of it.
+        """Returns for each pair how wrong a model is, in units, with noise on it.
 
         Privacy: one unit moves the L1 distance of each pair's counts from public ones by at most one, so it moves all
         of them by at most √pairs.

@@ -40,7 +40,7 @@ _BOUGHT = 0.1  # share of the progress that purchases take
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Networks and loop: public numbers, none of which changes a guarantee by itself. `PAPER` has published ones.
+    """Networks and loop: public numbers, none of which changes a guarantee by itself.
 
     Attributes:
         width: Of hidden layers.
@@ -63,9 +63,6 @@ class Recipe:
 
     def __post_init__(self) -> None:
         require_above_zero(self, *vars(self))
-
-
-PAPER = Recipe(width=128, batch=128, rounds=20, critic_rate=1e-4, generator_rate=1e-4)  # paper 000, Table 4
 
 
 @dataclass(frozen=True, kw_only=True)

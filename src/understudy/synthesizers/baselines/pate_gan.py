@@ -5,7 +5,8 @@ the teachers' noisy count of votes for "real", and the generator learns to pleas
 
 Private data is touched by the small releases of `frame.facts` and by the counts of votes: a unit is in one shard, so
 it moves one vote on each of the B questions of a round, and the counts by at most √B (an event: two votes). Noise is
-Gaussian (GNMax, Papernot et al.) and its price does not depend on how the votes fell.
+Gaussian, as in GNMax (Papernot et al.), but the student sees noisy counts and no majority; the price does not depend on
+how the votes fell.
 Cost: seconds. Choose it to compare with: at ε = 1 a few hundred questions can be asked, whatever the number of units.
 Not to be confused with public codes of PATE-GAN. One trains all teachers on the same last partition; noise of scale λ
 is accounted for as if it were 1/λ; the ε at which they stop follows from the votes themselves and is shown without
