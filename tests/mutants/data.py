@@ -13,8 +13,8 @@ MUTANTS = (
         name="windows of series that end at a private row",
         why="one late row takes away windows that nobody counted: epsilon 1 becomes 5 and more",
         file="synthesizers/base.py",
-        before='if schema.unit.kind == "event" and shorter and not self.whole_windows:',
-        after='if schema.unit.kind == "event" and shorter and self.whole_windows:',
+        before="and schema.time.min_steps is not None and not self.whole_windows:",
+        after="and schema.time.min_steps is not None and self.whole_windows:",
         tests=(f"{UNITS}::test_one_late_row_would_take_away_more_windows_than_an_event_touches_so_it_is_refused",),
     ),
     Mutant(
@@ -140,5 +140,21 @@ MUTANTS = (
         before="values = np.clip(np.asarray(_column(panel, channel), dtype=np.float64), low, high)",
         after="values = np.asarray(_column(panel, channel), dtype=np.float64)",
         tests=("tests/unit/privacy/test_preprocessing.py", EXTRA),
+    ),
+    Mutant(
+        name="windows of nothing counted",
+        why="a unit that leaves with its only row takes windows along that the event never touched",
+        file="synthesizers/base.py",
+        before="if self.whole_windows else windows.without_empty(cut)",
+        after="if self.whole_windows else cut",
+        tests=("tests/unit/synthesizers/test_units.py",),
+    ),
+    Mutant(
+        name="zeros for empty steps in windows of events",
+        why="one row less changes windows that are priced as if they went away",
+        file="synthesizers/base.py",
+        before='if schema.unit.kind == "event" and filled and (windowed or self.whole_windows):',
+        after='if schema.unit.kind == "event" and filled and windowed and not self.whole_windows:',
+        tests=("tests/unit/synthesizers/test_units.py",),
     ),
 )

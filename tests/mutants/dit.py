@@ -12,8 +12,8 @@ MUTANTS = (
         name="windows with an empty step kept",
         why="an event changes windows instead of taking them away, twice as far as is paid for",
         file="data/windows.py",
-        before="    kept = np.flatnonzero(~np.asarray(empty).any(axis=1))\n",
-        after="    kept = np.flatnonzero(~np.asarray(empty).all(axis=1))\n",
+        before="np.asarray(windows.observed.any(axis=2)).all(axis=1)",
+        after="np.asarray(windows.observed.any(axis=2)).any(axis=1)",
         tests=(EVENTS,),
     ),
     Mutant(

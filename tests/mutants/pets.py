@@ -172,4 +172,20 @@ grant = ledger.resume(proposal.whole_number("run"), noise=noise)
         after="neginf=-limit).clip(-3e4, 3e4).astype(np.int16)",
         tests=(VOTING,),
     ),
+    Mutant(
+        name="a lattice of another dimension",
+        why="distances are not exact on it, and one voter more turns everybody's vote",
+        file="synthesizers/pets/voting.py",
+        before="        if not self.centre.shape == self.step.shape == embeddings.shape[1:]:",
+        after="        if False:",
+        tests=(APART,),
+    ),
+    Mutant(
+        name="windows as a proposal likes them",
+        why="one late row less takes away windows that its event never touched",
+        file="synthesizers/pets/holder.py",
+        before="    method._check(schema, ledger)  # windows are",
+        after="    # windows are",
+        tests=(APART,),
+    ),
 )

@@ -151,4 +151,12 @@ MUTANTS = (
         "            ),",
         tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),
+    Mutant(
+        name="the bound of the first set for all",
+        why="a set of many categories moves further than the threshold's noise covers",
+        file=f"{FOLDER}/effects.py",
+        before="bound = max(bound_of(effect, asked, len(released)) for effect in effects)",
+        after="bound = bound_of(effects[0], asked, len(released))",
+        tests=("tests/unit/synthesizers/ppem/test_effects.py",),
+    ),
 )

@@ -180,4 +180,12 @@ MUTANTS = (
         after="rest = noise_multipliers(guarantee, {network: 1.0})[network]",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
+    Mutant(
+        name="contexts through the network in one batch",
+        why="how many rows are multiplied decides how each is rounded, and rounding at rest is scaled to length one",
+        file=f"{FOLDER}/knowledge.py",
+        before="parts = [self.transformer(torch.tensor(one[None], dtype=torch.float32)) - at_rest for one in context]",
+        after="parts = [self.transformer(torch.from_numpy(context).float()) - at_rest]",
+        tests=("tests/unit/synthesizers/pub2priv/test_conditions.py",),
+    ),
 )

@@ -272,4 +272,12 @@ MUTANTS = (
         after="made = np.resize(array, shape)",
         tests=(WINDOWS,),
     ),
+    Mutant(
+        name="masks that the program's seed tells",
+        why="dropout is dealt by place in the batch: one unit more moves everybody's gradient",
+        file="training/loop.py",
+        before="        torch.manual_seed(secrets.randbits(63))\n        yield",
+        after="        yield",
+        tests=("tests/unit/training/test_mutant_training.py",),
+    ),
 )

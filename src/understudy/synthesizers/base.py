@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from understudy.data import Channel, Integer, Panel, Population, Schema, constraints, windows
-from understudy.data.channels import num_codes
+from understudy.data.channels import is_event_like, num_codes
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import issue
@@ -272,8 +272,15 @@ class Synthesizer(ABC):
                 "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
                 "one row less would move all the others. Use time.align = 'calendar', or protect entities."
             )
-        shorter = self._window(schema)[0] < schema.num_steps and schema.time.min_steps is not None
-        if schema.unit.kind == "event" and shorter and not self.whole_windows:
+        windowed = self._window(schema)[0] < schema.num_steps
+        filled = [channel.name for channel in schema.channels if is_event_like(channel)]
+        if schema.unit.kind == "event" and filled and (windowed or self.whole_windows):
+            raise InputError(
+                f"Events can't be protected in windows where steps without rows are 0 (aggregate of '{filled[0]}'): "
+                "one row less changes windows instead of taking them away, and a unit's only row takes away all of "
+                "them. Protect entities, or learn from whole series by a method such as spectral."
+            )
+        if schema.unit.kind == "event" and windowed and schema.time.min_steps is not None and not self.whole_windows:
             raise InputError(
                 "Events can't be protected in windows of series that end at their last row (time.min_steps): one late "
                 "row less would take away every window after the row before it, however many. Declare series of fixed "
@@ -290,8 +297,8 @@ class Synthesizer(ABC):
         schema = panel.schema
         steps, stride = self._window(schema)
         cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride).panel
-        if schema.unit.kind == "event" and self.whole_windows:
-            cut = windows.without_empty_steps(cut)
+        if schema.unit.kind == "event":  # a unit that has no row without the event would leave all its windows
+            cut = windows.without_empty_steps(cut) if self.whole_windows else windows.without_empty(cut)
         if schema.unit.kind == "overlapping-window":  # the unit is a window, so no two share one
             cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)
         weights = np.ones(cut.num_series)

@@ -166,7 +166,8 @@ class _Run:
         """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
         task = self._task
         self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: anew for every iteration
-        self._gradient.write(task.loss, task.windows, drawn, self._generator)
+        with _secret_coins(self._generator.device):
+            self._gradient.write(task.loss, task.windows, drawn, self._generator)
         if task.public_loss is not None:
             self._gradient.add_public(task.public_loss, self._generator)
         left = self._plan.sampler.iterations - self._iteration
@@ -179,6 +180,17 @@ class _Run:
         self._iteration += 1
         if task.after_iteration is not None:
             task.after_iteration(self._iteration)
+
+
+@contextmanager
+def _secret_coins(device: torch.device) -> Iterator[None]:
+    """Seeds torch's own generator in secret for a while: dropout draws from it, by place in the batch.
+
+    One unit more shifts the masks of all that follow it. Were they known, everybody's gradient would move with it.
+    """
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(secrets.randbits(63))
+        yield
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.synthesizers.dit.small import SMALL, waves
-from understudy.data import Panel, PrivacyUnit
+from understudy.data import Integer, Panel, PrivacyUnit
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
@@ -21,12 +21,12 @@ WINDOWS = PrivacyUnit(column="home", kind="overlapping-window")
 
 
 def _with_late_row(there: bool) -> Panel:
-    """Series of forty steps; the first has a gap from step four on and, perhaps, one row at its very end."""
+    """Series of forty steps; the first has a gap from step six on and, perhaps, one row at its very end."""
     panel = waves(3, steps=STEPS, unit=EVENT)
     panel = replace(panel, schema=replace(panel.schema, time=replace(panel.schema.time, min_steps=1)))
     values, lengths = np.array(panel.values), np.array(panel.lengths)
-    values[0, WINDOW : STEPS - there] = np.nan
-    lengths[0] = STEPS if there else WINDOW
+    values[0, WINDOW + 2 : STEPS - there] = np.nan
+    lengths[0] = STEPS if there else WINDOW + 2
     return replace(panel, values=values, lengths=lengths)
 
 
@@ -36,11 +36,11 @@ def _windows(method: Synthesizer, panel: Panel) -> int:
 
 @pytest.mark.parametrize("method", [Spectral(window_steps=WINDOW), Pets(window_steps=WINDOW)], ids=lambda m: m.name)
 def test_one_late_row_would_take_away_more_windows_than_an_event_touches_so_it_is_refused(method: Synthesizer) -> None:
-    """The first lines show the defect that is refused: nine windows for an event that touches one."""
+    """The first lines show the defect that is refused: two windows for an event that touches one."""
     touched = method.influence(_with_late_row(True).schema) // 2
     lost = _windows(method, _with_late_row(True)) - _windows(method, _with_late_row(False))
     assert touched == 1
-    assert lost == 9
+    assert lost == 2
     guarantee = Guarantee(1.0, 1e-6)
     ledger = Ledger.in_memory(guarantee)
     with pytest.raises(InputError, match=r"min_steps.*fixed length"):
@@ -73,3 +73,28 @@ def test_windows_that_are_units_share_none(method: Synthesizer) -> None:
     assert cut.num_units == cut.num_series == 15
     whole = method._private_series(waves(3, steps=STEPS), 3).panel
     assert (whole.num_units, whole.num_series) == (3, 15)
+
+
+@pytest.mark.parametrize("method", [Dit(), Dit(window_steps=WINDOW), Spectral(window_steps=WINDOW)], ids=repr)
+def test_steps_without_rows_that_are_zeros_are_refused_where_windows_are_protected(method: Synthesizer) -> None:
+    """A row less leaves a zero and no empty step: windows change and do not go, or all go with a unit's only row."""
+    schema = waves(3, steps=STEPS, unit=EVENT).schema
+    visits = Integer("visits", 0, 9, aggregate="count")
+    counted = replace(schema, channels=(visits, *schema.channels[1:]))
+    ledger = Ledger.in_memory(Guarantee(1.0, 1e-6))
+    with pytest.raises(InputError, match=r"aggregate of 'visits'.*Protect entities"):
+        method._check(counted, ledger)
+    method._check(replace(counted, unit=PrivacyUnit(column="home")), ledger)
+    method._check(schema, ledger)
+    Spectral()._check(counted, ledger)  # the whole series is one vector, and may become any other
+
+
+@pytest.mark.parametrize("method", [Spectral(window_steps=WINDOW), Pets(window_steps=WINDOW)], ids=lambda m: m.name)
+def test_a_unit_that_leaves_with_its_only_row_takes_no_other_windows_with_it(method: Synthesizer) -> None:
+    """In a long table it is gone; its windows without any observation were never counted."""
+    panel = waves(3, steps=STEPS, unit=EVENT)
+    values = np.array(panel.values)
+    values[2, 1:] = np.nan
+    alone = panel.with_values(values)
+    lost = _windows(method, alone) - _windows(method, alone.take_units([0, 1]))
+    assert lost == method.influence(panel.schema) // 2 == 1

@@ -73,3 +73,28 @@ def test_a_buffer_that_remembers_private_series_is_refused() -> None:
 def test_a_unit_is_drawn_once_however_many_windows_it_has() -> None:
     windows = windows_of(regression_arrays(5), unit=np.array([0, 0, 0, 0, 1]))
     assert windows.num_drawable == 2
+
+
+class Forgetful(nn.Module):
+    """Drops inputs by torch's own generator, which a program may have seeded for all to see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop, self.layer = nn.Dropout(0.5), nn.Linear(3, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(self.drop(x))
+
+
+def test_masks_of_dropout_are_nobodys_to_know_and_the_program_keeps_its_generator() -> None:
+    """With known masks, dealt by place in the batch, one unit more would move everybody's gradient."""
+    ends, states = [], []
+    for _ in range(2):
+        torch.manual_seed(0)
+        task = regression_task(model=Forgetful())
+        before = torch.get_rng_state()
+        train(task, QUICK, grant_for(QUICK, NoiseSource.constant(0)))
+        states.append(torch.equal(before, torch.get_rng_state()))
+        ends.append(task.model.layer.weight.detach().clone())
+    assert states == [True, True]
+    assert not torch.equal(*ends)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from understudy.data import Panel
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
 from understudy.synthesizers.base import PrivateSeries
@@ -61,6 +62,13 @@ def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int
 def noise_alone(noise: float, rng: np.random.Generator) -> Vote:
     """Returns the control: nobody votes, and histograms are noise of the same size. Reads no private data."""
     return lambda embeddings, group: rng.normal(0.0, noise, len(group))
+
+
+def blank(panel: Panel, encoding: Encoding, environment: Environment) -> np.ndarray:
+    """Returns the embedding of a series of zeros, as wide as those of private ones; looks at nobody."""
+    shapes = (part(panel, slice(0, 0)).shape[1:] for part in (encoding.series, encoding.static))
+    series, static = (np.zeros((1, *shape), dtype=np.float32) for shape in shapes)
+    return _embedded(series, static, environment)
 
 
 def _embedded(series: np.ndarray, static: np.ndarray, environment: Environment) -> np.ndarray:

@@ -14,8 +14,10 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers.base import PrivateSeries, shared_context
+from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.pets import world
-from understudy.synthesizers.pets.ballot import LABEL, private_vote, voters_of
+from understudy.synthesizers.pets.ballot import LABEL, blank, private_vote, voters_of
+from understudy.synthesizers.pets.evolution import Environment
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.papers import BOUGHT, LATTICE, Paper, options_of
 from understudy.synthesizers.pets.voting import Lattice
@@ -77,6 +79,7 @@ def answer(
     grant = ledger.resume(proposal.whole_number("run"), noise=noise)
     event = _votes_event(grant)
     method = replace(options_of(proposal), pack=pack)
+    method._check(schema, ledger)  # windows are the proposal's to choose, within what can be protected
     modules = world.load_pack(pack)
     if proposal.facts.get("pack") != modules.sha256:
         raise InputError("The proposal was made with another module pack. Give both sides the same one.")
@@ -84,10 +87,11 @@ def answer(
     encoding = world.encoding_of(learned, proposal.part(BOUGHT))
     environment = world.environment_of(method, encoding, world.modules_of(modules, learned), {})
     lattice = Lattice(**proposal.part(LATTICE))
-    private = _Parts(method, panels, schema.population.size or 1)
-    voters = voters_of(private, encoding, environment, lattice)
+    parts = _parts(method, panels, schema.population.size or 1)
+    fitting = (_fitting(private, encoding, environment, lattice) for private in parts)
+    voters = voters_of(fitting, encoding, environment, lattice)
     neighbours = 1 if event.one_vote else method.recipe.neighbours
-    vote = private_vote(voters, grant, lattice, neighbours, private.influence)
+    vote = private_vote(voters, grant, lattice, neighbours, method.influence(schema))
     histogram = vote(proposal.arrays["embeddings"], proposal.arrays["group"])
     left = grant.remaining(LABEL)
     certificate = None if left else json.loads(_certificate(grant, schema, method, overrides or {}).dumps())
@@ -95,23 +99,21 @@ def answer(
     return Paper(kind="ballot", facts=facts, arrays={"histogram": histogram})
 
 
-class _Parts:
-    """Files of one population, read one after another; a unit may be in one of them only."""
+def _parts(method: Pets, panels: Iterable[Panel], population: int) -> Iterator[PrivateSeries]:
+    """Yields files of one population, read one after another; a unit may be in one of them only."""
+    seen: set[object] = set()
+    for panel in panels:
+        identifiers = set() if panel.unit_ids is None else set(panel.unit_ids.tolist())
+        if seen & identifiers:
+            raise DataError("Files: a unit is in two of them. Put all of a unit's rows into one file.", column=None)
+        seen |= identifiers
+        yield method._private_series(panel, population)
 
-    def __init__(self, method: Pets, panels: Iterable[Panel], population: int) -> None:
-        self._method, self._panels, self._population = method, panels, population
-        self.influence = 1
 
-    def __iter__(self) -> Iterator[PrivateSeries]:
-        seen: set[object] = set()
-        for panel in self._panels:
-            identifiers = set() if panel.unit_ids is None else set(panel.unit_ids.tolist())
-            if seen & identifiers:
-                raise DataError("Files: a unit is in two of them. Put all of a unit's rows into one file.", column=None)
-            seen |= identifiers
-            private = self._method._private_series(panel, self._population)
-            self.influence = max(self.influence, private.influence)
-            yield private
+def _fitting(private: PrivateSeries, encoding: Encoding, environment: Environment, lattice: Lattice) -> PrivateSeries:
+    """Returns the series; refuses a lattice that they do not fit, also where nobody is there."""
+    lattice.coordinates(blank(private.panel, encoding, environment))
+    return private
 
 
 def _checked_plan(method: Pets, schema: Schema, ledger: Ledger, guarantee: Guarantee) -> SpendingPlan:
@@ -134,4 +136,5 @@ def _votes_event(grant: Grant) -> DiscreteGaussian:
 def _certificate(grant: Grant, schema: Schema, method: Pets, overrides: Mapping[str, str]) -> Certificate:
     inputs = {"pets pack": world.load_pack(method.pack).sha256}
     named = {**method.departures(), **overrides}
-    return issue(grant, schema, method=method.name, public_inputs=inputs, overrides=named)
+    trust = method.trust(schema, grant.plan)
+    return issue(grant, schema, method=method.name, public_inputs=inputs, overrides=named, trust=trust)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Int16, Int64
 
+from understudy.errors import InputError
 from understudy.nn.nearest import nearest
 from understudy.privacy.mechanisms import Bounded
 
@@ -40,7 +41,12 @@ class Lattice:
         return cls(embeddings.mean(axis=0, dtype=np.float64).astype(np.float32), step.astype(np.float32))
 
     def coordinates(self, embeddings: np.ndarray) -> np.ndarray:
-        """Returns int16 coordinates [row, dimension]; each row follows from its own embedding alone."""
+        """Returns int16 coordinates [row, dimension]; each row follows from its own embedding alone.
+
+        Privacy: distances are exact for so many dimensions as the lattice has, so embeddings may have no others.
+        """
+        if not self.centre.shape == self.step.shape == embeddings.shape[1:]:
+            raise InputError("lattice: as many dimensions as embeddings have are expected. Get the proposal anew.")
         limit = _limit(len(self.centre))
         places = np.rint((embeddings.astype(np.float64) - self.centre) / self.step)
         return np.nan_to_num(places, nan=0.0, posinf=limit, neginf=-limit).clip(-limit, limit).astype(np.int16)

@@ -139,7 +139,8 @@ def figure(effects: tuple[Effect, ...], asked: float, released: np.ndarray, real
         allowed = asked + effect.by_chance(len(released), MISTAKE / 4)
         chance = effect.by_chance(1.0, MISTAKE / 4) * math.sqrt(private.population)
         figures.append(effect.norm(private.weights @ apart) - allowed * float(private.weights.sum()) - chance)
-    return Bounded(np.array(min(figures)), bound_of(effects[0], asked, len(released)) * private.influence)
+    bound = max(bound_of(effect, asked, len(released)) for effect in effects)
+    return Bounded(np.array(min(figures)), bound * private.influence)
 
 
 def bound_of(effect: Effect, asked: float, num_released: int) -> float:

@@ -14,7 +14,6 @@ METHOD, GENERAL = "pub2priv", "general"
 GENERAL_PACK = Path(__file__).parent / "packs" / "general.safetensors"
 DIRECTIONS = "directions"  # array of the pack beside the network's own: what moves most in z, strongest first
 MOST_STEPS = 160  # that θ_T sees at once, as in training
-_ENTRIES = 60_000  # entries of context that go through the network at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +62,13 @@ class Knowledge:
 
     @torch.no_grad()
     def _embedded(self, context: np.ndarray) -> np.ndarray:
-        size = max(1, _ENTRIES // max(1, context.shape[1] * context.shape[2]))
+        """Returns z of contexts that go through the network one by one.
+
+        Privacy: how many rows are multiplied at once decides in which order products are added up. In one batch, one
+        unit more would move z of all others in its last bits, which is everything that a context at rest has.
+        """
         at_rest = self.transformer(torch.zeros(1, *context.shape[1:]))
-        parts = [
-            self.transformer(torch.from_numpy(context[first : first + size]).float()) - at_rest
-            for first in range(0, len(context), size)
-        ]
+        parts = [self.transformer(torch.tensor(one[None], dtype=torch.float32)) - at_rest for one in context]
         return torch.cat(parts).numpy() if parts else np.zeros((0, context.shape[1], at_rest.shape[2]), np.float32)
 
 

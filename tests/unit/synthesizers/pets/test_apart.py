@@ -99,6 +99,34 @@ def test_a_proposal_can_not_make_a_unit_count_for_more() -> None:
         assert np.linalg.norm(values[0].value - values[1].value) <= values[0].l2_bound
 
 
+def test_a_lattice_of_other_dimensions_is_refused_whoever_is_there() -> None:
+    """On one of length one, distances would not be exact, and one voter more could turn everybody's vote."""
+    panel = make_panel(plain_schema(), 40)
+    ballot, ledger = opened(panel)
+    honest = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    short = {f"lattice.{name}": honest.arrays[f"lattice.{name}"][:1] for name in ("centre", "step")}
+    narrow = {**short, "embeddings": honest.arrays["embeddings"][:, :1]}
+    for change in (short, narrow):
+        proposal = replace(honest, arrays={**honest.arrays, **change})
+        for voters in (panel, panel.take_units([])):
+            with pytest.raises(InputError, match="dimensions"):
+                holder.answer(proposal, [voters], panel.schema, ledger, NOISE)
+    assert ledger.resume(ballot.whole_number("run"), noise=NOISE).remaining("votes") == 3
+
+
+def test_a_proposal_can_not_choose_windows_that_protect_no_event() -> None:
+    """One late row less would take away every window after the row before it."""
+    event = PrivacyUnit(column="home", kind="event", event_steps=1)
+    load = replace(plain_schema().channels[0], missing=True)
+    schema = plain_schema(unit=event, channels=(load,), time=replace(plain_schema().time, min_steps=2))
+    panel = make_panel(schema, 40)
+    ballot, ledger = opened(panel, replace(METHOD, scale="bounds"))
+    honest = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    options = {**honest.facts["options"], "window_steps": 1}
+    with pytest.raises(InputError, match="min_steps"):
+        holder.answer(replace(honest, facts={**honest.facts, "options": options}), [panel], schema, ledger, NOISE)
+
+
 def test_files_of_a_population_vote_one_after_another() -> None:
     method = replace(METHOD, scale="bounds")
     panel = replace(make_panel(plain_schema(), 90), unit_ids=np.arange(90))

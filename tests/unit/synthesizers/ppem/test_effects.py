@@ -93,3 +93,13 @@ def test_the_effect_that_a_check_needs_falls_with_units_and_epsilon() -> None:
              ((1e3, 0.1), (1e5, 0.1), (1e5, 1.0), (1e9, 1.0))]  # fmt: skip
     assert asked == sorted(asked, reverse=True)
     assert 0.1 < asked[-1] < 0.2
+
+
+def test_the_bound_is_that_of_the_set_that_can_move_furthest() -> None:
+    """Sets differ in what chance allows them, and a unit moves each figure by its own bound."""
+    released = points(500, seed=99)
+    judged = effects.effects_of("wasserstein", SETS, released, seed=0)
+    bounds = [effects.bound_of(effect, 0.2, 500) for effect in judged]
+    assert max(bounds) > min(bounds)
+    for order in (judged, judged[::-1]):
+        assert effects.figure(order, 0.2, released, points(40), private(40)).l2_bound == max(bounds)

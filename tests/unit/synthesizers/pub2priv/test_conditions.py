@@ -96,3 +96,21 @@ def test_context_beyond_what_was_seen_is_told(recwarn: pytest.WarningsRecorder) 
         conditions("direct").tell_beyond(seen[None] * [2.0, 1.0], seen)
     with pytest.warns(UserWarning, match="signal leaves the bounds that the schema declares"):
         conditions("direct").tell_beyond(seen[None] + [20.0, 0.0], None)
+
+
+def test_one_context_more_moves_no_bit_of_the_others_and_none_at_rest_is_made_to_move() -> None:
+    """Rounding of a batch is all that a context at rest would have, and directions are scaled to length one."""
+    columns = (Continuous("a", -6.0, 6.0), Continuous("b", -6.0, 6.0))
+    own = following_schema(100, context=columns)
+    own = replace(own, time=replace(own.time, align="relative"))
+    read = Conditions(own, Knowledge.of(load_pack("general")), False)
+    rng = np.random.default_rng(2)
+    moving = rng.normal(size=(3, STEPS, 2)).astype(np.float32)
+    resting = np.broadcast_to(np.float32([[[1.0, 2.0]]]), (4, STEPS, 2))
+    frequencies = np.arange(4)
+    for given in (resting, moving[:2], np.concatenate([resting, moving[:2]])):
+        more = np.concatenate([moving[2:], given])
+        for of_rows in (lambda c: read.signals(c, len(c), 4), lambda c: read.features(c, len(c), frequencies)):
+            np.testing.assert_array_equal(of_rows(more)[1:], of_rows(given))
+    assert not read.signals(resting, 4, 4).any()
+    assert not read.features(resting, 4, frequencies)[:, : -read.num_levels].any()
