@@ -38,6 +38,18 @@ def test_a_release_alone_gives_a_public_page_with_its_ledger(released: Clinic, t
     assert str(released.folder) not in page
 
 
+def test_a_table_that_nothing_vouches_for_gets_no_public_page(released: Clinic, tmp_path: Path) -> None:
+    """It may be the real one."""
+    record = tmp_path / "record.json"
+    real = ("--real", released.table, "--schema", released.schema)
+    made = run("evaluate", released.table, *real, "--record", record)
+    assert made.code == 0, made.err
+    assert record.stat().st_mode & 0o077 == 0  # it shows real series
+    outcome = run("report", record, "--public", "--out", tmp_path / "page.html")
+    assert (outcome.code, "certificate is expected" in outcome.err) == (2, True), outcome.err
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_a_record_gives_an_internal_page_and_a_public_one(released: Clinic, tmp_path: Path) -> None:
     record = released.folder / "record.json"
     assert run("report", record, "--out", tmp_path / "internal.html", "--json").facts["kind"] == "internal"

@@ -103,4 +103,5 @@ def _write(report: Path | None, record: Path | None, judged: Candidate, panels: 
     for path, text in ((report, lambda: render(made)), (record, made.dumps)):
         if path is not None:
             with whole_file(path) as draft:
+                draft.touch(mode=0o600)  # they show real series
                 draft.write_text(text(), encoding="utf-8")

@@ -7,7 +7,7 @@ import typer
 
 from understudy.cli.console import Json, Output, Progress, Quiet
 from understudy.cli.places import existing, outside, unused, whole_file
-from understudy.errors import CertificateError
+from understudy.errors import CertificateError, InputError
 
 if TYPE_CHECKING:
     from understudy.privacy.certificate import Check
@@ -38,6 +38,11 @@ def report(
             unused(outside(path, existing(source, "RECORD"), name), name)
     with output.progress() as progress:
         made = read_record(source, progress, context)
+        if public and made.public["certificate"] is None:
+            raise InputError(
+                "--public: a release with a certificate is expected. Nothing vouches for a table without one, which "
+                "may be real series. Leave --public out, and keep the page."
+            )
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
         with whole_file(out) as draft:

@@ -33,6 +33,9 @@ class Guarantee:
             )
 
 
+_FEWEST = 100  # units that a table is expected to hold, where nobody has said how many
+
+
 def default_delta(population: int) -> float:
     """1/(100·population): the chance of a total failure, summed over everybody, stays below one percent."""
     _check_population(population)
@@ -44,18 +47,21 @@ def check_delta(delta: float, population: int | None, *, reproduction: str | Non
 
     Args:
         delta: the delta that is asked for.
-        population: the declared (public) number of units; None when it is not known yet.
+        population: the declared (public) number of units; None when it is not known yet, which counts as the fewest
+            that a table may hold.
         reproduction: the name of the paper whose own delta is wanted. Lifts the refusal; whoever passes it
             must also pass it on to the certificate, whose status then says *not private*.
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must lie between 0 and 1, got {delta:g}. Leave it out to get 1/(100·population).")
-    if population is None or reproduction is not None:
+    if reproduction is not None:
         return
+    told = "" if population is not None else " or more"
+    population = _FEWEST if population is None else population
     _check_population(population)
     if delta > (1 + 1e-9) / (10.0 * population):
         raise InputError(
-            f"delta = {delta:g} is too large for a population of {population}: above 1/(10·population) = "
+            f"delta = {delta:g} is too large for a population of {population}{told}: above 1/(10·population) = "
             f"{1 / (10 * population):.3g} a mechanism may publish whole units and still comply. "
             f"Use {default_delta(population):.3g} or less."
         )

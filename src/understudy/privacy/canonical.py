@@ -15,7 +15,7 @@ def dumps(body: Any) -> str:
 def loads(text: str | bytes) -> Any:
     """Reads JSON that anybody may have written; what `dumps` could not write again is a `ValueError`."""
     try:
-        body = json.loads(text, parse_int=_whole)
+        body = json.loads(text, parse_int=_whole, object_pairs_hook=_said_once)
         dumps(body).encode()
     except RecursionError:
         raise ValueError("JSON is expected that is not nested so deeply.") from None
@@ -41,6 +41,14 @@ def number(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise ValueError("A number is expected that fits a double.") from None
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose fields each stand there once; of two, readers and programs would believe different ones."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("JSON is expected that says each field once.")
+    return found
 
 
 def _whole(digits: str) -> int:

@@ -75,7 +75,8 @@ class Certificate:
         kept = " The charge was kept in memory only." if self.ledger.get("kind") == "in-memory" else ""
         return (
             f"{self.unit} With or without it in the data, any conclusion from this release is at most "
-            f"{odds:.3g} times likelier (epsilon = {self.epsilon:.3g}), but for a chance of {self.delta:.1g}.{kept}"
+            f"{_at_most(odds)} times likelier (epsilon = {_at_most(self.epsilon)}), but for a chance of "
+            f"{_at_most(self.delta, 2)}.{kept}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -135,6 +136,14 @@ class Certificate:
 def _typed() -> pydantic.TypeAdapter[Certificate]:
     """Knows of what type each field is, so that whoever reads a certificate can rely on it."""
     return pydantic.TypeAdapter(Certificate)
+
+
+def _at_most(value: float, digits: int = 3) -> str:
+    """A figure in a few digits, rounded up: a promise must not look smaller than it is."""
+    if not 0 < value < math.inf:
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return f"{math.ceil(value / unit - 1e-6) * unit:.{digits}g}"
 
 
 def signed_bytes(certificate: Certificate) -> bytes:

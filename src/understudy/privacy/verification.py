@@ -18,9 +18,10 @@ from understudy.privacy.claim import (
     signed_bytes,
     status,
 )
-from understudy.privacy.events import Event
+from understudy.privacy.events import Event, executions
 
 _TOLERANCE = 0.01
+_PROTECTING = ("entity", "event")  # kinds of units that are somebody's
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,17 @@ def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[
     return [
         Check("epsilon", _agrees(certificate.epsilon, found), stated),
         _check_other_figures(certificate, events),
+        _check_account(certificate, events),
         _check_status(certificate, events, found),
     ]
+
+
+def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check:
+    """Every mechanism has a label, and none was executed more often than charged."""
+    charged = dict(zip(certificate.labels, map(executions, events), strict=False))
+    named = len(charged) == len(events) == len(certificate.labels) and set(certificate.executed) <= set(charged)
+    within = named and all(0 <= number <= charged[label] for label, number in certificate.executed.items())
+    return Check("account", within, f"{len(events)} mechanisms, none executed more often than charged")
 
 
 def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:
@@ -84,7 +94,7 @@ def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: 
     expected = status(
         events,
         epsilon,
-        protects_a_person=certificate.unit_kind != "overlapping-window",
+        protects_a_person=certificate.unit_kind in _PROTECTING,
         secure=certificate.noise_is_secure,
         reproduction=certificate.overrides.get("reproduction"),
     )

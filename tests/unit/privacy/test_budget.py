@@ -35,3 +35,11 @@ def test_a_papers_own_delta_needs_the_papers_name():
 def test_a_population_of_nobody_is_refused():
     with pytest.raises(InputError, match="population must be"):
         default_delta(0)
+
+
+def test_a_population_that_nobody_knows_counts_as_the_fewest_a_table_may_hold() -> None:
+    """Below a hundred units nothing is read; at delta 0.9 a mechanism may publish most of them."""
+    check_delta(1e-3, None)
+    with pytest.raises(InputError, match="100 or more"):
+        check_delta(1.1e-3, None)
+    check_delta(0.9, None, reproduction="Jordon et al. 2019")

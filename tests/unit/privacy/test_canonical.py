@@ -6,6 +6,8 @@ from understudy.privacy import canonical
 
 REFUSED = {
     "no JSON": "{",
+    "a field said twice": '{"epsilon": 0.01, "epsilon": 9.0}',
+    "a field said twice further in": '{"a": [{"b": 1, "b": 1}]}',
     "not a number": '{"a": NaN}',
     "half a letter": '{"a": "\\ud800"}',
     "brackets within brackets": "[" * 100_000,

@@ -231,6 +231,10 @@ def test_an_epsilon_edited_and_signed_again_still_fails_by_one_percent(release, 
         ({"replace_one_epsilon": 0.1}, "other figures"),
         ({"epsilon_at_delta": ((5e-8, 0.1),)}, "other figures"),
         ({"unit_kind": "overlapping-window"}, "status"),
+        ({"unit_kind": "Overlapping-Window"}, "status"),
+        ({"labels": ()}, "account"),
+        ({"executed": {"statistic": 1000}}, "account"),
+        ({"executed": {"something else": 1}}, "account"),
         ({"noise_is_secure": False}, "status"),
         ({"overrides": {"reproduction": "a paper"}}, "status"),
         ({"status": "very private"}, "status"),
@@ -331,3 +335,11 @@ def test_nothing_read_means_nothing_spent():
 def test_many_gaussians_of_a_plan_are_one_epsilon():
     plan = SpendingPlan((PlanEntry("a", Gaussian(9.0)), PlanEntry("b", Gaussian(9.0))), Guarantee(1.0, 5e-7))
     assert certify(plan=plan).epsilon == pytest.approx(certify(plan=gaussian_plan(9.0, count=2)).epsilon)
+
+
+def test_the_sentence_never_promises_more_than_the_figures() -> None:
+    said = replace(certify(), epsilon=1.2341, delta=1.33e-5).sentence()
+    assert "epsilon = 1.24" in said
+    assert "3.44 times" in said  # e to the 1.2341 is 3.4353
+    assert "a chance of 1.4e-05" in said
+    assert "epsilon = 1)" in replace(certify(), epsilon=0.9999997).sentence()
