@@ -70,6 +70,12 @@ def draft_schema(source: Any, *, name: str | None = None) -> str:
         names = arrow.names  # decoded only now
     if len(set(names)) != len(names):  # not quoted: without a header line they are somebody's values
         raise DataError("Two columns of the table have the same name. Rename or drop one.", column=None)
+    if any(map(_is_a_fraction, names)):  # whole numbers and dates may be the steps of a wide table
+        raise DataError(
+            "A column is called by a number with a decimal point: a header line with names is expected, and this seems "
+            "to be somebody's row. Add one.",
+            column=None,
+        )
     title = name or ("population" if path is None else path.stem)
     time = _pick_time(arrow)
     unit = _pick_unit(arrow, time)
@@ -78,6 +84,11 @@ def draft_schema(source: Any, *, name: str | None = None) -> str:
     channels = [_column(field) for field in columns if _is_channel(field.type)]
     static = [_column(field) for field in columns if not _is_channel(field.type)]
     return "".join([head, _unit(unit, arrow), _time(time, arrow), *channels, *static, _BUDGET])
+
+
+def _is_a_fraction(name: str) -> bool:
+    whole, point, rest = name.strip().removeprefix("-").partition(".")
+    return bool(point) and (whole + rest).isdigit()
 
 
 def _types_only(source: Any) -> pa.Schema:

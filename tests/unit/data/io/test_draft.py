@@ -100,3 +100,13 @@ def test_column_names_that_are_no_utf_8_are_refused_without_quoting_them(suffix,
     with pytest.raises(DataError, match="UTF-8") as caught:
         draft_schema(file)
     assert "pu" not in str(caught.value).replace(file.name, "")
+
+
+def test_a_table_without_a_header_is_refused_without_quoting_its_first_row(tmp_path):
+    """Names of columns go into the draft, and the first row of such a file is somebody."""
+    (tmp_path / "bare.csv").write_text("Alice Smith,1234.5\nBob,7.25\n")
+    with pytest.raises(DataError, match="header line") as caught:
+        draft_schema(tmp_path / "bare.csv")
+    assert "Alice" not in str(caught.value)
+    (tmp_path / "wide.csv").write_text("home,0,1,2012-01-01\na,1.5,2.5,3.5\n")
+    assert "2012-01-01" in draft_schema(tmp_path / "wide.csv")
