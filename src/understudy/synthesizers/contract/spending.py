@@ -64,11 +64,11 @@ def check_bad_public_facts_are_refused_before_spending(synthesizer: Synthesizer)
     too_long = replace(synthesizer, window_steps=panel.num_steps + 1)
     attempts: tuple[Callable[[Ledger], Release], ...] = (
         partial(synthesizer.fit, draft, guarantee=ONE_RUN),
-        partial(synthesizer.fit, panel, guarantee=Guarantee(1.0, 1e-2)),
+        partial(synthesizer.fit, panel, guarantee=Guarantee(1.0, 1e-3)),
         partial(too_long.fit, panel, guarantee=ONE_RUN),
     )
     for attempt in attempts:
-        ledger = Ledger.in_memory(Guarantee(2.0, 0.5))
+        ledger = Ledger.in_memory(Guarantee(2.0, 1e-3))
         expect_raises(InputError, partial(attempt, ledger))
         expect(not ledger.entries(), "A run that could have been refused was charged.")
 
