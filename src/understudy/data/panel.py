@@ -44,7 +44,7 @@ class Panel:
     unit: Int64[np.ndarray, " series"]
     static: Float32[np.ndarray, "series static"]
     context: Float32[np.ndarray, "series step context"] | None = None
-    shared_context: Float32[np.ndarray, "step context"] | None = None
+    shared_context: Float32[np.ndarray, "_ _"] | None = None  # [step, context]; of a panel that changes, made anew
     ticks: Int64[np.ndarray, "series step"] | None = None
     private: bool = True
     unit_ids: np.ndarray | None = field(default=None, repr=False)
