@@ -28,7 +28,8 @@ from understudy.synthesizers.pets.pretraining import MAX_ENCODER_STEPS, seen_by_
 from understudy.synthesizers.pets.similarity import EncoderSimilarity, RandomConvolutions, Raw
 
 _SETS: Mapping[str, tuple[str, ...]] = {"quick": ("wisdm",), "target": ("wisdm", "pemsd7"), "full": ("wisdm", "pemsd7")}
-_ITERATIONS = 600  # of TS2Vec, as published for arrays of this size
+_ITERATIONS = {"quick": 100, "target": 600, "full": 600}  # of TS2Vec; 600 as published for arrays of this size
+_DISTILLED = {"quick": 600, "target": 4000, "full": 4000}  # updates of the small encoder that learns from it
 _PUBLIC, _VOTERS, _CANDIDATES = 6000, 2000, 2000
 _UNTRAINED_SEEDS = (1, 2, 3)
 
@@ -58,21 +59,21 @@ def encoder_rows(scale: str, data_root: Path | None, progress: Progress, cells: 
     parts = [cells(f"{scale} general pack", partial(general_pack_rows, data_root))]
     for place, name in enumerate(_SETS[scale], start=1):
         progress(f"encoders {name}", place / (len(_SETS[scale]) + 1))
-        parts.append(cells(f"{scale} encoders {name}", partial(_compare, name, data_root)))
+        parts.append(cells(f"{scale} encoders {name}", partial(_compare, name, scale, data_root)))
     rows, controls = ([line for part in parts for line in part[kind]] for kind in ("rows", "controls"))
     return rows, controls
 
 
-def _compare(name: str, data_root: Path | None) -> dict[str, list[Row]]:
+def _compare(name: str, scale: str, data_root: Path | None) -> dict[str, list[Row]]:
     made = election(wisdm(data_root) if name == "wisdm" else traffic(name, data_root))
     public = made.public.values
     watch = Stopwatch()
-    train = partial(train_ts2vec, public, iterations=_ITERATIONS, batch=16)
+    train = partial(train_ts2vec, public, iterations=_ITERATIONS[scale], batch=16)
     teacher = train(seed=0)
     reference = _Measured.of(EncoderSimilarity(network=teacher), made)
     steps, general = min(public.shape[1], MAX_ENCODER_STEPS), ModulePack.general().fit_to(public.shape[1], 1)
     seen = seen_by_voters(PublicPanel(public), general.variation, _PUBLIC, np.random.default_rng(0))
-    small = distil(teacher, seen, iterations=4000, batch=64, seed=0, num_steps=steps).network
+    small = distil(teacher, seen, iterations=_DISTILLED[scale], batch=64, seed=0, num_steps=steps).network
     judge = partial(_row, made=made, data=name, reference=reference)
     rows = [
         judge("pooled-conv, distilled", EncoderSimilarity(network=small, num_steps=steps)),
