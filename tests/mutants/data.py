@@ -153,8 +153,8 @@ MUTANTS = (
         name="zeros for empty steps in windows of events",
         why="one row less changes windows that are priced as if they went away",
         file="synthesizers/base.py",
-        before='if schema.unit.kind == "event" and filled and (windowed or self.whole_windows):',
-        after='if schema.unit.kind == "event" and filled and windowed and not self.whole_windows:',
+        before="if filled and (windowed or self.whole_windows):",
+        after="if filled and windowed and not self.whole_windows:",
         tests=("tests/unit/synthesizers/test_units.py",),
     ),
 )

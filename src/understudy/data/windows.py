@@ -95,7 +95,7 @@ def without_empty_steps(windows: Panel) -> Panel:
         Protects events. An event that is taken away leaves empty steps, so the windows it touched are left out and
         all others stay as they were: neighbours differ by windows that are there or not, never by changed ones.
     """
-    return _of(windows, np.asarray(windows.observed.any(axis=2)).all(axis=1))
+    return _those(windows, np.asarray(windows.observed.any(axis=2)).all(axis=1))
 
 
 def without_empty(windows: Panel) -> Panel:
@@ -105,11 +105,11 @@ def without_empty(windows: Panel) -> Panel:
         Protects events. A unit that has no row without an event is not in the table at all; its windows without any
         observation would leave with it, however many, although the event did not touch them.
     """
-    return _of(windows, np.asarray(windows.observed.any(axis=(1, 2))))
+    return _those(windows, np.asarray(windows.observed.any(axis=(1, 2))))
 
 
-def _of(windows: Panel, chosen: Any) -> Panel:
-    """Returns some of the windows."""
+def _those(windows: Panel, chosen: Any) -> Panel:
+    """Returns the windows for which `chosen` [window] is true."""
     kept = np.flatnonzero(chosen)
     units, unit = np.unique(windows.unit[kept], return_inverse=True)
     return replace(

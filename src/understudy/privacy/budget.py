@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from understudy.data import MIN_UNITS
 from understudy.errors import InputError
 
 MAX_PRIVATE_EPSILON = 20.0  # e²⁰ is a likelihood ratio of half a billion: nothing a person would call private
@@ -33,9 +34,6 @@ class Guarantee:
             )
 
 
-_FEWEST = 100  # units that a table is expected to hold, where nobody has said how many
-
-
 def default_delta(population: int) -> float:
     """1/(100·population): the chance of a total failure, summed over everybody, stays below one percent."""
     _check_population(population)
@@ -57,7 +55,7 @@ def check_delta(delta: float, population: int | None, *, reproduction: str | Non
     if reproduction is not None:
         return
     told = "" if population is not None else " or more"
-    population = _FEWEST if population is None else population
+    population = MIN_UNITS if population is None else population
     _check_population(population)
     if delta > (1 + 1e-9) / (10.0 * population):
         raise InputError(

@@ -121,7 +121,12 @@ def _paper(paper: str, results: Results) -> list[str]:
 def _obstacle(item: Published, results: Results) -> str:
     """Returns why nothing can be said of a table or figure."""
     missing = [name for name in item.benchmarks if name not in results]
-    return f"not run: {', '.join(missing)}" if missing else item.apart or item.quick or "fewer than three seeds"
+    return f"not run: {', '.join(missing)}" if missing else _apart(item, results) or "fewer than three seeds"
+
+
+def _apart(item: Published, results: Results) -> str:
+    """Returns why figures of the runs at hand can't be compared; nothing where they can."""
+    return next(filter(None, (item.apart_at(results[name]["scale"]) for name in item.benchmarks)), item.apart)
 
 
 def _counted(item: Published, found: Sequence[Judged]) -> str:
@@ -191,7 +196,7 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
     """Returns what a benchmark says in words: its tables as they are, sentences as a list."""
     notes = result.get("notes", [])
     tables, sentences = ([note for note in notes if note.startswith("|") == table] for table in (True, False))
-    return [*tables, "\n".join(f"- {sentence}" for sentence in sentences)] if notes else []
+    return [*tables, *(["\n".join(f"- {sentence}" for sentence in sentences)] if sentences else [])]
 
 
 def _explained(results: Results) -> list[str]:

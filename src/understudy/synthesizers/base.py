@@ -267,20 +267,25 @@ class Synthesizer(ABC):
             raise InputError(
                 f"window_stride: 1 to window_steps = {self.window_steps} expected, got {self.window_stride}."
             )
-        if schema.unit.kind == "event" and schema.time.align == "relative":
+        if schema.unit.kind == "event":
+            self._check_events(schema)
+
+    def _check_events(self, schema: Schema) -> None:
+        """Refuses series in which one event can touch more than is priced."""
+        if schema.time.align == "relative":
             raise InputError(
                 "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
                 "one row less would move all the others. Use time.align = 'calendar', or protect entities."
             )
         windowed = self._window(schema)[0] < schema.num_steps
         filled = [channel.name for channel in schema.channels if is_event_like(channel)]
-        if schema.unit.kind == "event" and filled and (windowed or self.whole_windows):
+        if filled and (windowed or self.whole_windows):
             raise InputError(
                 f"Events can't be protected in windows where steps without rows are 0 (aggregate of '{filled[0]}'): "
                 "one row less changes windows instead of taking them away, and a unit's only row takes away all of "
                 "them. Protect entities, or learn from whole series by a method such as spectral."
             )
-        if schema.unit.kind == "event" and windowed and schema.time.min_steps is not None and not self.whole_windows:
+        if windowed and schema.time.min_steps is not None and not self.whole_windows:
             raise InputError(
                 "Events can't be protected in windows of series that end at their last row (time.min_steps): one late "
                 "row less would take away every window after the row before it, however many. Declare series of fixed "
