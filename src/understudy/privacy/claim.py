@@ -115,7 +115,10 @@ class Certificate:
         try:
             body = canonical.loads(text)
         except ValueError as problem:
-            raise CertificateError("This is not a certificate: it is not JSON.") from problem
+            raise CertificateError(
+                "This is not a certificate: JSON that says each field once is expected. Get the release anew from its "
+                "holder."
+            ) from problem
         return cls.from_json(body)
 
     @classmethod
