@@ -158,7 +158,7 @@ def test_a_field_of_another_type_is_refused(field, value):
 
 
 def test_a_text_that_is_nested_too_deeply_is_refused():
-    with pytest.raises(CertificateError, match="not JSON"):
+    with pytest.raises(CertificateError, match="not a certificate: JSON"):
         Certificate.loads("[" * 100_000)
 
 
