@@ -12,9 +12,9 @@ MUTANTS = (
     Mutant(
         name="windows of series that end at a private row",
         why="one late row takes away windows that nobody counted: epsilon 1 becomes 5 and more",
-        file="synthesizers/base.py",
-        before="and schema.time.min_steps is not None and not self.whole_windows:",
-        after="and schema.time.min_steps is not None and self.whole_windows:",
+        file="data/windows.py",
+        before="and schema.time.min_steps is not None and not whole_windows:",
+        after="and schema.time.min_steps is not None and whole_windows:",
         tests=(f"{UNITS}::test_one_late_row_would_take_away_more_windows_than_an_event_touches_so_it_is_refused",),
     ),
     Mutant(
@@ -152,9 +152,9 @@ MUTANTS = (
     Mutant(
         name="zeros for empty steps in windows of events",
         why="one row less changes windows that are priced as if they went away",
-        file="synthesizers/base.py",
-        before="if filled and (windowed or self.whole_windows):",
-        after="if filled and windowed and not self.whole_windows:",
+        file="data/windows.py",
+        before="if filled and (windowed or whole_windows):",
+        after="if filled and windowed and not whole_windows:",
         tests=("tests/unit/synthesizers/test_units.py",),
     ),
 )

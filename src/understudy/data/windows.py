@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
+from understudy.data.channels import is_event_like
 from understudy.data.panel import Panel, take_context
 from understudy.data.schema import Schema, ZeroWhen
-from understudy.errors import SchemaError
+from understudy.errors import InputError, SchemaError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +46,34 @@ def stability(
         touched = min(per_series, math.ceil((window_steps + schema.unit.event_steps - 1 + reach) / stride))
     total = touched * schema.unit.max_series
     return total if max_windows_per_unit is None else min(total, max_windows_per_unit)
+
+
+def check_events(schema: Schema, window_steps: int, *, whole_windows: bool) -> None:
+    """Refuses series in which one event can touch more windows than `stability` says.
+
+    Args:
+        whole_windows: Whether windows with an empty step are left out.
+    """
+    if schema.time.align == "relative":
+        raise InputError(
+            "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
+            "one row less would move all the others. Use time.align = 'calendar', or protect entities."
+        )
+    windowed = window_steps < schema.num_steps
+    filled = [channel.name for channel in schema.channels if is_event_like(channel)]
+    if filled and (windowed or whole_windows):
+        raise InputError(
+            f"Events can't be protected in windows where steps without rows are 0 (aggregate of '{filled[0]}'): "
+            "one row less changes windows instead of taking them away, and a unit's only row takes away all of "
+            "them. Protect entities, or learn from whole series by a method such as spectral."
+        )
+    if windowed and schema.time.min_steps is not None and not whole_windows:
+        raise InputError(
+            "Events can't be protected in windows of series that end at their last row (time.min_steps): one late "
+            "row less would take away every window after the row before it, however many. Declare series of fixed "
+            "length with gaps (no time.min_steps, missing = true), leave window_steps out, or use a method that "
+            "learns from whole windows, such as dit."
+        )
 
 
 def cut(

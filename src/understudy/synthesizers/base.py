@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from understudy.data import Channel, Integer, Panel, Population, Schema, constraints, windows
-from understudy.data.channels import is_event_like, num_codes
+from understudy.data.channels import num_codes
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import issue
@@ -268,30 +268,7 @@ class Synthesizer(ABC):
                 f"window_stride: 1 to window_steps = {self.window_steps} expected, got {self.window_stride}."
             )
         if schema.unit.kind == "event":
-            self._check_events(schema)
-
-    def _check_events(self, schema: Schema) -> None:
-        """Refuses series in which one event can touch more than is priced."""
-        if schema.time.align == "relative":
-            raise InputError(
-                "Events can't be protected when every series starts at its own first row (time.align = 'relative'): "
-                "one row less would move all the others. Use time.align = 'calendar', or protect entities."
-            )
-        windowed = self._window(schema)[0] < schema.num_steps
-        filled = [channel.name for channel in schema.channels if is_event_like(channel)]
-        if filled and (windowed or self.whole_windows):
-            raise InputError(
-                f"Events can't be protected in windows where steps without rows are 0 (aggregate of '{filled[0]}'): "
-                "one row less changes windows instead of taking them away, and a unit's only row takes away all of "
-                "them. Protect entities, or learn from whole series by a method such as spectral."
-            )
-        if windowed and schema.time.min_steps is not None and not self.whole_windows:
-            raise InputError(
-                "Events can't be protected in windows of series that end at their last row (time.min_steps): one late "
-                "row less would take away every window after the row before it, however many. Declare series of fixed "
-                "length with gaps (no time.min_steps, missing = true), leave window_steps out, or use a method that "
-                "learns from whole windows, such as dit."
-            )
+            windows.check_events(schema, self._window(schema)[0], whole_windows=self.whole_windows)
 
     def _window(self, schema: Schema) -> tuple[int, int]:
         """Returns the steps of a window and the steps from one to the next."""
