@@ -63,10 +63,10 @@ def test_a_whole_benchmark_has_every_row_its_controls_and_its_pictures(
     monkeypatch: pytest.MonkeyPatch, tmp_path
 ) -> None:
     """As little work as possible: a few series, two iterations, one epsilon so large that noise needs no search."""
-    monkeypatch.setitem(vertical.SCALES, "quick", vertical.Scale(10, 1.0, 60, 5, 200, seeds=2))
+    monkeypatch.setattr(vertical, "SINES", vertical.Scale(10, 1.0, 60, 5, seeds=2))
     monkeypatch.setattr(vertical, "EPSILONS", (200.0,))
     monkeypatch.setattr(vertical, "SOUND", Recipe(iterations=2, batch=8, widths=(4,), features=4))
-    few = lambda name, steps: sines(name, steps).take_units(np.arange(120))  # noqa: E731
+    few = lambda name: sines(name, 200).take_units(np.arange(120))  # noqa: E731
     monkeypatch.setattr(vertical, "sines", few)
     found = vertical.sine("sine-2", "quick", None, lambda stage, share: None, Cells(tmp_path))
     assert [line["method"] for line in found["rows"]] == [
