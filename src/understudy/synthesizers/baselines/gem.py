@@ -11,6 +11,7 @@ here a round releases all errors and takes several.
 References: Liu, Vietri & Wu, arXiv:2106.07153 (GEM).
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,7 +41,7 @@ class Gem(Synthesizer):
     Attributes:
         cut: How series become columns, as for `aim`.
         coefficients: Slow frequencies that are kept of each channel, beside those of a day.
-        rounds: How often errors are looked at.
+        rounds: How often errors are looked at; less often if all pairs are counted before.
         chosen: Pairs that are counted in each round.
         rows: Product distributions in the mixture.
         updates: Of the generator after each round.
@@ -66,9 +67,9 @@ class Gem(Synthesizer):
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Counts of columns, then errors and counts of pairs in every round."""
-        alone = len(counting.domain_of(schema, self.cut, self.coefficients)) < 2
-        plan = counting.plan(schema, guarantee, self.cut, {COLUMNS: 1.0} if alone else _SHARES)
-        return SpendingPlan(repeated(plan.entries, self.rounds, CHOICES, PAIRS), guarantee)
+        rounds = self._num_rounds(len(counting.domain_of(schema, self.cut, self.coefficients)))
+        plan = counting.plan(schema, guarantee, self.cut, _SHARES if rounds else {COLUMNS: 1.0})
+        return SpendingPlan(repeated(plan.entries, rounds, CHOICES, PAIRS), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Counts columns, then chooses, counts and fits in turn.
@@ -79,13 +80,14 @@ class Gem(Synthesizer):
         mixture = Mixture(self, counted.table.domain)
         wanted: dict[Pair, np.ndarray] = {}
         mixture.fit(counted.singles, wanted)
-        for round_ in range(self.rounds if counted.pairs else 0):
+        rounds = self._num_rounds(len(counted.table.domain))
+        for round_ in range(rounds):
             errors = counted.release_errors(mixture.expected())
-            errors[[place for place, pair in enumerate(counted.pairs) if pair in wanted]] = -np.inf
-            pairs = [counted.pairs[place] for place in np.argsort(-errors)[: self.chosen]]
+            left = [(-error, pair) for error, pair in zip(errors, counted.pairs, strict=True) if pair not in wanted]
+            pairs = [pair for _, pair in sorted(left)[: self.chosen]]
             wanted |= zip(pairs, counted.release_pairs(pairs)[0], strict=True)
             mixture.fit(counted.singles, wanted)
-            progress("rounds", (round_ + 1) / self.rounds)
+            progress("rounds", (round_ + 1) / rounds)
         released = mixture.rows().detach().numpy()
         return {**counted.arrays(lambda number, rng: draw_codes(released, number, rng), self.seed), "rows": released}
 
@@ -94,6 +96,9 @@ class Gem(Synthesizer):
         codes = draw_codes(arrays["rows"], request.num_series, request.rng, request.label)
         table = counting.released_table(arrays, schema, self.cut, self.coefficients)
         return counting.panel_of(arrays, table, codes, schema, request)
+
+    def _num_rounds(self, num_columns: int) -> int:
+        return min(self.rounds, math.ceil(math.comb(num_columns, 2) / self.chosen))
 
 
 class Mixture:

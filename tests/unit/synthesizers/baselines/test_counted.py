@@ -1,10 +1,18 @@
-"""`gem` and `private-gsd` on noisy counts: what is made of them, without a private series in sight."""
+"""`gem` and `private-gsd` on noisy counts: what is made of them, and which of them are bought."""
+
+from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import Gaussian
+from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.baselines import gem, private_gsd
+from understudy.synthesizers.baselines.counting import CHOICES, PAIRS, Counting, Pair
 from understudy.synthesizers.baselines.gem import Gem, Mixture
 from understudy.synthesizers.baselines.private_gsd import bred
+from understudy.synthesizers.contract.panels import make_panel, plain_schema
 
 DOMAIN = (3, 4)
 JOINT = np.array([[0.3, 0.0, 0.0, 0.1], [0.0, 0.3, 0.0, 0.0], [0.0, 0.0, 0.2, 0.1]])
@@ -60,3 +68,27 @@ def test_an_asked_label_is_drawn_also_where_no_row_has_it() -> None:
     assert (private_gsd.draw_codes(table, 50, rng, 2)[:, 0] == 2).all()
     held = np.full((4, 2, 3), 1 / 3, dtype=np.float32)
     assert (gem.draw_codes(held, 20, rng, 1)[:, 0] == 1).all()
+
+
+@pytest.mark.parametrize(("coefficients", "sizes"), [(1, [1]), (2, [3]), (3, [4, 2]), (5, [4, 4, 4])])
+def test_no_pair_is_bought_twice_where_pairs_are_few(
+    coefficients: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One channel has a column more than coefficients, so 1, 3, 6 and 15 pairs; what is planned is what is bought."""
+    bought: list[Sequence[Pair]] = []
+    release = Counting.release_pairs
+
+    def noted(self: Counting, pairs: Sequence[Pair]) -> tuple[list[np.ndarray], float]:
+        bought.append(pairs)
+        return release(self, pairs)
+
+    monkeypatch.setattr(Counting, "release_pairs", noted)
+    method = Gem(coefficients=coefficients, rounds=3, chosen=4, rows=16, updates=2, width=8)
+    panel, guarantee = make_panel(plain_schema(), 120), Guarantee(1.0, 1e-6)
+    method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee)
+    assert [len(pairs) for pairs in bought] == sizes
+    assert len({pair for pairs in bought for pair in pairs}) == sum(sizes)
+    events = {entry.label: entry.event for entry in method.planned(panel.schema, guarantee).entries}
+    for label in (CHOICES, PAIRS):
+        assert isinstance(event := events[label], Gaussian)
+        assert event.count == len(sizes)
