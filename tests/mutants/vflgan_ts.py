@@ -192,4 +192,12 @@ MUTANTS = (
         after="        if not sizes:\n",
         tests=(f"{EXCHANGE}::test_parties_with_different_numbers_of_rows_are_refused",),
     ),
+    Mutant(
+        name="local rows claimed to hide who takes part",
+        why="rows of mode `local` can be counted, so that one unit less is seen by everybody",
+        file="synthesizers/vflgan_ts/method.py",
+        before='return VALUES_ADJACENCY if self.mode == "local" else super().adjacency()',
+        after="return super().adjacency()",
+        tests=(f"{METHOD}::test_the_certificate_of_each_mode_says_what_it_is",),
+    ),
 )

@@ -14,7 +14,7 @@ from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.privacy import accountants, canonical
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON
 from understudy.privacy.events import Event, NonPrivate, from_json
-from understudy.privacy.statements import ASSUMPTIONS, NOT_PROTECTED, THREAT_MODEL
+from understudy.privacy.statements import ASSUMPTIONS, NOT_PROTECTED, THREAT_MODEL, VALUES_ADJACENCY
 
 FORMAT = 1
 FILE_NAME = "certificate.json"
@@ -72,9 +72,10 @@ class Certificate:
         if not self.is_private:
             return f"This release is {self.status}"
         odds = math.exp(self.epsilon)
+        it = "its values" if self.adjacency == VALUES_ADJACENCY else "it"
         kept = " The charge was kept in memory only." if self.ledger.get("kind") == "in-memory" else ""
         return (
-            f"{self.unit} With or without it in the data, any conclusion from this release is at most "
+            f"{self.unit} With or without {it} in the data, any conclusion from this release is at most "
             f"{_at_most(odds)} times likelier (epsilon = {_at_most(self.epsilon)}), but for a chance of "
             f"{_at_most(self.delta, 2)}.{kept}"
         )

@@ -4,6 +4,11 @@ ADJACENCY = (
     "Add or remove: two datasets are neighbours if one has a unit that the other has not. The replace-one figure is "
     "for neighbours in which one unit's data is exchanged for other data."
 )
+VALUES_ADJACENCY = (
+    "Values: two datasets are neighbours if they differ in the values of one unit, which in one of them may be missing "
+    "altogether. That the unit takes part is known and not protected. The replace-one figure is for neighbours in "
+    "which one unit's data is exchanged for other data."
+)
 THREAT_MODEL = (
     "Protected against: whoever receives the synthetic data or the model, with any side knowledge, any feasible "
     "computing power and full knowledge of this software.",

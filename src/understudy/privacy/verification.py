@@ -19,6 +19,7 @@ from understudy.privacy.claim import (
     status,
 )
 from understudy.privacy.events import Event, executions
+from understudy.privacy.statements import ADJACENCY, VALUES_ADJACENCY
 
 _TOLERANCE = 0.01
 _PROTECTING = ("entity", "event")  # kinds of units that are somebody's
@@ -67,6 +68,7 @@ def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[
         _check_other_figures(certificate, events),
         _check_account(certificate, events),
         _check_status(certificate, events, found),
+        Check("neighbours", certificate.adjacency in (ADJACENCY, VALUES_ADJACENCY), certificate.adjacency),
     ]
 
 

@@ -17,6 +17,7 @@ from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.certificate import verify
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.statements import VALUES_ADJACENCY
 from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.vflgan_ts.method import VflganTs
@@ -188,7 +189,9 @@ def test_local_rows_are_noised_once_and_kept(tmp_path: Path) -> None:
     kept = (tmp_path / "bank" / "state" / "rows.safetensors").read_bytes()
     usual(tmp_path, sines(), method=method, checkpoint_every=2).run()
     assert (tmp_path / "bank" / "state" / "rows.safetensors").read_bytes() == kept
-    assert Release.load(tmp_path / "bank" / "release").certificate.is_private
+    certificate = Release.load(tmp_path / "bank" / "release").certificate
+    assert certificate.is_private
+    assert certificate.adjacency == VALUES_ADJACENCY
 
 
 def test_what_was_bought_and_lost_is_not_bought_twice(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.statements import VALUES_ADJACENCY
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
@@ -167,6 +168,10 @@ class VflganTs(Synthesizer):
             return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
         learned = self.learned_schema(schema)
         return modes.outlook(self.mode, learned, self.plan(learned, guarantee), self.recipe)
+
+    def adjacency(self) -> str:
+        """In `local` every unit's row stays, with its noise on it: how many there are is seen by all."""
+        return VALUES_ADJACENCY if self.mode == "local" else super().adjacency()
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""

@@ -56,7 +56,6 @@ _TRUST = {
     "local": (
         "Mode local: every party noises its rows once, before anything else, and all it computes or sends is made from "
         "the noisy rows. Aggregator, other parties and recipients are covered alike; sampling amplifies nothing.",
-        "Neighbours differ in the values of one unit, which may be replaced by nothing; its row stays.",
         _ALIGNED,
     ),
     "plain": ("Mode plain: nobody is protected.",),

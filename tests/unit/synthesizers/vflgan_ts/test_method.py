@@ -17,6 +17,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.statements import ADJACENCY, VALUES_ADJACENCY
 from understudy.privacy.verification import verify
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.release import Release
@@ -55,6 +56,10 @@ def test_the_certificate_of_each_mode_says_what_it_is() -> None:
         assert any(f"Mode {mode}: " in sentence for sentence in certificate.threat_model)
     assert any("trusted" in sentence for sentence in found["sound"].threat_model)
     assert any("sampling amplifies nothing" in sentence for sentence in found["local"].threat_model)
+    assert found["local"].adjacency == VALUES_ADJACENCY  # noisy rows can be counted
+    assert "With or without its values in the data" in found["local"].sentence()
+    assert found["sound"].adjacency == ADJACENCY
+    assert "With or without it in the data" in found["sound"].sentence()
 
 
 def test_the_certificate_prints_what_a_party_could_learn() -> None:
