@@ -32,9 +32,10 @@ SMALL: dict[str, Synthesizer] = {
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
     "pub2priv": Pub2Priv(network="moments", knowledge="none"),
-    # The level of a channel that every panel has; all units in every iteration, which is the quickest to calibrate.
+    # Here and below all units are in every iteration, which is the quickest to calibrate. The level of a channel that
+    # every panel has.
     "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
-    "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=16, widths=(8,), features=8)),
+    "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
     "aim": Aim(coefficients=1),
     "gem": Gem(coefficients=1, rounds=1, chosen=2, rows=16, updates=2, width=8),
     "private-gsd": PrivateGsd(coefficients=1, rows=40, generations=20),
