@@ -18,8 +18,10 @@ def test_a_plan_shows_what_local_noise_costs_and_what_sound_noises(clinic: Clini
     asked = ("plan", clinic.schema, "--epsilon", "1", "--method", "vflgan-ts", *SMALL)
     local = run(*asked, "--set", "mode=local")
     assert "Every value of every row gets noise" in " ".join(local.out.split())
+    assert "per unit whose values are taken away" in " ".join(local.out.split())
     sound = run(*asked)
     assert "parties and an aggregator noise" in " ".join(sound.out.split())
+    assert "per unit added or removed" in " ".join(sound.out.split())
 
 
 @pytest.mark.parametrize("mode", ["plain", "paper"])

@@ -188,6 +188,7 @@ dp-aware [noise_multiplier 0.1] | dp-vanilla [noise_multiplier 0.1]
 003 | Fig. 5 | more noise, more loss | adaln-gradients | loss_last | aware, noise 0.03 | aware, noise 0.2
 004 | Fig. 2 | nearer than C-CosciGAN, two sines | vertical-sine2 | sine_amplitude | vflgan-ts | \
 central-coscigan
+004 | Table 1 | nearer than C-CosciGAN, two sines | vertical-sine2 | sine_error | vflgan-ts | central-coscigan
 004 | Fig. 3 | amplitudes go together, sines | vertical-sine2 | sine_ratio | vflgan-ts | party-coscigan
 004 | Table 2 | nearer than V-CosciGAN, EEG | vertical-eeg | tpd | vflgan-ts | party-coscigan
 004 | Table 3 | nearer than VFLGAN, Stock | vertical-stock | tpd | vflgan-ts | vflgan

@@ -156,12 +156,12 @@ BENCHMARKS: dict[str, Benchmark] = {
         "vertical_wire.wire",
     ),
     "vertical-sine2": Benchmark(
-        "Two sines at two parties: do their amplitudes agree, without and with noise (quick: 15 minutes).",
+        "Two sines at two parties: do their amplitudes agree, without and with noise (three quarters of an hour).",
         "vertical.sine",
         "sine-2",
     ),
     "vertical-sine6": Benchmark(
-        "Six sines at two parties: do their amplitudes agree, without and with noise (quick: 15 minutes).",
+        "Six sines at two parties: do their amplitudes agree, without and with noise (an hour and a half).",
         "vertical.sine",
         "sine-6",
     ),

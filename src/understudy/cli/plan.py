@@ -75,6 +75,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
     """Returns every figure of the plan as plain values."""
     from understudy.cli import expectation
     from understudy.data import Schema
+    from understudy.privacy.statements import ROWS
 
     schema = Schema.load(question.schema)
     schema.require_declared()
@@ -91,6 +92,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         options=question.options,
     )
     spending = method.spending_plan(schema if question.population is None else assumed, guarantee)
+    counted = any(entry.label == ROWS for entry in spending.entries)
     size, ledger = assumed.population.size or 1, _ledger(question.schema, schema)
     progress("timing", 0.0)
     cost = expectation.expected_cost(method, assumed, guarantee, size)
@@ -109,6 +111,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         "population": schema.name,
         "units": size,
         "unit": schema.unit.sentence(),
+        "relation": "whose values are taken away" if counted else "added or removed",
         "method": method.name,
         "why": _why(question, assumed, guarantee),
         **_cost_of_privacy(spending.events, guarantee),
@@ -135,7 +138,7 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
         bold(f"Plan for '{facts['population']}': {facts['units']} units, method {facts['method']}"),
         *facts["why"],
         facts["unit"],
-        f"epsilon {facts['epsilon']:.4g} at delta {facts['delta']:.3g} per unit added or removed; "
+        f"epsilon {facts['epsilon']:.4g} at delta {facts['delta']:.3g} per unit {facts['relation']}; "
         f"{facts['replace_one_epsilon']:.4g} per unit replaced",
         f"Ledger: {left}. A run takes about {minutes}.",
     ]

@@ -35,11 +35,12 @@ from understudy.privacy.certificate import FILE_NAME, Certificate
 from understudy.privacy.claim import cosigned_bytes
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
+from understudy.privacy.statements import ROWS
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.frame.gradients import to_arrays as network_arrays
 from understudy.synthesizers.vflgan_ts import owners, parts
-from understudy.synthesizers.vflgan_ts.modes import RECORDS, noisy_rows
+from understudy.synthesizers.vflgan_ts.modes import noisy_rows
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
 from understudy.training.conversation import END, Frame, PartySide
 
@@ -153,8 +154,8 @@ class Member:
         kept = self.state / _ROWS
         if kept.exists():
             return Rows(**load_tensors(kept.read_bytes()))
-        if not once(grant, RECORDS):
-            raise lost(RECORDS, self.contract)
+        if not once(grant, ROWS):
+            raise lost(ROWS, self.contract)
         (noisy,) = noisy_rows([rows], grant, private, parts.num_values(self.contract.schema))
         with whole_file(kept) as draft:
             draft.write_bytes(dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label}))

@@ -33,7 +33,6 @@ def claim(grant: Grant, contract: Contract) -> Certificate:
         method=contract.method.name,
         public_inputs={"contract": contract.digest},
         overrides=contract.overrides,
-        adjacency=contract.method.adjacency(),
         trust=contract.trust,
     )
 

@@ -19,7 +19,7 @@ from understudy.privacy.events import Event, to_json
 from understudy.privacy.export import to_html, to_markdown
 from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.keys import SigningKey
-from understudy.privacy.statements import ADJACENCY, THREAT_MODEL
+from understudy.privacy.statements import THREAT_MODEL, adjacency
 from understudy.privacy.verification import Check, verify
 
 __all__ = [
@@ -46,7 +46,6 @@ def issue(
     method: str,
     public_inputs: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
-    adjacency: str = ADJACENCY,
     trust: Sequence[str] = (),
     marginal_obfuscation: Sequence[str] = (),
     files: Mapping[str, str] | None = None,
@@ -57,7 +56,6 @@ def issue(
         public_inputs: sha256 of everything public the release was made from (context, encoder), by name.
         overrides: named departures from the rules that a caller asked for, with their reasons; they are
         printed.
-        adjacency: which datasets are neighbours, where it is not one unit more or less.
         trust: sentences about who is trusted beyond whoever runs the tool, such as an aggregator.
         marginal_obfuscation: sentences about a distribution that was to be hidden; no part of the guarantee.
         files: sha256 of released files; usually filled in later by `seal`.
@@ -82,7 +80,7 @@ def issue(
         population_size=population,
         unit=schema.unit.sentence(),
         unit_kind=schema.unit.kind,
-        adjacency=adjacency,
+        adjacency=adjacency(entry.label for entry in plan.entries),
         method=method,
         epsilon=cost,
         delta=plan.guarantee.delta,

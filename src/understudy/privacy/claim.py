@@ -72,12 +72,13 @@ class Certificate:
         if not self.is_private:
             return f"This release is {self.status}"
         odds = math.exp(self.epsilon)
-        it = "its values" if self.adjacency == VALUES_ADJACENCY else "it"
+        values = self.adjacency == VALUES_ADJACENCY
+        it, known = ("its values", " That it takes part is not protected.") if values else ("it", "")
         kept = " The charge was kept in memory only." if self.ledger.get("kind") == "in-memory" else ""
         return (
             f"{self.unit} With or without {it} in the data, any conclusion from this release is at most "
             f"{_at_most(odds)} times likelier (epsilon = {_at_most(self.epsilon)}), but for a chance of "
-            f"{_at_most(self.delta, 2)}.{kept}"
+            f"{_at_most(self.delta, 2)}.{known}{kept}"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from understudy.privacy.claim import Certificate
 from understudy.privacy.keys import fingerprint
+from understudy.privacy.statements import VALUES_ADJACENCY
 
 _STYLE = (
     "body{font:14px/1.45 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a}"
@@ -120,9 +121,10 @@ def _processing_rows(certificate: Certificate) -> list[tuple[str, str]]:
 
 
 def _proportionality(certificate: Certificate) -> list[str]:
+    counted = " or identifier" if certificate.adjacency == VALUES_ADJACENCY else ", identifier or row count"
     return [
-        "The recipient gets synthetic series or a model of the population; no original series, identifier or "
-        "row count leaves the holder.",
+        f"The recipient gets synthetic series or a model of the population; no original series{counted} leaves the "
+        "holder.",
         "The privacy budget of the population is limited in advance and every use of it is recorded before data is "
         f"read (ledger '{certificate.ledger.get('name')}', run {certificate.ledger.get('run')}).",
     ]

@@ -1,13 +1,17 @@
 """Sentences that every certificate carries: the relation, the threat model, assumptions and limits."""
 
+from collections.abc import Iterable
+
+ROWS = "records"  # label under which a noisy copy of every row is charged, as `vflgan-ts` makes it in the mode `local`
 ADJACENCY = (
     "Add or remove: two datasets are neighbours if one has a unit that the other has not. The replace-one figure is "
     "for neighbours in which one unit's data is exchanged for other data."
 )
 VALUES_ADJACENCY = (
-    "Values: two datasets are neighbours if they differ in the values of one unit, which in one of them may be missing "
-    "altogether. That the unit takes part is known and not protected. The replace-one figure is for neighbours in "
-    "which one unit's data is exchanged for other data."
+    "Values: two datasets are neighbours if they hold the same units with as many series or windows each, and one "
+    "unit's values are in one of them and count as nothing in the other. That a unit takes part, and with how many, is "
+    "known and not protected. The replace-one figure is for neighbours in which one unit's values are exchanged for "
+    "other values."
 )
 THREAT_MODEL = (
     "Protected against: whoever receives the synthetic data or the model, with any side knowledge, any feasible "
@@ -29,3 +33,8 @@ NOT_PROTECTED = (
     "at a delta that grows faster than k.",
     "Anything declared public: bounds, categories, context columns, the time axis, the population size.",
 )
+
+
+def adjacency(labels: Iterable[str]) -> str:
+    """Returns which datasets are neighbours for a run that was charged under some labels: noisy rows can be counted."""
+    return VALUES_ADJACENCY if ROWS in labels else ADJACENCY

@@ -19,7 +19,7 @@ from understudy.privacy.claim import (
     status,
 )
 from understudy.privacy.events import Event, executions
-from understudy.privacy.statements import ADJACENCY, VALUES_ADJACENCY
+from understudy.privacy.statements import adjacency
 
 _TOLERANCE = 0.01
 _PROTECTING = ("entity", "event")  # kinds of units that are somebody's
@@ -68,7 +68,7 @@ def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[
         _check_other_figures(certificate, events),
         _check_account(certificate, events),
         _check_status(certificate, events, found),
-        Check("neighbours", certificate.adjacency in (ADJACENCY, VALUES_ADJACENCY), certificate.adjacency),
+        _check_neighbours(certificate),
     ]
 
 
@@ -78,6 +78,12 @@ def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check
     named = len(charged) == len(events) == len(certificate.labels) and set(certificate.executed) <= set(charged)
     within = named and all(0 <= number <= charged[label] for label, number in certificate.executed.items())
     return Check("account", within, f"{len(events)} mechanisms, none executed more often than charged")
+
+
+def _check_neighbours(certificate: Certificate) -> Check:
+    """The relation is the one for which these mechanisms were charged."""
+    expected = adjacency(certificate.labels)
+    return Check("neighbours", certificate.adjacency == expected, expected.partition(":")[0])
 
 
 def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:

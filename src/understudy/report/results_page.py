@@ -94,10 +94,7 @@ def _counts(what: str, said: Sequence[tuple[str, str]], verdicts: Sequence[str])
 
 def _found(item: Published, results: Results) -> list[Judged]:
     return [
-        one
-        for name in item.benchmarks
-        if name in results
-        for one in figures(results[name], item.apart_at(results[name]["scale"]), item.noisy)
+        one for name in item.benchmarks if name in results for one in figures(results[name], item.apart, item.noisy)
     ]
 
 
@@ -121,12 +118,7 @@ def _paper(paper: str, results: Results) -> list[str]:
 def _obstacle(item: Published, results: Results) -> str:
     """Returns why nothing can be said of a table or figure."""
     missing = [name for name in item.benchmarks if name not in results]
-    return f"not run: {', '.join(missing)}" if missing else _apart(item, results) or "fewer than three seeds"
-
-
-def _apart(item: Published, results: Results) -> str:
-    """Returns why figures of the runs at hand can't be compared; nothing where they can."""
-    return next(filter(None, (item.apart_at(results[name]["scale"]) for name in item.benchmarks)), item.apart)
+    return f"not run: {', '.join(missing)}" if missing else item.apart or "fewer than three seeds"
 
 
 def _counted(item: Published, found: Sequence[Judged]) -> str:
@@ -177,11 +169,7 @@ def _beside(names: Sequence[str], results: Results) -> list[str]:
     parts = []
     for name in (name for name in dict.fromkeys(names) if name in results):
         result = results[name]
-        found = [
-            one
-            for noisy in (False, True)
-            for one in figures(result, table_of(name, noisy).apart_at(result["scale"]), noisy)
-        ]
+        found = [one for noisy in (False, True) for one in figures(result, table_of(name, noisy).apart, noisy)]
         if found or name in OURS:
             parts.append(_heading(result))
         if found:

@@ -22,7 +22,6 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.statements import ADJACENCY
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
 _COUNT = "population"  # label under which a population's count is bought
@@ -166,10 +165,6 @@ class Synthesizer(ABC):
         """Returns rules that this configuration lifts, with what is then not protected; the certificate prints them."""
         return {}
 
-    def adjacency(self) -> str:
-        """Returns which tables are neighbours, as the certificate says it."""
-        return ADJACENCY
-
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Returns who has to be trusted beyond whoever runs the tool, a sentence each; the certificate prints them."""
         parties = {column.party for column in (*schema.channels, *schema.static) if column.party is not None}
@@ -238,7 +233,6 @@ class Synthesizer(ABC):
             method=self.name,
             public_inputs={**self.own_inputs(), **(public_inputs or {})},
             overrides={**self.departures(), **(overrides or {})},
-            adjacency=self.adjacency(),
             trust=self.trust(schema, grant.plan),
             marginal_obfuscation=self.obfuscation(private.panel.schema, arrays),
         )

@@ -33,7 +33,7 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.statements import VALUES_ADJACENCY
+from understudy.privacy.statements import ROWS
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
@@ -46,7 +46,7 @@ from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
 from understudy.synthesizers.vflgan_ts.fitting import Named, run
 from understudy.synthesizers.vflgan_ts.holdings import ALONE, holdings_of, num_classes, rows_of
-from understudy.synthesizers.vflgan_ts.modes import MODES, NOT_PRIVATE, RECORDS, Mode, Rule
+from understudy.synthesizers.vflgan_ts.modes import MODES, NOT_PRIVATE, Mode, Rule
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.training.plan import DPSGDConfig
@@ -97,7 +97,8 @@ class VflganTs(Synthesizer):
         if self.mode in NOT_PRIVATE:
             return self._plan_without_privacy(guarantee, tuple(shares))
         if self.mode == "local":
-            shares[RECORDS] = 1 - sum(shares.values())
+            modes.check_rows_stay(schema)
+            shares[ROWS] = 1 - sum(shares.values())
         multipliers = noise_multipliers(guarantee, shares) if shares else {}
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         if self.mode == "local":
@@ -108,8 +109,8 @@ class VflganTs(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Buys the facts, trains, and returns every party's generators.
 
-        Privacy: unit and neighbours as the schema says. Real rows are looked at by `facts.buy` and by the updates of
-        the mode's rule, which `docs/claims/vflgan-ts.md` bounds; generators see synthetic rows only.
+        Privacy: unit as the schema says, neighbours as the certificate does. Real rows are looked at by `facts.buy` and
+        by the updates of the mode's rule, which `docs/claims/vflgan-ts.md` bounds; generators see synthetic rows only.
         """
         schema = private.panel.schema
         linear = linear_scales(schema, None)
@@ -168,10 +169,6 @@ class VflganTs(Synthesizer):
             return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
         learned = self.learned_schema(schema)
         return modes.outlook(self.mode, learned, self.plan(learned, guarantee), self.recipe)
-
-    def adjacency(self) -> str:
-        """In `local` every unit's row stays, with its noise on it: how many there are is seen by all."""
-        return VALUES_ADJACENCY if self.mode == "local" else super().adjacency()
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""

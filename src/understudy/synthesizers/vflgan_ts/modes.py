@@ -19,6 +19,7 @@ from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.statements import ROWS
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
@@ -32,7 +33,6 @@ from understudy.training.windows import UnitWindows
 
 Mode = Literal["sound", "plain", "paper", "local"]
 MODES = ("sound", "plain", "paper", "local")
-RECORDS = "records"  # label under which the noisy rows of mode `local` are charged
 
 NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
@@ -72,6 +72,15 @@ def check_mode(mode: str) -> None:
         raise InputError(f"mode: one of {', '.join(MODES)} is expected, got '{mode}'.")
 
 
+def check_rows_stay(schema: Schema) -> None:
+    """Refuses units of which a noisy row could be there or not: rows of mode `local` can be counted."""
+    if schema.unit.kind == "event":
+        raise InputError(
+            "mode: 'local' can't protect events: one event less may empty a window or a series, whose noisy row would "
+            "be gone, which everybody sees. Use 'sound', or protect entities."
+        )
+
+
 def trust(mode: str, plan: SpendingPlan) -> tuple[str, ...]:
     """Returns what a certificate says about who is trusted."""
     if mode != "sound":
@@ -102,7 +111,7 @@ def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tu
     """Returns what public facts foretell about a run."""
     holdings = holdings_of(schema)
     if mode == "local":
-        event = plan.event(RECORDS)
+        event = plan.event(ROWS)
         assert isinstance(event, Gaussian)
         values = schema.num_steps * sum(holding.num_attributes for holding in holdings)
         noise = event.noise_multiplier * math.sqrt(values * schema.unit.max_series)
@@ -197,7 +206,7 @@ def noisy_rows(
     clipped = [_clip_rows(part) for part in whole]
     bound = row_bound(num_values or sum(part.shape[1] for part in whole))
     series_of_a_unit = math.sqrt(private.panel.schema.unit.max_series)
-    noisy = grant.gaussian(RECORDS, Bounded(np.concatenate(clipped, 1), bound * series_of_a_unit * private.influence))
+    noisy = grant.gaussian(ROWS, Bounded(np.concatenate(clipped, 1), bound * series_of_a_unit * private.influence))
     parts = np.split(noisy.astype(np.float32), np.cumsum([part.shape[1] for part in whole])[:-1], axis=1)
     return tuple(_rows_like(part, noisy_part) for part, noisy_part in zip(rows, parts, strict=True))
 

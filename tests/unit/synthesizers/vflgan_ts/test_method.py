@@ -17,14 +17,14 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.statements import ADJACENCY, VALUES_ADJACENCY
+from understudy.privacy.statements import ADJACENCY, ROWS, VALUES_ADJACENCY
 from understudy.privacy.verification import verify
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of
 from understudy.synthesizers.vflgan_ts.method import VflganTs
-from understudy.synthesizers.vflgan_ts.modes import RECORDS, against_a_party, noisy_rows, row_bound, sound_rule
+from understudy.synthesizers.vflgan_ts.modes import against_a_party, noisy_rows, row_bound, sound_rule
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
 from understudy.training.conversation import converse
@@ -58,8 +58,19 @@ def test_the_certificate_of_each_mode_says_what_it_is() -> None:
     assert any("sampling amplifies nothing" in sentence for sentence in found["local"].threat_model)
     assert found["local"].adjacency == VALUES_ADJACENCY  # noisy rows can be counted
     assert "With or without its values in the data" in found["local"].sentence()
+    assert "That it takes part is not protected." in found["local"].sentence()
+    assert all(check.ok for check in verify(found["local"], None, []) if check.name == "neighbours")
     assert found["sound"].adjacency == ADJACENCY
     assert "With or without it in the data" in found["sound"].sentence()
+    assert "takes part" not in found["sound"].sentence()
+
+
+def test_local_refuses_events_whose_rows_would_come_and_go() -> None:
+    """One event less can empty a series: 120 rows would be 119, and everybody can count them."""
+    events = replace(schema(), unit=PrivacyUnit(kind="event", column="series", event_steps=2))
+    method().plan(events, Guarantee(EPSILON, DELTA))  # the control
+    with pytest.raises(InputError, match="'local' can't protect events"):
+        method(mode="local").plan(events, Guarantee(EPSILON, DELTA))
 
 
 def test_the_certificate_prints_what_a_party_could_learn() -> None:
@@ -133,7 +144,7 @@ def test_the_plan_costs_the_guarantee_and_never_more() -> None:
 def test_the_plan_shows_what_local_noise_costs() -> None:
     (told,) = method(mode="local").outlook(schema(), Guarantee(EPSILON, DELTA))
     times = float(told.split("noise ")[1].split(" times")[0])
-    event = method(mode="local").plan(schema(), Guarantee(EPSILON, DELTA)).event(RECORDS)
+    event = method(mode="local").plan(schema(), Guarantee(EPSILON, DELTA)).event(ROWS)
     assert isinstance(event, Gaussian)
     assert times == pytest.approx(event.noise_multiplier * math.sqrt(3 * STEPS), rel=0.01)
 
@@ -167,7 +178,7 @@ def test_local_noise_goes_on_every_value_of_every_party() -> None:
     for value in (0, 1):
         grant = _local_grant(data, NoiseSource.constant(value))
         found.append(torch.cat([own.series.flatten(1) for own in noisy_rows(held, grant, private)], 1))
-    event = grant.plan.event(RECORDS)
+    event = grant.plan.event(ROWS)
     assert isinstance(event, Gaussian)
     noise = event.noise_multiplier * row_bound(3 * STEPS)
     assert torch.allclose(found[1] - found[0], torch.full_like(found[0], noise), rtol=1e-4)
