@@ -172,7 +172,7 @@ VFLGAN = _of(
     ("Fig. 2", "distance of amplitudes while training, sines", "vertical-sine2 vertical-sine6", DRAWN),
     (
         "Table 1",
-        "sines: error (nearer to that of real series is better)",
+        "sines, trained as published: error (nearer to that of real series is better)",
         "vertical-sine2 vertical-sine6",
         "",
     ),
