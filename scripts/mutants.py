@@ -30,6 +30,7 @@ COPIED = ("src", "tests", "pyproject.toml")
 PATIENCE = 300  # seconds for the tests of one mutant
 LONG_PATIENCE = 1200  # seconds for all named tests of a tree, before any mutant
 MARKER = "<!-- mutants -->"
+_HEADING = ("| mutant | would mean | killed by |", "|---|---|---|")
 KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
 
 
@@ -192,17 +193,18 @@ def _short(test: str) -> str:
 
 
 def _write_table(path: Path, verdicts: list[Verdict]) -> None:
-    """Replaces what follows the marker in a page, or writes the table alone."""
+    """Puts the verdicts into the table that follows the marker in a page; rows of mutants that were not run stay."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    kept = text.partition(MARKER)[0] + f"{MARKER}\n\n" if MARKER in text else ""
-    rows = [
-        f"| {v.mutant.name} | {v.mutant.why} | `{_short(v.detail)}` |"
-        if v.outcome == KILLED
-        else f"| {v.mutant.name} | {v.mutant.why} | **{v.outcome}** |"
-        for v in verdicts
-    ]
-    table = ["| mutant | would mean | killed by |", "|---|---|---|", *rows, ""]
-    path.write_text(kept + "\n".join(table), encoding="utf-8")
+    before, marker, after = text.partition(MARKER)
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in after.splitlines()}
+    rows |= {verdict.mutant.name: _row(verdict) for verdict in verdicts}
+    table = [*_HEADING, *(rows[mutant.name] for mutant in MUTANTS if mutant.name in rows), ""]
+    path.write_text((before + f"{MARKER}\n\n" if marker else "") + "\n".join(table), encoding="utf-8")
+
+
+def _row(verdict: Verdict) -> str:
+    found = f"`{_short(verdict.detail)}`" if verdict.outcome == KILLED else f"**{verdict.outcome}**"
+    return f"| {verdict.mutant.name} | {verdict.mutant.why} | {found} |"
 
 
 if __name__ == "__main__":
