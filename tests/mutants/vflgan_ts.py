@@ -196,7 +196,7 @@ MUTANTS = (
         name="local rows claimed to hide who takes part",
         why="rows of mode `local` can be counted, so that one unit less is seen by everybody",
         file="privacy/statements.py",
-        before="return VALUES_ADJACENCY if ROWS in labels else ADJACENCY",
+        before="return VALUES_ADJACENCY if NOISY_ROWS in labels else ADJACENCY",
         after="return ADJACENCY",
         tests=(f"{METHOD}::test_the_certificate_of_each_mode_says_what_it_is",),
     ),

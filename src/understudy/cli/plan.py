@@ -75,7 +75,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
     """Returns every figure of the plan as plain values."""
     from understudy.cli import expectation
     from understudy.data import Schema
-    from understudy.privacy.statements import ROWS
+    from understudy.privacy.statements import NOISY_ROWS
 
     schema = Schema.load(question.schema)
     schema.require_declared()
@@ -92,7 +92,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         options=question.options,
     )
     spending = method.spending_plan(schema if question.population is None else assumed, guarantee)
-    counted = any(entry.label == ROWS for entry in spending.entries)
+    counted = any(entry.label == NOISY_ROWS for entry in spending.entries)
     size, ledger = assumed.population.size or 1, _ledger(question.schema, schema)
     progress("timing", 0.0)
     cost = expectation.expected_cost(method, assumed, guarantee, size)

@@ -35,7 +35,7 @@ from understudy.privacy.certificate import FILE_NAME, Certificate
 from understudy.privacy.claim import cosigned_bytes
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
-from understudy.privacy.statements import ROWS
+from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.frame.gradients import to_arrays as network_arrays
@@ -154,8 +154,8 @@ class Member:
         kept = self.state / _ROWS
         if kept.exists():
             return Rows(**load_tensors(kept.read_bytes()))
-        if not once(grant, ROWS):
-            raise lost(ROWS, self.contract)
+        if not once(grant, NOISY_ROWS):
+            raise lost(NOISY_ROWS, self.contract)
         (noisy,) = noisy_rows([rows], grant, private, parts.num_values(self.contract.schema))
         with whole_file(kept) as draft:
             draft.write_bytes(dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label}))

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-ROWS = "records"  # label under which a noisy copy of every row is charged, as `vflgan-ts` makes it in the mode `local`
+NOISY_ROWS = (
+    "records"  # label under which a noisy copy of every row is charged, as `vflgan-ts` makes it in the mode `local`
+)
 ADJACENCY = (
     "Add or remove: two datasets are neighbours if one has a unit that the other has not. The replace-one figure is "
     "for neighbours in which one unit's data is exchanged for other data."
@@ -37,4 +39,4 @@ NOT_PROTECTED = (
 
 def adjacency(labels: Iterable[str]) -> str:
     """Returns which datasets are neighbours for a run that was charged under some labels: noisy rows can be counted."""
-    return VALUES_ADJACENCY if ROWS in labels else ADJACENCY
+    return VALUES_ADJACENCY if NOISY_ROWS in labels else ADJACENCY

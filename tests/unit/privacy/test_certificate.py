@@ -24,7 +24,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.statements import ROWS, VALUES_ADJACENCY
+from understudy.privacy.statements import NOISY_ROWS, VALUES_ADJACENCY
 
 
 def certify(plan=None, schema=None, noise=None, **ledger):
@@ -235,7 +235,7 @@ def test_an_epsilon_edited_and_signed_again_still_fails_by_one_percent(release, 
         ({"unit_kind": "Overlapping-Window"}, "status"),
         ({"adjacency": "Two datasets are neighbours if they are equal."}, "neighbours"),
         ({"adjacency": VALUES_ADJACENCY}, "neighbours"),
-        ({"labels": (ROWS,), "executed": {ROWS: 1}}, "neighbours"),
+        ({"labels": (NOISY_ROWS,), "executed": {NOISY_ROWS: 1}}, "neighbours"),
         ({"labels": ()}, "account"),
         ({"executed": {"statistic": 1000}}, "account"),
         ({"executed": {"something else": 1}}, "account"),
@@ -315,7 +315,7 @@ def test_the_page_says_what_is_protected_from_whom_and_how_measured(render, rele
 
 @pytest.mark.parametrize("render", [to_markdown, to_html])
 def test_the_page_does_not_say_that_rows_stay_uncounted_where_they_can_be_counted(render):
-    plan = SpendingPlan((PlanEntry(ROWS, Gaussian(10.0)),), Guarantee(3.0, 5e-7))
+    plan = SpendingPlan((PlanEntry(NOISY_ROWS, Gaussian(10.0)),), Guarantee(3.0, 5e-7))
     counted, usual = render(certify(plan=plan)), render(certify())
     assert "takes part" in counted
     assert "row count" not in counted

@@ -33,7 +33,7 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.statements import ROWS
+from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
@@ -98,7 +98,7 @@ class VflganTs(Synthesizer):
             return self._plan_without_privacy(guarantee, tuple(shares))
         if self.mode == "local":
             modes.check_rows_stay(schema)
-            shares[ROWS] = 1 - sum(shares.values())
+            shares[NOISY_ROWS] = 1 - sum(shares.values())
         multipliers = noise_multipliers(guarantee, shares) if shares else {}
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         if self.mode == "local":

@@ -19,7 +19,7 @@ from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import SpendingPlan
-from understudy.privacy.statements import ROWS
+from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
@@ -111,7 +111,7 @@ def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tu
     """Returns what public facts foretell about a run."""
     holdings = holdings_of(schema)
     if mode == "local":
-        event = plan.event(ROWS)
+        event = plan.event(NOISY_ROWS)
         assert isinstance(event, Gaussian)
         values = schema.num_steps * sum(holding.num_attributes for holding in holdings)
         noise = event.noise_multiplier * math.sqrt(values * schema.unit.max_series)
@@ -206,7 +206,9 @@ def noisy_rows(
     clipped = [_clip_rows(part) for part in whole]
     bound = row_bound(num_values or sum(part.shape[1] for part in whole))
     series_of_a_unit = math.sqrt(private.panel.schema.unit.max_series)
-    noisy = grant.gaussian(ROWS, Bounded(np.concatenate(clipped, 1), bound * series_of_a_unit * private.influence))
+    noisy = grant.gaussian(
+        NOISY_ROWS, Bounded(np.concatenate(clipped, 1), bound * series_of_a_unit * private.influence)
+    )
     parts = np.split(noisy.astype(np.float32), np.cumsum([part.shape[1] for part in whole])[:-1], axis=1)
     return tuple(_rows_like(part, noisy_part) for part, noisy_part in zip(rows, parts, strict=True))
 

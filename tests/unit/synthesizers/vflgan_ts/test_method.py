@@ -17,7 +17,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.statements import ADJACENCY, ROWS, VALUES_ADJACENCY
+from understudy.privacy.statements import ADJACENCY, NOISY_ROWS, VALUES_ADJACENCY
 from understudy.privacy.verification import verify
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.release import Release
@@ -144,7 +144,7 @@ def test_the_plan_costs_the_guarantee_and_never_more() -> None:
 def test_the_plan_shows_what_local_noise_costs() -> None:
     (told,) = method(mode="local").outlook(schema(), Guarantee(EPSILON, DELTA))
     times = float(told.split("noise ")[1].split(" times")[0])
-    event = method(mode="local").plan(schema(), Guarantee(EPSILON, DELTA)).event(ROWS)
+    event = method(mode="local").plan(schema(), Guarantee(EPSILON, DELTA)).event(NOISY_ROWS)
     assert isinstance(event, Gaussian)
     assert times == pytest.approx(event.noise_multiplier * math.sqrt(3 * STEPS), rel=0.01)
 
@@ -178,7 +178,7 @@ def test_local_noise_goes_on_every_value_of_every_party() -> None:
     for value in (0, 1):
         grant = _local_grant(data, NoiseSource.constant(value))
         found.append(torch.cat([own.series.flatten(1) for own in noisy_rows(held, grant, private)], 1))
-    event = grant.plan.event(ROWS)
+    event = grant.plan.event(NOISY_ROWS)
     assert isinstance(event, Gaussian)
     noise = event.noise_multiplier * row_bound(3 * STEPS)
     assert torch.allclose(found[1] - found[0], torch.full_like(found[0], noise), rtol=1e-4)
