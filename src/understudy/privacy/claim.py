@@ -67,13 +67,18 @@ class Certificate:
         """Whether the first field says so."""
         return self.status == "private"
 
+    @property
+    def hides_presence(self) -> bool:
+        """Whether it is protected that a unit takes part, and not its values alone."""
+        return self.adjacency != VALUES_ADJACENCY
+
     def sentence(self) -> str:
         """The guarantee in one plain sentence."""
         if not self.is_private:
             return f"This release is {self.status}"
         odds = math.exp(self.epsilon)
-        values = self.adjacency == VALUES_ADJACENCY
-        it, known = ("its values", " That it takes part is not protected.") if values else ("it", "")
+        it = "it" if self.hides_presence else "its values"
+        known = "" if self.hides_presence else " That it takes part is not protected."
         kept = " The charge was kept in memory only." if self.ledger.get("kind") == "in-memory" else ""
         return (
             f"{self.unit} With or without {it} in the data, any conclusion from this release is at most "

@@ -12,7 +12,6 @@ from typing import Any
 
 from understudy.privacy.claim import Certificate
 from understudy.privacy.keys import fingerprint
-from understudy.privacy.statements import VALUES_ADJACENCY
 
 _STYLE = (
     "body{font:14px/1.45 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a}"
@@ -121,7 +120,7 @@ def _processing_rows(certificate: Certificate) -> list[tuple[str, str]]:
 
 
 def _proportionality(certificate: Certificate) -> list[str]:
-    counted = " or identifier" if certificate.adjacency == VALUES_ADJACENCY else ", identifier or row count"
+    counted = ", identifier or row count" if certificate.hides_presence else " or identifier"
     return [
         f"The recipient gets synthetic series or a model of the population; no original series{counted} leaves the "
         "holder.",

@@ -83,7 +83,8 @@ def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check
 def _check_neighbours(certificate: Certificate) -> Check:
     """The relation is the one for which these mechanisms were charged."""
     expected = adjacency(certificate.labels)
-    return Check("neighbours", certificate.adjacency == expected, expected.partition(":")[0])
+    relation = expected.partition(":")[0]
+    return Check("neighbours", certificate.adjacency == expected, f"'{relation}' belongs to what was charged")
 
 
 def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:

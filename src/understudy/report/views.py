@@ -50,6 +50,7 @@ def certificate(body: Facts | None) -> dict[str, Any] | None:
         "unit": found.unit,
         "population": f"{found.population} ({size})",
         "adjacency": found.adjacency,
+        "doubted": "a unit is in the data" if found.hides_presence else "a unit's values are in the data",
         "replace_one": figure(found.replace_one_epsilon),
         "deltas": "; ".join(f"{figure(cost)} at δ = {figure(at, 2)}" for at, cost in found.epsilon_at_delta),
         "method": found.method,

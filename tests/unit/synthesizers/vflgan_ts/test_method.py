@@ -59,6 +59,8 @@ def test_the_certificate_of_each_mode_says_what_it_is() -> None:
     assert found["local"].adjacency == VALUES_ADJACENCY  # noisy rows can be counted
     assert "With or without its values in the data" in found["local"].sentence()
     assert "That it takes part is not protected." in found["local"].sentence()
+    assert found["sound"].hides_presence
+    assert not found["local"].hides_presence
     assert all(check.ok for check in verify(found["local"], None, []) if check.name == "neighbours")
     assert found["sound"].adjacency == ADJACENCY
     assert "With or without it in the data" in found["sound"].sentence()
