@@ -19,6 +19,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.statements import ADJACENCY, NOISY_ROWS, VALUES_ADJACENCY
 from understudy.privacy.verification import verify
+from understudy.report.views import certificate as card
 from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
@@ -61,6 +62,8 @@ def test_the_certificate_of_each_mode_says_what_it_is() -> None:
     assert "That it takes part is not protected." in found["local"].sentence()
     assert found["sound"].hides_presence
     assert not found["local"].hides_presence
+    doubted = {mode: (card(found[mode].to_json()) or {})["doubted"] for mode in ("sound", "local")}
+    assert doubted == {"sound": "a unit is in the data", "local": "a unit's values are in the data"}
     assert all(check.ok for check in verify(found["local"], None, []) if check.name == "neighbours")
     assert found["sound"].adjacency == ADJACENCY
     assert "With or without it in the data" in found["sound"].sentence()
