@@ -16,8 +16,8 @@ MUTANTS = (
         name="a tenth of the noise missing at the border",
         why="every release of a sum costs a ninth more than was charged",
         file="privacy/grant.py",
-        before="self.noise.normal(event.noise_multiplier * bounded.l2_bound",
-        after="self.noise.normal(0.9 * event.noise_multiplier * bounded.l2_bound",
+        before="scale = event.noise_multiplier * bounded.l2_bound * WIDENING",
+        after="scale = 0.9 * event.noise_multiplier * bounded.l2_bound * WIDENING",
         tests=(f"{RELEASED}::test_ten_percent_of_the_noise_is_not_missing", FITTED),
     ),
     Mutant(
@@ -72,8 +72,8 @@ MUTANTS = (
         name="aggregator without noise",
         why="noise on the first layer alone; all that follows it, the part that parties share included, has none",
         file="training/step.py",
-        before="self._reserve.add_to(self.flat.gradient,",
-        after="self._reserve.add_to(self.flat.gradient[: self._clipper.parameters[0].numel()],",
+        before="self._reserve.add_to(self._sums,",
+        after="self._reserve.add_to(self._sums[: self._clipper.parameters[0].numel()],",
         tests=(f"{TRAINED}::test_an_iteration_hides_every_canary_in_every_crowd",),
     ),
     Mutant(

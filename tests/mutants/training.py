@@ -15,7 +15,7 @@ MUTANTS = (
         name="missing noise in training",
         why="clipped gradients are used as they are",
         file="training/step.py",
-        before="        self._reserve.add_to(self.flat.gradient, self._plan.noise_scale)\n",
+        before="        self._reserve.add_to(self._sums, self._plan.noise_scale, self._step)\n",
         after="",
         tests=(STEP,),
     ),
@@ -23,12 +23,8 @@ MUTANTS = (
         name="rows of all units added up in float32",
         why="long rows of one unit that cancel swallow other units' gradients at the edge of a block",
         file="training/clipping/forms.py",
-        before="""        scaled = self.outputs.double() * factors.double().view(-1, 1, 1)
-        target += (scaled.flatten(0, 1).t() @ self.inputs.double().flatten(0, 1)).to(target.dtype)
-""",
-        after="""        scaled = self.outputs * factors.view(-1, 1, 1)
-        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.flatten(0, 1))
-""",
+        before="target.addmm_(scaled.flatten(0, 1).t(), self.inputs.double().flatten(0, 1))",
+        after="target += scaled.float().flatten(0, 1).t() @ self.inputs.flatten(0, 1)",
         tests=(f"{ENGINE}::test_long_rows_that_cancel_swallow_no_other_units",),
     ),
     Mutant(
@@ -59,16 +55,16 @@ MUTANTS = (
         name="one scalar of noise for all parameters",
         why="differences between parameters carry no noise",
         file="training/flat.py",
-        before="piece += taken.mul_(scale).to(piece)",
-        after="piece += taken[:1].mul_(scale).to(piece)",
+        before="piece += taken.mul_(scale / step).round_()",
+        after="piece += taken[:1].mul_(scale / step).round_()",
         tests=(STEP, NOISE),
     ),
     Mutant(
         name="last layer without noise",
         why="one layer's gradients are used as they are",
         file="training/step.py",
-        before="self._reserve.add_to(self.flat.gradient,",
-        after="self._reserve.add_to(self.flat.gradient[: -self._clipper.parameters[-1].numel()],",
+        before="self._reserve.add_to(self._sums,",
+        after="self._reserve.add_to(self._sums[: -self._clipper.parameters[-1].numel()],",
         tests=(STEP,),
     ),
     Mutant(
@@ -133,15 +129,15 @@ MUTANTS = (
         name="clip of the batch",
         why="one extreme unit passes with the mean norm of the batch, and moves all others",
         file="training/clipping/engine.py",
-        before="collector.add_sum(clip_factors(squared, self._clip_norm), targets)",
-        after="collector.add_sum(clip_factors(squared.mean().expand_as(squared), self._clip_norm), targets)",
+        before="collector.add_sum(clip_factors(squared, self._clip_norm), targets, in_all)",
+        after="collector.add_sum(clip_factors(squared.mean().expand_as(squared), self._clip_norm), targets, in_all)",
         tests=(ENGINE,),
     ),
     Mutant(
         name="clip of each layer",
         why="a network of L layers moves by √L times the clip norm that noise was scaled to",
         file="training/clipping/engine.py",
-        before="            collector.add_sum(clip_factors(squared, self._clip_norm), targets)",
+        before="            collector.add_sum(clip_factors(squared, self._clip_norm), targets, in_all)",
         after="""\
             for key, record in collector._records.items():
                 own = torch.cat(list(record.squares(num_units, {})), 1).sum(1, dtype=torch.float64)
@@ -160,7 +156,7 @@ MUTANTS = (
         name="clip without a margin for rounding",
         why="float32 carries a unit a little past the bound",
         file="training/clipping/records.py",
-        before="NORM_MARGIN = 1e-5",
+        before="NORM_MARGIN = 2.0**-10",
         after="NORM_MARGIN = -1e-4",
         tests=(ENGINE,),
     ),
@@ -200,7 +196,7 @@ MUTANTS = (
         name="losses divided by the batch let through",
         why="the size of the batch scales every unit's gradient",
         file="training/validate_module.py",
-        before="        _check_alone(model, loss, batch, num_units, losses.detach())\n",
+        before="        _check_alone(model, loss, batch, num_units)\n",
         after="",
         tests=(VALIDATE,),
     ),

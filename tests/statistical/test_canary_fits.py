@@ -72,8 +72,10 @@ def test_some_canary_uses_up_each_charge_so_that_a_tenth_less_noise_would_show(r
 
 @pytest.mark.parametrize("share", [0.9, 0.5])
 def test_noise_below_the_charge_is_caught_without_statistics(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = NoiseSource.normal
-    monkeypatch.setattr(NoiseSource, "normal", lambda noise, scale, size: genuine(noise, share * scale, size))
+    genuine = NoiseSource.discrete_gaussian
+    monkeypatch.setattr(
+        NoiseSource, "discrete_gaussian", lambda noise, scale, size: genuine(noise, share * scale, size)
+    )
     assert excess_of(reach_of(neighbours_in(STRONGEST))) > 1.05
 
 
@@ -97,8 +99,8 @@ def test_answers_of_real_fits_do_not_contradict_the_certificate(reaches: dict[st
 def test_half_of_the_noise_contradicts_the_certificate(
     reaches: dict[str, Reach], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    genuine = NoiseSource.normal
-    monkeypatch.setattr(NoiseSource, "normal", lambda noise, scale, size: genuine(noise, scale / 2, size))
+    genuine = NoiseSource.discrete_gaussian
+    monkeypatch.setattr(NoiseSource, "discrete_gaussian", lambda noise, scale, size: genuine(noise, scale / 2, size))
     reach, pair = reaches[STRONGEST], neighbours_in(STRONGEST)
     scores = answer_scores(pair, reach, runs_for(reach, 1e-6))
     found = mu_test({ALL: scores[ALL]}, delta=MUCH.delta, confidence=1 - FALSE_ALARM / len(scores))

@@ -68,8 +68,10 @@ def test_ten_percent_less_noise_than_charged_is_caught() -> None:
 def test_one_scalar_of_noise_is_caught_by_coordinates_that_cancel_it_and_by_them_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    genuine = NoiseSource.normal
-    monkeypatch.setattr(NoiseSource, "normal", lambda source, scale, size: np.full(size, genuine(source, scale, 1)[0]))
+    genuine = NoiseSource.discrete_gaussian
+    monkeypatch.setattr(
+        NoiseSource, "discrete_gaussian", lambda source, scale, size: np.full(size, genuine(source, scale, 1)[0])
+    )
     naive = tuple(scene for scene in LONG if scene.name.startswith("ones"))
     assert not audited(gaussian_sum(CHARGED, RADIUS), naive, HALF_NOISE).refutes([CHARGED])
     found = audited(gaussian_sum(CHARGED, RADIUS), LONG, HALF_NOISE)

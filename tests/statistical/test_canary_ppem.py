@@ -17,6 +17,7 @@ from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
 from understudy.audit.fits import Neighbours, reach_of
 from understudy.audit.overhearing import GRADIENTS
 from understudy.audit.scores import Scores, audit_scores
+from understudy.bench.audit_defects import noise_times
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
@@ -146,11 +147,10 @@ def test_a_canary_in_x_alone_moves_no_answer_by_more_than_was_charged(way: str) 
 
 
 @pytest.mark.usefixtures("small_pool")
-def test_a_tenth_of_the_noise_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = NoiseSource.normal
-    monkeypatch.setattr(NoiseSource, "normal", lambda noise, scale, size: genuine(noise, scale / 10, size))
-    for way in ("energies", "donors, stated"):
-        assert max(excess(exchanged(WAYS[way])).values()) > 2.5, way
+def test_a_tenth_of_the_noise_would_be_noticed() -> None:
+    with noise_times(0.1):
+        for way in ("energies", "donors, stated"):
+            assert max(excess(exchanged(WAYS[way])).values()) > 2.5, way
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -77,9 +77,9 @@ def test_one_scalar_of_noise_is_caught_by_coordinates_that_cancel_it_and_not_by_
 ) -> None:
     genuine = NormalReserve.add_to
 
-    def shared(reserve: NormalReserve, vector: Tensor, scale: float) -> None:
+    def shared(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
         one = torch.zeros(1)
-        genuine(reserve, one, scale)
+        genuine(reserve, one, scale, step)
         vector += one
 
     monkeypatch.setattr(NormalReserve, "add_to", shared)
@@ -92,7 +92,7 @@ def test_a_layer_without_noise_is_caught_by_a_canary_inside_it_and_not_outside(
 ) -> None:
     genuine = NormalReserve.add_to
     monkeypatch.setattr(
-        NormalReserve, "add_to", lambda reserve, vector, scale: genuine(reserve, vector[: BLOCKS[0]], scale)
+        NormalReserve, "add_to", lambda reserve, vector, scale, step: genuine(reserve, vector[: BLOCKS[0]], scale, step)
     )
     assert refuted(audited(BY_NAME["e_3, others zero"]))
     assert not refuted(audited(BY_NAME["e_0, others zero"]))

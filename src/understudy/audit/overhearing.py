@@ -38,8 +38,8 @@ def overheard(hear: Hear, *, known: bool = True) -> Iterator[None]:
     """
     genuine = NormalReserve.add_to
 
-    def add_to(reserve: NormalReserve, vector: Tensor, scale: float) -> None:
-        genuine(reserve, vector, scale)
+    def add_to(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
+        genuine(reserve, vector, scale, step)
         told = hear(GRADIENTS, vector.detach().cpu().double().numpy())
         vector.copy_(torch.from_numpy(np.array(told)).reshape(vector.shape))
 

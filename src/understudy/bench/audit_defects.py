@@ -34,9 +34,9 @@ def one_scalar() -> Iterator[None]:
     """Adds the same number to every coordinate of a gradient, as the code released with paper 004 does."""
     genuine = NormalReserve.add_to
 
-    def shared(reserve: NormalReserve, vector: Tensor, scale: float) -> None:
+    def shared(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
         one = torch.zeros(1)
-        genuine(reserve, one, scale)
+        genuine(reserve, one, scale, step)
         vector += one
 
     with patch.object(NormalReserve, "add_to", shared):

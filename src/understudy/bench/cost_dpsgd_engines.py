@@ -28,7 +28,7 @@ class Unavailable(UnderstudyError):
 
 def plain(work: Workload) -> Step:
     """An ordinary torch step: mean loss, backward, Adam."""
-    optimiser = torch.optim.Adam(work.model.parameters(), lr=_RATE)
+    optimiser = adam(_RATE)(work.model.parameters())
 
     def step() -> None:
         optimiser.zero_grad()
@@ -53,9 +53,8 @@ def ours(work: Workload) -> Step:
     chunks = [slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(work.num_units), num_chunks)]
 
     def step() -> None:
-        gradient.flat.gradient.zero_()
         for rows in chunks:
-            gradient.add_clipped(partial(work.losses, work.model, rows), rows.stop - rows.start)
+            gradient.add_clipped(partial(work.losses, work.model, rows), rows.stop - rows.start, work.num_units)
         gradient.finish()
         optimiser.step()
 
@@ -86,7 +85,7 @@ def opacus_hooks(work: Workload) -> Step:
     opacus = _opacus()
     model = opacus.GradSampleModule(_for_opacus(work), loss_reduction="mean")
     optimiser = opacus.optimizers.DPOptimizer(
-        torch.optim.Adam(model.parameters(), lr=_RATE),
+        adam(_RATE)(model.parameters()),
         noise_multiplier=_NOISE,
         max_grad_norm=_CLIP,
         expected_batch_size=work.num_units,
@@ -121,7 +120,7 @@ def opacus_ghost(work: Workload) -> Step:
 
     model = GradSampleModuleFastGradientClipping(_for_opacus(work), max_grad_norm=_CLIP, use_ghost_clipping=True)
     optimiser = DPOptimizerFastGradientClipping(
-        torch.optim.Adam(model.parameters(), lr=_RATE),
+        adam(_RATE)(model.parameters()),
         noise_multiplier=_NOISE,
         max_grad_norm=_CLIP,
         expected_batch_size=work.num_units,

@@ -75,6 +75,6 @@ def _integer_vectors() -> Any:
 
 
 def _checked(scale: float) -> float:
-    if not 0 < scale < 2.0**40:
-        raise InputError(f"A discrete noise scale must be positive and below 2⁴⁰, got {scale}.")
+    if not 0 < scale < 2.0**52:
+        raise InputError(f"A discrete noise scale must be positive and below 2⁵², got {scale}.")
     return float(scale)

@@ -2,8 +2,7 @@
 
 A statistical generator such as numpy's has a state that a few outputs reveal; subtracting predictable noise
 undoes the guarantee. Here the noise is as hard to predict as AES-128 is to break. Normals are made in double
-precision from 53-bit uniforms; integers go through OpenDP's exact discrete samplers. What remains is that
-doubles are not real numbers: see docs/known-limits.md.
+precision from 53-bit uniforms and used for gradients alone; integers go through OpenDP's exact discrete samplers.
 """
 
 import hashlib
@@ -23,6 +22,7 @@ from understudy.privacy import discrete
 _PAIRS = 1 << 14  # candidate pairs per block: all temporaries stay in the processor's cache
 _BLOCK_BYTES = 16 * _PAIRS
 _ZEROS = bytes(_BLOCK_BYTES)
+_LARGEST_TABLE = 4096.0  # scale up to which seeded discrete noise, for tests, is read off a table
 _live: "weakref.WeakSet[NoiseSource]" = weakref.WeakSet()
 Size = int | tuple[int, ...]
 
@@ -111,6 +111,8 @@ class NoiseSource:
             return np.full(size, round(scale * self._constant), dtype=np.int64)
         if self.is_secure:
             return discrete.secure_gaussian(scale, count).reshape(size)
+        if scale > _LARGEST_TABLE:  # so fine that rounded normals have the same distribution to double precision
+            return np.rint(self.normal(scale, size)).astype(np.int64)
         return discrete.tabulated_gaussian(scale, self.uniform(count)).reshape(size)
 
     def discrete_laplace(self, scale: float, size: Size) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ Small networks spend their time in calls, not in arithmetic: one vector takes on
 twenty.
 """
 
-import itertools
 import os
 from collections.abc import Callable, Iterable
 
@@ -44,13 +43,17 @@ class FlatParameters:
         first, sizes = parameters[0], [parameter.numel() for parameter in parameters]
         self.values = torch.empty(sum(sizes), dtype=first.dtype, device=first.device)
         self.gradient = torch.zeros_like(self.values)
-        self.views: dict[int, Tensor] = {}
         self._parameters = parameters
-        for parameter, end in zip(parameters, itertools.accumulate(sizes), strict=True):
-            place = slice(end - parameter.numel(), end)
-            self.values[place] = parameter.detach().reshape(-1)
-            parameter.data = self.values[place].view(parameter.shape)
-            self.views[id(parameter)] = self.gradient[place].view(parameter.shape)
+        for parameter, own in zip(parameters, self.values.split(sizes), strict=True):
+            own.copy_(parameter.detach().reshape(-1))
+            parameter.data = own.view(parameter.shape)
+        self.views = self.like_parameters(self.gradient)
+
+    def like_parameters(self, vector: Tensor) -> dict[int, Tensor]:
+        """Returns the pieces of a flat vector by parameter id, each shaped like its parameter."""
+        sizes = [parameter.numel() for parameter in self._parameters]
+        pieces = zip(self._parameters, vector.split(sizes), strict=True)
+        return {id(parameter): piece.view(parameter.shape) for parameter, piece in pieces}
 
     def optimiser(self, make: MakeOptimiser) -> torch.optim.Optimizer:
         """Returns `make`'s optimiser, on flat pieces if it is element-wise, else on the parameters themselves."""
@@ -81,15 +84,20 @@ class NormalReserve:
         self._drawn = torch.empty(0, dtype=torch.float64)
         self._process = os.getpid()
 
-    def add_to(self, vector: Tensor, scale: float) -> None:
-        """Adds independent N(0, scale²), made in double precision and rounded once, to every coordinate."""
+    def add_to(self, vector: Tensor, scale: float, step: float) -> None:
+        """Rounds `vector` to whole multiples of `step` and adds N(0, scale²), rounded likewise, to every coordinate.
+
+        Both are whole numbers while they are added, so no bit below the step tells what stood there before the noise.
+        """
         if self._process != os.getpid():
             self._drawn, self._process = torch.empty(0, dtype=torch.float64), os.getpid()
+        vector.mul_(1 / step).round_()
         start = 0
         while start < vector.numel():
             if not self._drawn.numel():
                 self._drawn = torch.from_numpy(self._source.normal(1.0, _RESERVE))
             piece = vector[start : start + self._drawn.numel()]
             taken, self._drawn = self._drawn[: piece.numel()], self._drawn[piece.numel() :]
-            piece += taken.mul_(scale).to(piece)
+            piece += taken.mul_(scale / step).round_()
             start += piece.numel()
+        vector.mul_(step)

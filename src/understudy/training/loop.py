@@ -27,7 +27,7 @@ _TRIAL_UNITS = 3
 
 def adam(learning_rate: float) -> MakeOptimiser:
     """Returns a maker of Adam optimisers."""
-    return lambda parameters: torch.optim.Adam(parameters, lr=learning_rate)
+    return lambda parameters: torch.optim.Adam(parameters, lr=learning_rate, fused=True)
 
 
 _DEFAULT = adam(1e-3)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from understudy.privacy.lattice import lattice_step
 from understudy.privacy.noise import NoiseSource
 from understudy.training.clipping import Leave, PerUnitClipper
 from understudy.training.flat import FlatParameters, NormalReserve
@@ -35,30 +36,34 @@ class PrivateGradient:
         self._clipper = PerUnitClipper(model, plan.clip_norm)
         self._reserve = NormalReserve(noise)
         self.flat = FlatParameters(self._clipper.parameters)
+        self._sums = torch.zeros_like(self.flat.values, dtype=torch.float64)
+        self._sums_by_parameter = self.flat.like_parameters(self._sums)
+        self._step = lattice_step(min(plan.clip_norm, plan.noise_scale), self._sums.numel())
         self._max_units = performance.max_units_in_memory or units_that_fit(self.flat.values)
 
     def write(self, loss: Loss, windows: UnitWindows, drawn: NDArray[np.int64], generator: torch.Generator) -> None:
         """Sums clipped gradients chunk by chunk in constant memory; an empty draw is noised like any other."""
-        self.flat.gradient.zero_()
+        self._sums.zero_()
         chunks = np.array_split(drawn, max(1, math.ceil(len(drawn) / self._max_units)))
         for chunk in chunks:
             if len(chunk):
                 batch = windows.batch(chunk, self._performance.device)
-                self.add_clipped(partial(loss, self._model, batch, generator), len(chunk))
+                self.add_clipped(partial(loss, self._model, batch, generator), len(chunk), len(drawn))
         self.finish()
 
-    def add_clipped(self, losses: Callable[[], Tensor], num_units: int) -> None:
-        """Adds the clipped gradients of one chunk."""
-        self._clipper.add_clipped_sum(losses, num_units, self.flat.views)
+    def add_clipped(self, losses: Callable[[], Tensor], num_units: int, in_all: int = 0) -> None:
+        """Adds the clipped gradients of one chunk of a batch of `in_all` units."""
+        self._clipper.add_clipped_sum(losses, num_units, self._sums_by_parameter, in_all)
 
     def add_clipped_records(self, leave: Leave, num_units: int) -> None:
         """Adds the clipped gradients of units whose gradients the caller has worked out."""
-        self._clipper.add_clipped_records(leave, num_units, self.flat.views)
+        self._clipper.add_clipped_records(leave, num_units, self._sums_by_parameter)
 
     def finish(self) -> None:
-        """Adds the noise and divides by the public expected batch, never by the realised one."""
-        self._reserve.add_to(self.flat.gradient, self._plan.noise_scale)
-        self.flat.gradient.div_(self._plan.expected_batch)
+        """Adds the noise, divides by the public expected batch, never by the realised one, and begins a new sum."""
+        self._reserve.add_to(self._sums, self._plan.noise_scale, self._step)
+        torch.div(self._sums, self._plan.expected_batch, out=self.flat.gradient)
+        self._sums.zero_()
 
     def add_public(self, loss: PublicLoss, generator: torch.Generator) -> None:
         """Adds the plain gradient of a loss that reads no private data (synthetic series, penalties on weights)."""

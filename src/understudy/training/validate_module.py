@@ -5,8 +5,9 @@ rest, including layers that this package has never heard of.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from understudy.errors import InputError, UnsafeModule
 from understudy.training.clipping import PerUnitClipper
 from understudy.training.step import Loss
+from understudy.training.unit_draws import UnitDraws, scaled_draws
 from understudy.training.windows import Batch
 
 logger = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ def try_out(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
         UnsafeModule: another unit's input changes a unit's loss, a buffer changes, or gradients disagree.
         InputError: the loss draws randomness from elsewhere than its generator.
     """
-    with _without_dropout(model), torch.random.fork_rng(devices=[]):
+    with _without_dropout(model), torch.random.fork_rng(devices=[]), _shaken(model):
         buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
         losses = _seeded(model, loss, batch)
         if not torch.equal(losses.nan_to_num(), _seeded(model, loss, batch).nan_to_num()):
@@ -78,8 +80,8 @@ def try_out(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
             )
         _check_buffers(model, buffers)
         _check_separate(model, loss, batch, num_units, losses.detach())
-        _check_alone(model, loss, batch, num_units, losses.detach())
         _check_gradients(model, loss, batch, num_units, losses)
+        _check_alone(model, loss, batch, num_units)
 
 
 def _seeded(model: nn.Module, loss: Loss, batch: Batch, seed: int = 1) -> Tensor:
@@ -117,19 +119,35 @@ def _check_separate(model: nn.Module, loss: Loss, batch: Batch, num_units: int, 
         )
 
 
-def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
-    """Tries the loss without the last unit; a loss that draws at random draws anew then and can't be compared."""
-    rows = len(losses) // num_units
-    fewer = {name: tensor[: len(tensor) - len(tensor) // num_units] for name, tensor in batch.items()}
-    with torch.no_grad():
-        if not torch.equal(_seeded(model, loss, batch, seed=3), losses):
-            return
-        other = _seeded(model, loss, fewer)
-    if not torch.allclose(losses[:-rows], other, rtol=1e-4, atol=1e-6, equal_nan=True):
-        raise UnsafeModule(
-            "Expected every unit's loss to be the same whoever else is in the batch, got losses that change when a "
-            "unit is left out. Look for a division by the batch's size or by a count taken over the batch."
-        )
+def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
+    """Leaves out the first unit, then the last; the gradients of the others must stay as they are.
+
+    Every unit draws its own random numbers meanwhile, so that losses that draw at random can be compared as well.
+    """
+    clipper = PerUnitClipper(model, clip_norm=1.0)
+    by_unit = scaled_draws(lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2))
+
+    def gradients(units: Sequence[int]) -> Tensor:
+        losses = partial(_seeded, model, loss, _of_units(batch, units, num_units))
+        with UnitDraws(units, by_unit):
+            dense = clipper.collect(losses, len(units)).dense()
+        return torch.cat([gradient.flatten(1) for gradient in dense.values()], 1).nan_to_num()
+
+    everybody = gradients(range(num_units))
+    size = float(torch.linalg.vector_norm(everybody, dim=1).max())
+    for others in (range(1, num_units), range(num_units - 1)):
+        moved = torch.linalg.vector_norm(gradients(others) - everybody[list(others)], dim=1)
+        if float(moved.max()) > TOLERANCE * size:
+            raise UnsafeModule(
+                "Expected every unit's gradient to be the same whoever else is in the batch, got gradients that change "
+                "when a unit is left out. Look for a division by the batch's size or by a count taken over the batch, "
+                "and for random numbers that units share."
+            )
+
+
+def _of_units(batch: Batch, units: Iterable[int], num_units: int) -> Batch:
+    """Returns the rows of some units."""
+    return {name: torch.cat([tensor.chunk(num_units)[unit] for unit in units]) for name, tensor in batch.items()}
 
 
 def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
@@ -152,6 +170,22 @@ def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int,
             "Expected per-unit gradients that agree with one backward per unit, got others. A layer probably sees "
             "its rows in another order than unit by unit: keep units first when reshaping."
         )
+
+
+@contextmanager
+def _shaken(model: nn.Module) -> Iterator[None]:
+    """Moves all parameters for a while: what starts at zero would hide how units are mixed behind it."""
+    parameters = list(model.parameters())
+    before = [parameter.detach().clone() for parameter in parameters]
+    with torch.no_grad():
+        for parameter in parameters:
+            parameter += 0.1 * torch.randn_like(parameter)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, value in zip(parameters, before, strict=True):
+                parameter.copy_(value)
 
 
 @contextmanager

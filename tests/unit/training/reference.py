@@ -31,7 +31,9 @@ def expected_sum(model: nn.Module, losses: LossesOfRows, num_units: int, clip: f
 
 def engine_sum(model: nn.Module, losses: Callable[[], Tensor], num_units: int, clip: float) -> Tensor:
     clipper = PerUnitClipper(model, clip)
-    targets = {id(parameter): torch.zeros_like(parameter.detach()) for parameter in clipper.parameters}
+    targets = {
+        id(parameter): torch.zeros_like(parameter.detach(), dtype=torch.float64) for parameter in clipper.parameters
+    }
     clipper.add_clipped_sum(losses, num_units, targets)
     return torch.cat([targets[id(parameter)].reshape(-1) for parameter in clipper.parameters])
 

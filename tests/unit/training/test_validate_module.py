@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from tests.unit.training.toy import grant_for, plan_of, regression_task, windows_of
 from understudy.errors import InputError, UnsafeModule
 from understudy.training import Performance, Task, check_task, train, validate_module
+from understudy.training.step import Loss
 
 OFFENDERS = {
     "BatchNorm1d": (nn.BatchNorm1d(4), "GroupNorm or LayerNorm"),
@@ -138,3 +139,58 @@ def test_a_refused_network_costs_nothing() -> None:
     with pytest.raises(UnsafeModule):
         train(regression_task(model=nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))), plan, grant)
     assert grant.executed == {"training": 0}
+
+
+def _noisy_output(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+    x = batch["x"]
+    shown = torch.rand(len(x), 1, generator=generator, dtype=x.dtype)
+    return model(x + torch.randn(x.shape, generator=generator, dtype=x.dtype) * shown).square().sum(1)
+
+
+def by_the_size_of_the_batch(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+    return _noisy_output(model, batch, generator) / len(batch["x"])
+
+
+def by_class_weights(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+    """Every class counts as much as every other, by how many of it are in the batch."""
+    return _noisy_output(model, batch, generator) / torch.bincount(batch["class"])[batch["class"]]
+
+
+def by_other_units(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+    other = torch.randperm(len(batch["x"]), generator=generator)
+    return (model(batch["x"]) - batch["x"][other].sum(1, keepdim=True)).square().sum(1)
+
+
+def by_the_mean_of_the_batch(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+    losses = _noisy_output(model, batch, generator)
+    return losses - losses.mean()
+
+
+def each_alone(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
+    """One level of noise for the whole batch, and dropout, are no coupling."""
+    level = torch.rand(1, generator=generator)
+    return nn.functional.dropout(_noisy_output(model, batch, generator) * level, 0.5)
+
+
+def _task(loss: Loss, model: nn.Module | None = None) -> Task:
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.random((8, 6)).astype(np.float32), "class": rng.integers(0, 3, 8)}
+    return Task(model=model or nn.Linear(6, 2), loss=loss, windows=windows_of(arrays))
+
+
+@pytest.mark.parametrize("loss", [by_the_size_of_the_batch, by_class_weights, by_other_units, by_the_mean_of_the_batch])
+def test_a_randomised_loss_that_couples_units_is_refused(loss: Loss) -> None:
+    with pytest.raises(UnsafeModule):
+        check_task(_task(loss), Performance())
+
+
+def test_a_randomised_loss_that_couples_nobody_passes() -> None:
+    check_task(_task(each_alone), Performance())
+
+
+def test_coupling_behind_a_layer_that_starts_at_zero_is_found_out_and_the_layer_stays_at_zero() -> None:
+    model = nn.Sequential(nn.Linear(6, 3), Centred(), nn.Linear(1, 2))
+    nn.init.zeros_(model[2].weight)
+    with pytest.raises(UnsafeModule):
+        check_task(_task(_noisy_output, model), Performance())
+    assert not model[2].weight.any()

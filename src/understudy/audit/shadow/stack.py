@@ -19,6 +19,7 @@ from understudy.audit.transcript import rows_by_party
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.nn.attribute_gan import kept_by_dropout
+from understudy.privacy.lattice import lattice_step
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
@@ -253,7 +254,8 @@ class _Stack:
             norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
             for gradient in gradients:
                 gradient /= (norm / clip_norm).clamp(min=1)
-                self._reserve.add_to(gradient.view(-1), noise_multiplier * 2 * clip_norm)
+                step = lattice_step(clip_norm, gradient.numel())
+                self._reserve.add_to(gradient.view(-1), noise_multiplier * 2 * clip_norm, step)
 
     def _latents(self) -> Tensor:
         return torch.stack([one.aggregator._latent() for one in self._made])

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from understudy.nn.by_hand import Slopes
 from understudy.nn.stacked import StackedLinear
+from understudy.privacy.lattice import lattice_step
 from understudy.privacy.noise import NoiseSource
 from understudy.training.clipping.records import Collector
 from understudy.training.flat import FlatParameters, NormalReserve
@@ -86,7 +87,6 @@ class ClippedUpdate:
 
     def __call__(self, private: All, public: All, also: AddGradient | None = None) -> None:
         assert also is None, "nothing may be added that reads real rows"
-        self.flat.gradient.zero_()
         num_rows = private[0].num_rows
         if num_rows:
             self._gradient.add_clipped_records(partial(_leave, private), num_rows)
@@ -131,7 +131,8 @@ class FirstLayerUpdate:
         norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
         for gradient in gradients:
             gradient /= (norm / self._clip_norm).clamp(min=1)  # Eq. 16
-            self._reserve.add_to(gradient.view(-1), self._noise_multiplier * 2 * self._clip_norm)  # Eq. 17
+            step = lattice_step(self._clip_norm, gradient.numel())
+            self._reserve.add_to(gradient.view(-1), self._noise_multiplier * 2 * self._clip_norm, step)  # Eq. 17
 
 
 def _put(all_slopes: All, also: AddGradient | None) -> None:

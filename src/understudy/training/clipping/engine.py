@@ -50,32 +50,33 @@ class PerUnitClipper:
         self._patch = Patch(model, Expand.UNKNOWN)
         self._pool = Pool()
 
-    def add_clipped_sum(self, losses: Losses, num_units: int, targets: Mapping[int, Tensor]) -> None:
+    def add_clipped_sum(self, losses: Losses, num_units: int, targets: Mapping[int, Tensor], in_all: int = 0) -> None:
         """Adds Σ over units of clip(∇ loss of that unit) to `targets`.
 
         Args:
             losses: runs the network, any number of times, and returns losses [unit · rows, …] of any per-unit
                 shape. A unit's loss is the mean over everything that is its own.
             num_units: units in this chunk.
-            targets: accumulators shaped like the parameters, by parameter id.
+            targets: float64 accumulators shaped like the parameters, by parameter id.
+            in_all: units in all chunks, if there are several.
         """
-        self._add_clipped(self.collect(losses, num_units), targets)
+        self._add_clipped(self.collect(losses, num_units), targets, in_all)
 
     def add_clipped_records(self, leave: Leave, num_units: int, targets: Mapping[int, Tensor]) -> None:
         """Does the same with gradients that the caller has worked out: `leave` leaves those of all units."""
         collector = Collector(self._by_id, num_units, self._pool)
         leave(collector)
         collector.unify()
-        self._add_clipped(collector, targets)
+        self._add_clipped(collector, targets, num_units)
 
-    def _add_clipped(self, collector: Collector, targets: Mapping[int, Tensor]) -> None:
+    def _add_clipped(self, collector: Collector, targets: Mapping[int, Tensor], in_all: int) -> None:
         with torch.no_grad():
             squared = collector.squared_norms()
             if not math.isfinite(squared.sum().item()):
                 broken = ~torch.isfinite(squared)
                 collector.drop(broken)
                 squared = squared.masked_fill(broken, 0)
-            collector.add_sum(clip_factors(squared, self._clip_norm), targets)
+            collector.add_sum(clip_factors(squared, self._clip_norm), targets, in_all)
 
     def collect(self, losses: Losses, num_units: int) -> Collector:
         """Runs forward and backward and returns the gradients of every unit, not yet clipped.

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
-_BLOCK = 4096  # floats per partial norm; keeps the rounding of a float32 sum of squares below the clip margin
+_BLOCK = 2048  # squares added up in float32: in any order they lose at most 2⁻¹³ of their sum
+_CACHED = 1 << 16  # numbers of a float64 copy that stays in the cache
 _FEW_ROWS = 8  # products of rows with each other, and sums of rows of all units, are float64, which costs more for each
 
 
@@ -28,10 +29,10 @@ class Outer:
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
         if self.output.ndim == 2:
-            target.addmm_((self.output * factors.unsqueeze(1)).t(), self.input)
+            target.addmm_((self.output * factors.unsqueeze(1)).t(), self.input.double())
         else:
             scaled = self.output * factors.view(-1, 1, 1)
-            target.baddbmm_(scaled.permute(1, 2, 0), self.input.transpose(0, 1))
+            target.baddbmm_(scaled.permute(1, 2, 0), self.input.double().transpose(0, 1))
 
     def without(self, broken: Tensor) -> "Outer":
         mask = broken.view(-1, *(1 for _ in self.output.shape[1:]))
@@ -73,9 +74,8 @@ class Products:
         return self.outputs.mT @ self.inputs
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
-        """Adds up the rows of all units in float64: long rows of one unit that cancel must not swallow another's."""
-        scaled = self.outputs.double() * factors.double().view(-1, 1, 1)
-        target += (scaled.flatten(0, 1).t() @ self.inputs.double().flatten(0, 1)).to(target.dtype)
+        scaled = self.outputs * factors.view(-1, 1, 1)
+        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.double().flatten(0, 1))
 
     def without(self, broken: Tensor) -> "Products":
         mask = broken.view(-1, 1, 1)
@@ -153,14 +153,19 @@ class Record:
         self.outer = self.outer and self.outer.without(broken)
         self.rows = self.rows and self.rows.without(broken)
 
-    def add_to(self, target: Tensor, factors: Tensor) -> None:
-        """Adds Σ factor·gradient to `target`."""
+    def add_to(self, target: Tensor, factors: Tensor, group: int = 1) -> None:
+        """Adds Σ factor·gradient to `target`, which is float64, with rounding that the clip margin pays for.
+
+        Args:
+            group: units that may be added up in float32 before they go to the float64 target. Summed in float32
+                throughout, one unit more could move the rounding of all others by more than the clip norm.
+        """
         for part, slab in self.kept.items():
             if part is None:
-                target.view(-1).addmv_(slab.t(), factors)
+                _add_weighted(target.view(-1), slab, factors, group)
             else:
                 piece = target[..., part]
-                piece += torch.mv(slab.t(), factors).view(piece.shape)
+                piece += _add_weighted(target.new_zeros(slab.shape[1]), slab, factors, group).view(piece.shape)
         if self.outer is not None:
             self.outer.add_to(target, factors)
         if self.rows is not None:
@@ -179,7 +184,22 @@ class Record:
         return dense
 
 
+def _add_weighted(total: Tensor, slab: Tensor, factors: Tensor, group: int) -> Tensor:
+    """Adds Σ factor · row of `slab` [unit, number] to `total`."""
+    if slab.numel() <= _CACHED:
+        return total.addmv_(slab.double().t(), factors)
+    if group > 1:
+        for own, rows in zip(factors.to(slab).split(group), slab.split(group), strict=True):
+            total += torch.mv(rows.t(), own)
+        return total
+    width = max(1, _CACHED // len(slab))
+    for place, piece in zip(total.split(width), slab.split(width, 1), strict=True):
+        place.addmv_(piece.double().t(), factors)
+    return total
+
+
 def _square(vectors: Tensor) -> Tensor:
+    vectors = vectors if vectors.shape[-1] <= _BLOCK else vectors.double()
     squares: Tensor = torch.linalg.vecdot(vectors, vectors)
     return squares
 
@@ -194,7 +214,7 @@ def _once(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
 def _total(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
     """Returns the squared norms [unit, 1]: a product of norms must not be taken block by block."""
     squares = _once(matrix, seen)
-    return squares if squares.shape[1] == 1 else squares.sum(1, keepdim=True)
+    return squares if squares.shape[1] == 1 else squares.sum(1, keepdim=True, dtype=torch.float64)
 
 
 def block_squares(matrix: Tensor) -> Tensor:

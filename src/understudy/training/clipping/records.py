@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from understudy.errors import UnsafeModule
 from understudy.training.clipping.forms import Outer, Products, Record, Rows
 
-NORM_MARGIN = 1e-5  # clip to C(1 − margin): pays for float32 rounding in the norm and in the scaled sum
+NORM_MARGIN = 2.0**-10  # clip to C(1 − margin): pays for rounding in norms, in sums and to the lattice of the noise
+_FLOAT32_PAIRS = 1 << 11  # units of a float32 sum times units of the iteration: rounding of at most 2⁻¹³ C
 
 
 class NeedsExpandedParameters(Exception):
@@ -165,11 +166,16 @@ class Collector:
         for record in self._records.values():
             record.drop(broken)
 
-    def add_sum(self, factors: Tensor, targets: Mapping[int, Tensor]) -> None:
-        """Adds Σ factor·gradient to `targets` (by parameter id, each shaped like its parameter)."""
-        factors = factors.to(self.anchor.dtype)
+    def add_sum(self, factors: Tensor, targets: Mapping[int, Tensor], in_all: int) -> None:
+        """Adds Σ factor·gradient to `targets` (float64, by parameter id, each shaped like its parameter).
+
+        Args:
+            in_all: units that the iteration adds up in all chunks. The sum of g vectors of length C is off by at most
+                g · 2⁻²⁴ · g · C in float32, so groups of g among n units by g · n · 2⁻²⁴ · C in all.
+        """
+        group = max(1, _FLOAT32_PAIRS // max(in_all, self.num_units))
         for key, record in self._records.items():
-            record.add_to(targets[key], factors)
+            record.add_to(targets[key], factors, group)
 
     def dense(self) -> dict[int, Tensor]:
         """Returns every unit's whole gradient [unit, …] by parameter id: much memory, for checks."""
