@@ -15,6 +15,7 @@ from scipy.special import logsumexp, ndtr
 STEP = 2e-4
 _REACH = 26.2144  # losses of a whole composition (a power of two of steps); what leaves it would come round again
 _CELLS = 20_000
+Shares = dict[float, float]  # probability of each shift
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,7 @@ class Pair:
             return cls(p, q, np.where(p > 0, np.log(p) - np.log(q), -np.inf))
 
 
-def moved_normal(
-    shares: dict[float, float], scale: float, other: dict[float, float] | None = None
-) -> tuple[Pair, Pair]:
+def moved_normal(shares: Shares, scale: float, other: dict[float, float] | None = None) -> tuple[Pair, Pair]:
     """Returns both directions of N(shift, scale²), shift drawn by `shares`, against shifts drawn by `other` (none)."""
     other = other or {0.0: 1.0}
     low, high = min(*shares, *other, 0.0), max(*shares, *other, 0.0)
@@ -57,7 +56,7 @@ def votes(scale: float) -> tuple[Pair, Pair]:
 
 
 def coin(epsilon: float, delta: float = 0.0) -> tuple[Pair, Pair]:
-    """Returns randomised response that tells the truth outright with probability delta: the worst (ε, δ)-DP there is."""
+    """Returns randomised response that tells the truth outright with probability delta: the worst (ε, δ)-DP."""
     yes = (1 - delta) / (1 + math.exp(-epsilon))
     p, q = [delta, yes, 1 - delta - yes, 0.0], [0.0, 1 - delta - yes, yes, delta]
     pair = Pair.of_points(p, q)
@@ -112,12 +111,12 @@ def _composed(parts: list[tuple[Pair, int]], *, above: bool) -> Curve:
     return Curve(np.fft.irfft(spectrum, size)[: size // 2], 1 - sure)
 
 
-def _log_density(points: np.ndarray, shares: dict[float, float], scale: float) -> np.ndarray:
+def _log_density(points: np.ndarray, shares: Shares, scale: float) -> np.ndarray:
     parts = [math.log(share) - (points - shift) ** 2 / (2 * scale**2) for shift, share in shares.items()]
     return logsumexp(np.stack(parts), axis=0)
 
 
-def _cell_masses(edges: np.ndarray, shares: dict[float, float], scale: float) -> np.ndarray:
+def _cell_masses(edges: np.ndarray, shares: Shares, scale: float) -> np.ndarray:
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     total = np.zeros(len(ends) - 1)
     for shift, share in shares.items():

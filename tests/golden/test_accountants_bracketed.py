@@ -4,6 +4,7 @@ The brackets are narrower than 3 %, so an accountant that is wrong by a constant
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -118,9 +119,8 @@ def exact_deltas(rate: float, scale: float, most: int, at: float) -> tuple[float
 
     def beyond(first, second) -> float:
         ends = np.linspace(-12 * scale, most + 12 * scale, 60)
-        pieces = zip(ends[:-1], ends[1:], strict=True)
         gap = lambda x: max(0.0, first(x) - math.exp(at) * second(x))  # noqa: E731
-        return sum(quad(gap, low, high, epsabs=0, epsrel=1e-11, limit=400)[0] for low, high in pieces)
+        return sum(quad(gap, low, high, epsabs=0, epsrel=1e-11, limit=400)[0] for low, high in pairwise(ends))
 
     return beyond(mixture, density), beyond(density, mixture)
 
