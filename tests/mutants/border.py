@@ -261,8 +261,17 @@ MUTANTS = (
         name="one block of keystream for a long draw",
         why="coins and uniforms of later units are those of the first",
         file="privacy/noise.py",
-        before="            for start in range(0, count, 2 * _PAIRS):\n                stop = min(count, start + 2 * _PAIRS)\n                np.right_shift(self._keystream(stop - start), np.uint64(11), out=out[start:stop])",
-        after="            words = self._keystream(min(count, 2 * _PAIRS))\n            for start in range(0, count, 2 * _PAIRS):\n                stop = min(count, start + 2 * _PAIRS)\n                np.right_shift(words[: stop - start], np.uint64(11), out=out[start:stop])",
+        before=(
+            "            for start in range(0, count, 2 * _PAIRS):\n"
+            "                stop = min(count, start + 2 * _PAIRS)\n"
+            "                np.right_shift(self._keystream(stop - start), np.uint64(11), out=out[start:stop])"
+        ),
+        after=(
+            "            words = self._keystream(min(count, 2 * _PAIRS))\n"
+            "            for start in range(0, count, 2 * _PAIRS):\n"
+            "                stop = min(count, start + 2 * _PAIRS)\n"
+            "                np.right_shift(words[: stop - start], np.uint64(11), out=out[start:stop])"
+        ),
         tests=(f"{TAILS}::test_nothing_repeats_over_long_draws",),
     ),
     Mutant(
