@@ -181,9 +181,8 @@ def test_replace_one_covers_a_unit_turned_into_its_opposite(name: str) -> None:
 
 
 def test_replace_one_of_an_approximate_event_is_two_steps_of_it() -> None:
-    """A chain of three tables, each step randomised response with failure: exact by enumeration."""
-    cost, failure = 0.4, 1e-8
-    found = replace_one_epsilon([ApproximateDP(cost, failure)], DELTA)
-    assert found >= 2 * cost * (1 - 1e-9) - 1e-4
-    assert failure * (1 + math.exp(cost)) <= DELTA
-    assert math.isinf(replace_one_epsilon([ApproximateDP(cost, DELTA)], DELTA))  # no room for the second step's delta
+    """What never happens under one table happens with δ under its neighbour, and with δ + e^ε·δ two steps away."""
+    cost = 0.4
+    room = DELTA / (1 + math.exp(cost))
+    assert 2 * cost <= replace_one_epsilon([ApproximateDP(cost, 0.9 * room)], DELTA) <= 2 * cost * 1.01
+    assert math.isinf(replace_one_epsilon([ApproximateDP(cost, 1.1 * room)], DELTA))

@@ -192,14 +192,6 @@ MUTANTS = (
         tests=(f"{COMPOSED}::test_renyi_divergences_lie_at_or_just_above_the_exact_ones",),
     ),
     Mutant(
-        name="Rényi DP of windows by the rate of one window",
-        why="a unit is drawn more often than the accountant believes",
-        file="privacy/renyi.py",
-        before="_poisson(any_window, event",
-        after="_poisson(event.sampling_rate, event",
-        tests=(f"{COMPOSED}::test_renyi_divergences_lie_at_or_just_above_the_exact_ones",),
-    ),
-    Mutant(
         name="Rényi converted at one order too many",
         why="epsilon is smaller than Rényi DP implies",
         file="privacy/renyi.py",
