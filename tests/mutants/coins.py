@@ -12,7 +12,7 @@ MUTANTS = (
         file="synthesizers/dit/method.py",
         before="UnitWindows(examples, unit, draw, np.random.default_rng())",
         after="UnitWindows(examples, unit, draw, np.random.default_rng(self.seed))",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret",),
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dit]",),
     ),
     Mutant(
         name="windows of ppem chosen by its public seed",
@@ -20,7 +20,7 @@ MUTANTS = (
         file="synthesizers/ppem/learning.py",
         before="UnitWindows(self._arrays, unit, rule, np.random.default_rng())",
         after="UnitWindows(self._arrays, unit, rule, np.random.default_rng(method.seed))",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret",),
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[ppem]",),
     ),
     Mutant(
         name="windows of dp-gan chosen by its public seed",
@@ -28,7 +28,7 @@ MUTANTS = (
         file="synthesizers/baselines/dp_gan.py",
         before="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng())",
         after="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng(self.seed))",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret",),
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dp-gan]",),
     ),
     Mutant(
         name="windows of pub2priv chosen by its public seed",
@@ -36,7 +36,7 @@ MUTANTS = (
         file="synthesizers/pub2priv/method.py",
         before="            np.random.default_rng(),  # nobody knows it",
         after="            np.random.default_rng(self.seed),  # nobody knows it",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret",),
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[pub2priv]",),
     ),
     Mutant(
         name="windows of vflgan-ts chosen by a known seed",
@@ -44,7 +44,7 @@ MUTANTS = (
         file="synthesizers/vflgan_ts/modes.py",
         before="DrawUnits(), np.random.default_rng())",
         after="DrawUnits(), np.random.default_rng(0))",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret",),
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[vflgan-ts]",),
     ),
     Mutant(
         name="coins of a loss counted from nought",
