@@ -7,6 +7,7 @@ MECHANISMS = "tests/unit/privacy/test_mechanisms.py"
 NOISE = "tests/unit/privacy/test_noise.py"
 DRAWS = "tests/statistical/test_noise_distribution.py"
 EXTRA = "tests/unit/privacy/test_mutant_border.py"
+TAILS = "tests/statistical/test_noise_tails.py"
 
 MUTANTS = (
     Mutant(
@@ -215,5 +216,78 @@ MUTANTS = (
             deck = np.argsort(noise.uniform(num_units)) if _ % round(1 / self.rate) == 0 else deck
             yield np.sort(np.array_split(deck, round(1 / self.rate))[_ % round(1 / self.rate)])""",
         tests=("tests/statistical/test_training_sampling.py",),
+    ),
+    Mutant(
+        name="normals cut off at five deviations",
+        why="whoever sees more than that knows that somebody is there",
+        file="privacy/noise.py",
+        before="        flat *= scale\n",
+        after="        np.clip(flat, -5.0, 5.0, out=flat)\n        flat *= scale\n",
+        tests=(f"{TAILS}::test_normals_reach_beyond_five_standard_deviations_as_often_as_they_should",),
+    ),
+    Mutant(
+        name="normals cut off at six deviations",
+        why="no number of draws that a test can wait for shows it",
+        file="privacy/noise.py",
+        before="factor = np.log(radius)",
+        after="factor = np.log(np.maximum(radius, 2.0**-26))",
+        tests=(f"{TAILS}::test_the_farthest_normals_follow_their_law",),
+    ),
+    Mutant(
+        name="a key of 32 bits",
+        why="whoever tries four billion keys can subtract the noise",
+        file="privacy/noise.py",
+        before="key, counter = os.urandom(16), os.urandom(16)",
+        after="key, counter = 4 * os.urandom(4), os.urandom(16)",
+        tests=(f"{TAILS}::test_a_key_takes_256_bits_from_the_operating_system_and_every_one_counts",),
+    ),
+    Mutant(
+        name="a counter that always begins at nothing",
+        why="the keystream has half of the entropy that it is said to have",
+        file="privacy/noise.py",
+        before="key, counter = os.urandom(16), os.urandom(16)",
+        after="key, counter = os.urandom(16), bytes(16)",
+        tests=(f"{TAILS}::test_a_key_takes_256_bits_from_the_operating_system_and_every_one_counts",),
+    ),
+    Mutant(
+        name="a seed cut to 32 bits",
+        why="test sources that should differ agree",
+        file="privacy/noise.py",
+        before="understudy test noise {self._seed}",
+        after="understudy test noise {self._seed % 2**32}",
+        tests=(f"{TAILS}::test_the_seed_of_a_test_source_counts_in_full",),
+    ),
+    Mutant(
+        name="one block of keystream for a long draw",
+        why="coins and uniforms of later units are those of the first",
+        file="privacy/noise.py",
+        before=(
+            "            for start in range(0, count, 2 * _PAIRS):\n"
+            "                stop = min(count, start + 2 * _PAIRS)\n"
+            "                np.right_shift(self._keystream(stop - start), np.uint64(11), out=out[start:stop])"
+        ),
+        after=(
+            "            words = self._keystream(min(count, 2 * _PAIRS))\n"
+            "            for start in range(0, count, 2 * _PAIRS):\n"
+            "                stop = min(count, start + 2 * _PAIRS)\n"
+            "                np.right_shift(words[: stop - start], np.uint64(11), out=out[start:stop])"
+        ),
+        tests=(f"{TAILS}::test_nothing_repeats_over_long_draws",),
+    ),
+    Mutant(
+        name="coins compared with 20 bits",
+        why="a small sampling rate is another one than was charged",
+        file="privacy/noise.py",
+        before="threshold = np.uint64(math.floor(probability * 2.0**53))",
+        after="threshold = np.uint64(math.floor(probability * 2.0**20) << 33)",
+        tests=(f"{TAILS}::test_a_coin_is_compared_with_all_53_bits",),
+    ),
+    Mutant(
+        name="tabulated integers cut off at three deviations",
+        why="seeded noise, on which tests rely, has no tail",
+        file="privacy/discrete.py",
+        before="reach = int(10 * scale) + 10",
+        after="reach = int(3 * scale)",
+        tests=(f"{TAILS}::test_discrete_gaussians_have_their_tails",),
     ),
 )

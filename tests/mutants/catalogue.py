@@ -7,6 +7,7 @@ from tests.mutants import (
     border,
     canaries,
     choosing,
+    coins,
     crashes,
     data,
     dit,
@@ -39,4 +40,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *canaries.MUTANTS,
     *audits.MUTANTS,
     *choosing.MUTANTS,
+    *coins.MUTANTS,
 )

@@ -7,6 +7,7 @@ WINDOWS = "tests/unit/data/test_windows.py"
 REFUSALS = "tests/unit/data/io/test_refusals.py"
 UNITS = "tests/unit/synthesizers/test_units.py"
 EXTRA = "tests/unit/data/test_mutant_data.py"
+BATCHES = "tests/unit/data/io/test_batches.py"
 
 MUTANTS = (
     Mutant(
@@ -156,5 +157,57 @@ MUTANTS = (
         before="if filled and (windowed or whole_windows):",
         after="if filled and windowed and not whole_windows:",
         tests=("tests/unit/synthesizers/test_units.py",),
+    ),
+    Mutant(
+        name="a vote in every batch",
+        why="a unit with rows in many batches votes many times for a category of its own",
+        file="data/io/categories.py",
+        before="_keep_first(first, _units(batch, unit, schema, len(first)), categories)",
+        after=(
+            "_keep_first(first, [(len(first), name) for name in _units(batch, unit, schema, len(first))], categories)"
+        ),
+        tests=(f"{BATCHES}::test_a_unit_votes_once_however_many_batches_it_is_in",),
+    ),
+    Mutant(
+        name="a new unit in every batch of a long table",
+        why="a unit counts as many",
+        file="data/io/long.py",
+        before=(
+            "    encoded = pa.concat_arrays(pieces).dictionary_encode()\n"
+            "    return encoded.indices.to_numpy(), encoded.dictionary"
+        ),
+        after="    together = pa.concat_arrays(pieces)\n    return np.arange(len(together), dtype=np.int32), together",
+        tests=(f"{BATCHES}::test_a_long_table_is_the_same_in_several_batches",),
+    ),
+    Mutant(
+        name="a new unit in every batch of a wide table",
+        why="a unit counts as many",
+        file="data/io/wide.py",
+        before="encoded = pa.concat_arrays(units).dictionary_encode()",
+        after="encoded = pa.array(np.arange(sum(map(len, units)))).dictionary_encode()",
+        tests=(f"{BATCHES}::test_a_wide_table_is_the_same_in_several_batches",),
+    ),
+    Mutant(
+        name="static columns compared within a batch only",
+        why="a value that changes between batches is taken from whichever came last",
+        file="data/io/long.py",
+        before=(
+            "static = _one_per_group(np.concatenate([part.static for part in parts]), key_series, len(unit), schema)"
+        ),
+        after="static = np.concatenate([part.static for part in parts])[np.unique(key_series, return_index=True)[1]]",
+        tests=(f"{BATCHES}::test_what_is_wrong_between_two_batches_is_refused",),
+    ),
+    Mutant(
+        name="context compared within a batch only",
+        why="somebody's own value passes for one that everybody shares",
+        file="data/io/context.py",
+        before="return _one_per_tick(np.concatenate(ticks), values, schema) if ticks else ContextRows(None, values)",
+        after=(
+            "if not ticks:\n"
+            "        return ContextRows(None, values)\n"
+            "    unique, first = np.unique(np.concatenate(ticks), return_index=True)\n"
+            "    return ContextRows(unique, values[first])"
+        ),
+        tests=(f"{BATCHES}::test_context_in_the_private_table_is_the_same_in_several_batches",),
     ),
 )

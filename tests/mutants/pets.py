@@ -188,4 +188,22 @@ grant = ledger.resume(proposal.whole_number("run"), noise=noise)
         after="    # windows are",
         tests=(APART,),
     ),
+    Mutant(
+        name="units of two files told apart by type",
+        why="a person in a table and in a file of arrays votes twice",
+        file="synthesizers/pets/holder.py",
+        before="set(map(str, panel.unit_ids.tolist()))",
+        after="set(panel.unit_ids.tolist())",
+        tests=(
+            "tests/unit/synthesizers/pets/test_apart.py::test_a_unit_is_known_by_its_name_however_a_file_stores_it",
+        ),
+    ),
+    Mutant(
+        name="a file compared with the one before it only",
+        why="a unit in the first and the third file votes twice",
+        file="synthesizers/pets/holder.py",
+        before="        seen |= identifiers\n",
+        after="        seen = identifiers\n",
+        tests=("tests/unit/synthesizers/pets/test_apart.py::test_files_of_a_population_vote_one_after_another",),
+    ),
 )

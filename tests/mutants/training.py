@@ -9,6 +9,7 @@ ENGINE = "tests/unit/training/clipping/test_engine.py"
 VALIDATE = "tests/unit/training/test_validate_module.py"
 NOISE = "tests/statistical/test_training_noise.py"
 EXTRA = "tests/unit/training/test_mutant_training.py"
+TIED = "tests/unit/training/clipping/test_tied_forms.py"
 
 MUTANTS = (
     Mutant(
@@ -275,5 +276,29 @@ MUTANTS = (
         before="        torch.manual_seed(secrets.randbits(63))\n        yield",
         after="        yield",
         tests=("tests/unit/training/test_mutant_training.py",),
+    ),
+    Mutant(
+        name="two forms of a shared parameter normed apart",
+        why="a unit weighs up to √2 times the clip norm",
+        file="training/clipping/forms.py",
+        before="if forms > 1 or (None in self.kept and len(self.kept) > 1):",
+        after="if None in self.kept and len(self.kept) > 1:",
+        tests=(TIED,),
+    ),
+    Mutant(
+        name="a slab and the whole of a parameter normed apart",
+        why="a unit weighs up to √2 times the clip norm",
+        file="training/clipping/forms.py",
+        before="if forms > 1 or (None in self.kept and len(self.kept) > 1):",
+        after="if forms > 1:",
+        tests=(TIED,),
+    ),
+    Mutant(
+        name="rows of a table not counted among the forms",
+        why="an embedding that is also an output layer is normed twice",
+        file="training/clipping/forms.py",
+        before="forms = bool(self.kept) + (self.outer is not None) + (self.rows is not None)",
+        after="forms = bool(self.kept) + (self.outer is not None)",
+        tests=(TIED,),
     ),
 )

@@ -1,7 +1,8 @@
 """One person more or less changes nothing about a command but released numbers.
 
 Files, shapes, messages, progress, log lines, ledger rows and exit codes of two runs are compared; `view` says what is
-left out and why. False alarms: a category that a single person holds is found with probability delta, 10⁻⁷ here.
+left out and why. No command is told how many series to write, so that a default that followed the table would show.
+False alarms: a category that a single person holds is found with probability delta, 10⁻⁷ here.
 """
 
 import logging
@@ -18,13 +19,15 @@ from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
 from understudy.synthesizers.spectral import Spectral
 
-SYNTH = ("synth", "clinic.csv", "--schema", "schema.toml", "--epsilon", "0.5", "--out", "release", "--n", "30")
+SYNTH = ("synth", "clinic.csv", "--schema", "schema.toml", "--epsilon", "0.5", "--out", "release")
 BUY = ("--epsilon", "20", "--out", "bought.toml", "--schema")
 COMMANDS: dict[str, tuple[str, ...]] = {
     **{f"synth {method}": ("synth", *SYNTH[4:], *OPTIONS.get(method, ()), "--method", method) for method in METHODS},
     "synth with a holdout": (*SYNTH, "--holdout", "0.2"),
     "synth in windows": (*SYNTH, "--window-steps", "3"),
     "synth for a program": (*SYNTH, "--json"),
+    "synth of so many series": (*SYNTH, "--n", "30"),
+    "synth with a kept-out half of few": (*SYNTH, "--holdout", "0.5", "--allow-few-units", "a test"),
     "buy bounds": ("buy", "bounds", "clinic.csv", *BUY, "open.toml", "--column", "pulse", "--between", "-50", "50"),
     "buy categories": ("buy", "categories", "clinic.csv", *BUY, "wards.toml", "--column", "ward"),
     "buy population": ("buy", "population", "clinic.csv", *BUY, "count.toml", "--json"),
@@ -69,6 +72,28 @@ def test_one_person_more_or_less_changes_nothing_but_numbers_of(name: str, tmp_p
     assert first.exit_code == 0, first.complained
     assert first.differences(seen(tmp_path / "one more", one_more(ward), COMMANDS[name])) == []
     assert first.differences(seen(tmp_path / "one less", one_less, COMMANDS[name])) == []
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--label", "north")], ids=["", "json", "label"])
+def test_one_person_more_or_less_does_not_change_how_much_a_release_gives(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A release is drawn from where the table no longer is, and no number of series is asked for."""
+    labelled = [part for part in SYNTH if part != "schema.toml"]
+    labelled.insert(3, "labelled.toml")
+    views = []
+    for name, edit in (("as it is", as_it_is), ("one more", one_more("south")), ("one less", one_less)):
+        clinic = clinic_with(tmp_path / name, edit)
+        text = clinic.schema.read_text()
+        (clinic.folder / "labelled.toml").write_text(
+            text.replace("population = 120", 'population = 120\nlabel = "ward"')
+        )
+        assert view(clinic.folder, labelled).exit_code == 0
+        clinic.table.unlink()
+        views.append(view(clinic.folder, ("sample", "release", "--out", "more.parquet", *more)))
+        assert views[-1].exit_code == 0, views[-1].complained
+    assert views[0].files["more.parquet"][1] == 120
+    assert [views[0].differences(other) for other in views[1:]] == [[], []]
 
 
 REFUSED: dict[str, Callable[[Rows], Rows]] = {
@@ -133,7 +158,18 @@ def leak_an_exit(learn: Any) -> Any:
     return leaky
 
 
+def leak_a_number_of_series(learn: Any) -> Any:
+    """A declared population that was counted: what `synth` and `sample` write by default follows it."""
+
+    def leaky(self: Any, private: Any, *rest: Any) -> Any:
+        object.__setattr__(private.panel.schema.population, "size", private.panel.num_series)
+        return learn(self, private, *rest)
+
+    return leaky
+
+
 LEAKS = {
+    "number of series": (leak_a_number_of_series, "synthetic.parquet"),
     "log line": (leak_a_log_line, "logged"),
     "shape": (leak_a_shape, "model.safetensors"),
     "progress": (leak_a_stage, "progress"),

@@ -101,9 +101,9 @@ def answer(
 
 def _parts(method: Pets, panels: Iterable[Panel], population: int) -> Iterator[PrivateSeries]:
     """Yields files of one population, read one after another; a unit may be in one of them only."""
-    seen: set[object] = set()
+    seen: set[str] = set()
     for panel in panels:
-        identifiers = set() if panel.unit_ids is None else set(panel.unit_ids.tolist())
+        identifiers = set() if panel.unit_ids is None else set(map(str, panel.unit_ids.tolist()))  # 7 is "7" elsewhere
         if seen & identifiers:
             raise DataError("Files: a unit is in two of them. Put all of a unit's rows into one file.", column=None)
         seen |= identifiers

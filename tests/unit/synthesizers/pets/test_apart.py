@@ -142,6 +142,18 @@ def test_files_of_a_population_vote_one_after_another() -> None:
         holder.answer(proposal, [*parts, parts[0]], panel.schema, ledger, quiet)
 
 
+@pytest.mark.parametrize("stored", [str, np.int32, np.uint64], ids=["text", "short", "unsigned"])
+def test_a_unit_is_known_by_its_name_however_a_file_stores_it(stored: type) -> None:
+    """A table stores names as text where the schema says so, a .npz file as whole numbers: the same person in both."""
+    method = replace(METHOD, scale="bounds")
+    panel = replace(make_panel(plain_schema(), 90), unit_ids=np.arange(90).astype(object))
+    again = replace(panel, unit_ids=np.arange(90).astype(stored).astype(object))
+    ballot, ledger = opened(panel, method, NoiseSource.constant(0))
+    proposal = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    with pytest.raises(DataError, match="two of them"):
+        holder.answer(proposal, [panel, again], panel.schema, ledger, NoiseSource.constant(0))
+
+
 def test_several_files_are_refused_where_the_table_is_needed_in_one_piece() -> None:
     ledger = Ledger.in_memory(BUDGET)
     with pytest.raises(InputError, match="one file"):

@@ -1,0 +1,100 @@
+"""Defects of coins that have to be secret, and of defaults that have to be public."""
+
+from tests.mutants.mutant import Mutant
+
+COINS = "tests/statistical/test_secret_coins.py"
+TWINS = "tests/twins/test_commands.py::test_one_person_more_or_less_changes_nothing_but_numbers_of"
+
+MUTANTS = (
+    Mutant(
+        name="windows of dit chosen by its public seed",
+        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        file="synthesizers/dit/method.py",
+        before="UnitWindows(examples, unit, draw, np.random.default_rng())",
+        after="UnitWindows(examples, unit, draw, np.random.default_rng(self.seed))",
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dit]",),
+    ),
+    Mutant(
+        name="windows of ppem chosen by its public seed",
+        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        file="synthesizers/ppem/learning.py",
+        before="UnitWindows(self._arrays, unit, rule, np.random.default_rng())",
+        after="UnitWindows(self._arrays, unit, rule, np.random.default_rng(method.seed))",
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[ppem]",),
+    ),
+    Mutant(
+        name="windows of dp-gan chosen by its public seed",
+        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        file="synthesizers/baselines/dp_gan.py",
+        before="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng())",
+        after="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng(self.seed))",
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dp-gan]",),
+    ),
+    Mutant(
+        name="windows of pub2priv chosen by its public seed",
+        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        file="synthesizers/pub2priv/method.py",
+        before="            np.random.default_rng(),  # nobody knows it",
+        after="            np.random.default_rng(self.seed),  # nobody knows it",
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[pub2priv]",),
+    ),
+    Mutant(
+        name="windows of vflgan-ts chosen by a known seed",
+        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        file="synthesizers/vflgan_ts/modes.py",
+        before="DrawUnits(), np.random.default_rng())",
+        after="DrawUnits(), np.random.default_rng(0))",
+        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[vflgan-ts]",),
+    ),
+    Mutant(
+        name="coins of a loss counted from nought",
+        why="times and noises of everybody are known, and shift with one unit more",
+        file="training/loop.py",
+        before="self._generator.manual_seed(secrets.randbits(63))  # of which",
+        after="self._generator.manual_seed(self._iteration)  # of which",
+        tests=(f"{COINS}::test_generators_start_elsewhere_in_every_iteration_of_every_run",),
+    ),
+    Mutant(
+        name="coins of a loss drawn once in a run",
+        why="32 bits decide about all iterations",
+        file="training/loop.py",
+        before=(
+            "        self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: "
+            "anew for every iteration\n"
+        ),
+        after="",
+        tests=(f"{COINS}::test_generators_start_elsewhere_in_every_iteration_of_every_run",),
+    ),
+    Mutant(
+        name="a contest checked on series that a known seed chose",
+        why="whoever is kept out is known",
+        file="synthesizers/ppem/learning.py",
+        before="private.panel.split(share, np.random.default_rng())",
+        after="private.panel.split(share, np.random.default_rng(0))",
+        tests=(f"{COINS}::test_series_that_a_contest_checks_itself_on_are_drawn_by_secret_coins",),
+    ),
+    Mutant(
+        name="kept-out units chosen by a known seed",
+        why="whoever is kept out is known",
+        file="cli/synth.py",
+        before="_split(panel, request.holdout, np.random.default_rng(request.seed))",
+        after="_split(panel, request.holdout, np.random.default_rng(request.seed or 0))",
+        tests=(f"{COINS}::test_who_is_kept_out_is_drawn_anew_in_every_run",),
+    ),
+    Mutant(
+        name="as many series as the table holds",
+        why="the number of released series is the number of people",
+        file="cli/synth.py",
+        before="        del panel  # samples need the room\n",
+        after="        request = replace(request, num_series=request.num_series or panel.num_series)\n",
+        tests=(f"{TWINS}[synth spectral]",),
+    ),
+    Mutant(
+        name="progress in steps of the table",
+        why="how often the bar moves tells how many people there are",
+        file="cli/synth.py",
+        before="        del panel  # samples need the room\n",
+        after='        for place in range(panel.num_series):\n            progress("learned", 0.6 + 0 * place)\n',
+        tests=(f"{TWINS}[synth spectral]",),
+    ),
+)
