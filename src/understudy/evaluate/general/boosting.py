@@ -22,6 +22,7 @@ from understudy.evaluate.weighted import mean_share
 FOLDS = 5
 _MAX_SERIES = 2_000
 _TOP = 12
+_NEAR = 0.1  # an accuracy of 60 %
 Features = Callable[[Comparison, Panel], tuple[list[str], np.ndarray]]
 
 
@@ -96,6 +97,7 @@ def _metric(name: str, title: str, features: Features) -> Metric:
         range=(0.0, 0.5),
         reference="classifier two-sample test, arXiv:1610.06545, section 3, by boosted trees: |accuracy − 0.5|",
         measure=partial(_measure, features),
+        near=_NEAR,
     )
 
 
