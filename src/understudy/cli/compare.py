@@ -1,5 +1,6 @@
 """`understudy compare`: releases side by side, which no guarantee covers; or a choice among them, which one does."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -169,7 +170,14 @@ def write_page(
     for place, candidate in enumerate(candidates):
         part = _part(progress, place, len(candidates))
         panels, card = judge(
-            candidate, wanted.tables, metrics, wanted.effort, seed=wanted.seed, output=output, progress=part
+            candidate,
+            wanted.tables,
+            metrics,
+            wanted.effort,
+            seed=wanted.seed,
+            since=time.monotonic(),
+            output=output,
+            progress=part,
         )
         if card.stopped:
             raise Stopped

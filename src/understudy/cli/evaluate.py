@@ -1,5 +1,6 @@
 """`understudy evaluate`: is the stand-in good? Every figure beside those of other real series and of a control."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
 
+_LEAST_SECONDS, _WRITING_SECONDS = 20.0, 30.0
 THOROUGH = "Measure every row on all series and steps, without the limit of two minutes; --budget paper implies it."
 
 
@@ -54,7 +56,7 @@ def evaluate(
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
     from understudy.evaluate.suites import SUITES, metrics_of
 
-    output = Output(json=json, quiet=quiet)
+    output, since = Output(json=json, quiet=quiet), time.monotonic()
     tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)
     metrics, effort = metrics_of(suite or tuple(SUITES)), effort_of(budget, thorough)
     for path, name in ((report, "--report"), (record, "--record")):
@@ -63,9 +65,11 @@ def evaluate(
     with output.progress(lines=True) as progress:
         progress("reading", 0.0)
         judged = read_candidate(candidate, tables, seed, progress)
-        panels, card = judge(judged, tables, metrics, effort, seed=seed, output=output, progress=progress)
+        if effort.seconds is not None and (report is not None or record is not None):
+            effort = replace(effort, seconds=effort.seconds - _WRITING_SECONDS)
+        panels, card = judge(judged, tables, metrics, effort, seed=seed, since=since, output=output, progress=progress)
         if report is not None or record is not None:
-            progress("writing", 0.99)
+            progress("writing", 0.0)
             _write(report, record, judged, panels, card)
     written = {name: str(path) for name, path in (("report", report), ("record", record)) if path is not None}
     _say(output, card, written)
@@ -87,10 +91,14 @@ def judge(
     effort: "Effort",
     *,
     seed: int,
+    since: float,
     output: Output,
     progress: Progress,
 ) -> "tuple[Panels, Scorecard]":
     """Returns the panels and their scores; Ctrl-C ends the work and keeps what was measured.
+
+    Args:
+        since: When the command began, by the monotonic clock; the time allowed counts from there.
 
     Privacy: internal.
     """
@@ -104,6 +112,8 @@ def judge(
     if panels.real.schema != real.schema and judged.release is not None and judged.release.synthesizer.completes:
         metrics = [metric for metric in metrics if metric.name not in FILLINGS]
         panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))
+    if effort.seconds is not None:
+        effort = replace(effort, seconds=max(_LEAST_SECONDS, effort.seconds - (time.monotonic() - since)))
     _remark(output, panels, metrics, effort)
     return panels, score(
         panels,
@@ -123,8 +133,8 @@ def _remark(output: Output, panels: "Panels", metrics: "Sequence[Metric]", effor
     seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
     if seconds < LINE_SECONDS:
         return
-    limit = "" if effort.seconds is None else ". It ends within two minutes with the rows that matter first"
-    output.remark(f"Estimate: {duration(seconds)} for {len(metrics)} rows{limit}.")
+    limit = "" if effort.seconds is None else f"; {duration(effort.seconds)} are allowed, `--thorough` allows all"
+    output.remark(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
 
 
 def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:
@@ -132,7 +142,8 @@ def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:
 
     facts = with_verdicts(card.as_dict())
     missing = [f"Not measured: {', '.join(card.missing)}."] if card.missing else []
-    suites = [shown(card, name) for name in dict.fromkeys(score.suite for score in card.scores)]
+    measured = (score.suite for score in card.scores if score.name not in card.missing)
+    suites = [shown(card, name) for name in dict.fromkeys(measured)]
     ends = [f"Wrote {path}." for path in written.values()]
     head = bold(facts["headline"]["sentence"])
     output.result(facts | written, bold(INTERNAL), head, *card.notes, _numbers(card), *suites, *missing, *ends)
@@ -153,7 +164,7 @@ def shown(card: "Scorecard", suite: str) -> Table:
 
     lines = table("", ">synthetic", ">other real series", ">no private data", "verdict", title=suite)
     for score, line in zip(card.scores, card.as_dict()["scores"], strict=True):
-        if score.suite == suite:
+        if score.suite == suite and score.name not in card.missing:
             figures = (score.synthetic, score.holdout, score.independent)
             lines.add_row(
                 score.title, *(_figure(figure) for figure in figures), score.synthetic.problem or verdict(line)

@@ -79,7 +79,7 @@ def lines(console: Console) -> Iterator[Progress]:
 
     def speak() -> None:
         while not over.wait(LINE_SECONDS):
-            parts = (f"{100 * pace.share:.0f} %", pace.text(), pace.stage)
+            parts = (f"{100 * pace.share:.0f} %" if pace.share > 0 else "", pace.text(), pace.stage)
             console.print(", ".join(part for part in parts if part), soft_wrap=True)
 
     speaker = threading.Thread(target=speak, daemon=True)

@@ -44,7 +44,7 @@ class Effort:
 
 
 QUICK = Effort(name="quick", repeats=3, iteration_cap=500, replicates=50, splits=5, max_series=4_000)
-BRIEF = replace(QUICK, name="brief", max_series=1_000, max_steps=512, max_values=400_000, seconds=95.0)
+BRIEF = replace(QUICK, name="brief", max_series=1_000, max_steps=512, max_values=400_000, seconds=90.0)
 PAPER = Effort(name="paper", repeats=10, iteration_cap=None, replicates=200, splits=10, max_series=20_000)
 EFFORTS = {effort.name: effort for effort in (QUICK, PAPER)}
 

@@ -117,7 +117,7 @@ def evaluate(
     complete: Callable[[Panels], Panels] | None = None,
     stopping: tuple[type[BaseException], ...] = (),
 ) -> Scorecard:
-    """Measures every metric, what matters and what is cheap first; one that fails never loses the others.
+    """Measures every metric, what is cheap or matters first; one that fails never loses the others.
 
     Args:
         progress: Takes what is measured and the share of the whole time that has passed, as far as can be told.
@@ -143,8 +143,8 @@ def evaluate(
 
 
 def in_order(metrics: Sequence[Metric]) -> list[Metric]:
-    """Returns what matters first, then what is cheap."""
-    return sorted(metrics, key=lambda m: (m.name not in MATTERS, expected_seconds(m, 1), m.name))
+    """Returns what is cheap first; what matters may cost thirty times as much to be as early."""
+    return sorted(metrics, key=lambda m: expected_seconds(m, 1) * (0.035 if m.name in MATTERS else 1.0))
 
 
 def _measure_all(
