@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.evaluate import THOROUGH, Budget, effort_of, judge
+from understudy.cli.holdouts import read_list, require_unseen
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import existing, outside, unused, whole_file
 from understudy.errors import InputError, Stopped
@@ -82,6 +83,7 @@ def compare(
     lines: list[RenderableType] = []
     with output.progress(lines=True) as progress:
         candidates = [read_candidate(path, tables, seed, progress) for path in releases]
+        _check_holdout(candidates, tables)
         chosen = None
         if selection is not None:
             certificate = choose(candidates, wanted, selection)
@@ -116,6 +118,18 @@ def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None
         for release in releases:
             if path is not None:
                 unused(outside(path, existing(release, "RELEASE"), name), name)
+
+
+def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
+    """Refuses a list of units that trained one of the releases, before anything is charged or recorded."""
+    from understudy.data import Schema
+
+    if tables.holdout is not None:
+        schema = candidates[0].panel.schema if tables.schema is None else Schema.load(tables.schema)
+        listed = read_list(existing(tables.holdout, "--holdout"), schema)
+        if listed is not None:
+            folders = [candidate.folder for candidate in candidates if candidate.folder is not None]
+            require_unseen(listed, folders, schema, strict=True)
 
 
 def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) -> "Certificate":

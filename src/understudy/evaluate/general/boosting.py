@@ -84,8 +84,8 @@ def _measure(features: Features, comparison: Comparison, effort: Effort, seed: i
             for place in np.argsort(-single, kind="stable")[:_TOP]
         },
         notes=(
-            f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features{chosen}. Parts: |AUC − 0.5| of the "
-            "most telling single features.",
+            f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features{chosen}. Parts: |AUC − 0.5| "
+            "of the most telling single features.",
         ),
     )
 
