@@ -43,8 +43,8 @@ def _tails(comparison: Comparison, effort: Effort, seed: int) -> Measured:
         seen = real[~np.isnan(real)]
         if len(seen):
             ends = np.quantile(seen, (TAIL, 1 - TAIL)).astype(seen.dtype)
-            sides = (_beyond(values, *ends) for values in (real, candidate))
-            aspects.append(of_sums([f"{name}: low", f"{name}: high"], *sides, _tail_gap))
+            names = [f"{name}: low", f"{name}: high"]
+            aspects.append(of_sums(names, _beyond(real, *ends), _beyond(candidate, *ends), _tail_gap))
     return mean_figure(aspects, comparison, effort, seed, otherwise=NO_NUMBERS, summary=np.nanmax)
 
 
