@@ -65,3 +65,7 @@ class UnsafeModule(UnderstudyError, TypeError):
     """A network mixes the series of several units, so per-unit clipping can't bound one unit's influence."""
 
     exit_code = 2
+
+
+class Stopped(BaseException):
+    """Somebody pressed Ctrl-C or sent a polite signal. No `except Exception` on the way up may swallow it."""

@@ -163,7 +163,7 @@ def make_clinic(folder: Path, persons: int = NUM_PERSONS) -> Clinic:
             lines.append(f"{name},2024-01-01T{step:02d}:00:00,{value},{ward}")
     clinic = Clinic(folder)
     clinic.table.write_text("\n".join(lines) + "\n")
-    clinic.schema.write_text(SCHEMA)
+    clinic.schema.write_text(SCHEMA.replace(f"population = {NUM_PERSONS}", f"population = {persons}"))
     return clinic
 
 

@@ -137,7 +137,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "a method that does not exist": (["--method", "crystal-ball"], "crystal-ball"),
     "windows longer than the series": (["--window-steps", "7"], "--window-steps"),
     "a holdout of everybody": (["--holdout", "1"], "--holdout"),
-    "a list of nobody": (["--holdout-list", "list.csv"], "--holdout"),
+    "a list that is a table": (["--holdout-list", "{table}"], "single column 'person'"),
     "no reason": (["--allow-few-units", " "], "reason"),
     "a number of series below one": (["--n", "0"], "--n"),
     "an option that does not exist": (["--make-it-good"], "--make-it-good"),
@@ -159,6 +159,11 @@ def test_a_holdout_list_inside_the_release_is_refused(clinic: Clinic) -> None:
     inside = str(clinic.release / "list.csv")
     outcome = run(*clinic.synth("--holdout", "0.2", "--holdout-list", inside))
     refused(clinic, outcome, before, "--holdout-list")
+
+
+def test_a_holdout_list_that_is_not_there_is_missing_data(clinic: Clinic) -> None:
+    before = clinic.files()
+    refused(clinic, run(*clinic.synth("--holdout-list", "nowhere.csv")), before, "--holdout-list", code=3)
 
 
 @pytest.mark.parametrize("missing", ["table", "schema"])

@@ -29,7 +29,7 @@ class Scene:
 
 
 SCENES: dict[str, Scene] = {
-    "synth": Scene(arguments=(*_SYNTH, "release", "--holdout", "0.05")),
+    "synth": Scene(arguments=(*_SYNTH, "release", "--holdout", "0.4", "--allow-few-units", "a test")),
     "synth again": Scene(arguments=(*_SYNTH, "release"), before=((*_SYNTH, "earlier"),)),
     "buy bounds": Scene(
         arguments=("buy", "bounds", "clinic.csv", *_BUY, "bounds.toml", "--column", "pulse", "--between", "-50", "50")

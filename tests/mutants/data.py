@@ -6,6 +6,7 @@ PANEL = "tests/unit/data/test_panel.py"
 WINDOWS = "tests/unit/data/test_windows.py"
 REFUSALS = "tests/unit/data/io/test_refusals.py"
 UNITS = "tests/unit/synthesizers/test_units.py"
+HOLDOUTS = "tests/e2e/test_cli_holdouts.py"
 EXTRA = "tests/unit/data/test_mutant_data.py"
 BATCHES = "tests/unit/data/io/test_batches.py"
 
@@ -209,5 +210,37 @@ MUTANTS = (
             "    return ContextRows(unique, values[first])"
         ),
         tests=(f"{BATCHES}::test_context_in_the_private_table_is_the_same_in_several_batches",),
+    ),
+    Mutant(
+        name="listed units learned from",
+        why="units that were said to be kept out train the release",
+        file="cli/holdouts.py",
+        before="    return replace(train, unit_ids=None), held_out",
+        after="    return replace(panel, unit_ids=None), held_out",
+        tests=(f"{HOLDOUTS}::test_listed_units_have_no_influence",),
+    ),
+    Mutant(
+        name="a split that nobody checks before the charge",
+        why="fewer units than the floor are learned from, and nothing in the certificate says so",
+        file="cli/synth.py",
+        before="    check_split(panel, held_out, schema, allow_few_units=few)\n",
+        after="",
+        tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
+    ),
+    Mutant(
+        name="a count in the refusal of a split",
+        why="the number of private units is printed",
+        file="cli/holdouts.py",
+        before="and fewer remain after others were kept out. ",
+        after="and fewer remain after others were kept out: {train.num_units}. ",
+        tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
+    ),
+    Mutant(
+        name="units that trained a release called unseen",
+        why="a release that copies what it learned passes for one that did not",
+        file="cli/holdouts.py",
+        before="not listed <= known:",
+        after="not listed & known:",
+        tests=(f"{HOLDOUTS}::test_units_that_trained_one_of_the_releases_are_not_called_unseen",),
     ),
 )

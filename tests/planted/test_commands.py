@@ -81,7 +81,10 @@ WORKING: dict[str, list[tuple[str, ...]]] = {
         ]
         for method in METHODS
     },
-    "a holdout": [(*SYNTH, "--holdout", "0.3", "--out", "release"), (*SYNTH, "--window-steps", "3", "--out", "short")],
+    "a holdout": [
+        (*SYNTH, "--holdout", "0.4", "--allow-few-units", "a test", "--out", "release"),
+        (*SYNTH, "--window-steps", "3", "--out", "short"),
+    ],
     "everything about a release": [
         (*SYNTH, "--out", "release"),
         *(("sample", "release", "--n", "30", "--out", f"more{end}") for end in (".csv", ".parquet", ".npz", ".arrow")),

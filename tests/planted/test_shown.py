@@ -68,7 +68,7 @@ def revealing(texts: dict[str, list[str]]) -> list[str]:
 
 
 COMMANDS = {
-    "synth": (*SYNTH, "--method", "spectral", "--holdout", "0.1", "--out", "release"),
+    "synth": (*SYNTH, "--method", "spectral", "--holdout", "0.4", "--allow-few-units", "a test", "--out", "release"),
     "synth in windows": (*SYNTH, "--method", "spectral", "--window-steps", "3", "--out", "release"),
     "buy": ("buy", "bounds", "clinic.csv", *BUY, "open.toml", *BOUNDS),
 }

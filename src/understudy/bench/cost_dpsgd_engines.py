@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from understudy.bench.cost_dpsgd_models import SequenceDiscriminator, Workload

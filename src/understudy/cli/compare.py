@@ -1,5 +1,7 @@
 """`understudy compare`: releases side by side, which no guarantee covers; or a choice among them, which one does."""
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,13 +10,15 @@ import typer
 from rich.console import RenderableType
 
 from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
-from understudy.cli.console import Json, Output, Progress, Quiet, bold
-from understudy.cli.evaluate import Budget
+from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
+from understudy.cli.evaluate import THOROUGH, Budget, effort_of, judge
+from understudy.cli.holdouts import read_list, require_unseen
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import existing, outside, unused, whole_file
-from understudy.errors import InputError
+from understudy.errors import InputError, Stopped
 
 if TYPE_CHECKING:
+    from understudy.evaluate.metric import Effort
     from understudy.privacy.certificate import Certificate
     from understudy.privacy.ledger import Ledger
     from understudy.report.record import RunRecord
@@ -29,7 +33,7 @@ class Wanted:
     releases: tuple[Path, ...]
     tables: RealTables
     suites: tuple[str, ...]
-    budget: str
+    effort: "Effort"
     seed: int
 
 
@@ -53,6 +57,7 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="Write the page there.")] = None,
     suite: Annotated[list[str] | None, typer.Option(help="A suite's name; repeat. Default: general.")] = None,
     budget: Annotated[Budget, typer.Option(help="How much work the metrics may do.")] = Budget.quick,
+    thorough: Annotated[bool, typer.Option("--thorough", help=THOROUGH)] = False,
     select: Annotated[bool, typer.Option("--select", help="Choose with differential privacy, charged.")] = False,
     epsilon: Annotated[float | None, typer.Option(help="What --select may cost.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where --select writes its certificate.")] = None,
@@ -68,12 +73,17 @@ def compare(
     if report is None and selection is None:
         raise InputError("--report or --select: name the page to write, or ask for a charged choice.")
     wanted = Wanted(
-        releases=tuple(releases), tables=tables, suites=tuple(suite or ("general",)), budget=budget, seed=seed
+        releases=tuple(releases),
+        tables=tables,
+        suites=tuple(suite or ("general",)),
+        effort=effort_of(budget, thorough),
+        seed=seed,
     )
     facts: dict[str, Any] = {"releases": [path.name for path in releases]}
     lines: list[RenderableType] = []
-    with output.progress() as progress:
+    with output.progress(lines=True) as progress:
         candidates = [read_candidate(path, tables, seed, progress) for path in releases]
+        _check_holdout(candidates, tables)
         chosen = None
         if selection is not None:
             certificate = choose(candidates, wanted, selection)
@@ -81,9 +91,9 @@ def compare(
             facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(selection.out)}
             lines += [bold(chosen), f"Wrote {selection.out}."]
         if report is not None:
-            recorded = write_page(report, candidates, wanted, chosen, progress)
-            facts |= {"report": str(report), "recorded": recorded, "warning": UNCOVERED}
-            lines += [UNCOVERED, recorded, f"Wrote {report}."]
+            recorded, cards = write_page(report, candidates, wanted, chosen, output, progress)
+            facts |= {"report": str(report), "recorded": recorded, "warning": UNCOVERED, "scorecards": cards}
+            lines += [bold(UNCOVERED), *side_by_side(cards), recorded, f"Wrote {report}."]
     output.result(facts, *lines)
 
 
@@ -108,6 +118,18 @@ def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None
         for release in releases:
             if path is not None:
                 unused(outside(path, existing(release, "RELEASE"), name), name)
+
+
+def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
+    """Refuses a list of units that trained one of the releases, before anything is charged or recorded."""
+    from understudy.data import Schema
+
+    if tables.holdout is not None:
+        schema = candidates[0].panel.schema if tables.schema is None else Schema.load(tables.schema)
+        listed = read_list(existing(tables.holdout, "--holdout"), schema)
+        if listed is not None:
+            folders = [candidate.folder for candidate in candidates if candidate.folder is not None]
+            require_unseen(listed, folders, schema, strict=True)
 
 
 def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) -> "Certificate":
@@ -139,34 +161,58 @@ def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) ->
 
 
 def write_page(
-    report: Path, candidates: list[Candidate], wanted: Wanted, chosen: str | None, progress: Progress
-) -> str:
-    """Writes the page and returns where it was written down that it was made.
+    report: Path,
+    candidates: list[Candidate],
+    wanted: Wanted,
+    chosen: str | None,
+    output: Output,
+    progress: Progress,
+) -> "tuple[str, dict[str, Any]]":
+    """Writes the page; returns where it was written down that it was made, and the scorecards by release.
 
     Privacy: internal. That the comparison was made is recorded before its figures exist.
     """
-    from understudy.evaluate.completions import with_completions
-    from understudy.evaluate.metric import EFFORTS
-    from understudy.evaluate.panels import Panels
-    from understudy.evaluate.scorecard import evaluate
     from understudy.evaluate.suites import metrics_of
     from understudy.report.comparison import render_comparison
+    from understudy.report.headline import with_verdicts
     from understudy.report.record import make_record
 
-    metrics, effort = metrics_of(wanted.suites), EFFORTS[wanted.budget]
+    metrics = metrics_of(wanted.suites)
     recorded = _record(candidates)
     records: dict[str, RunRecord] = {}
+    cards: dict[str, Any] = {}
     for place, candidate in enumerate(candidates):
-        real, holdout = read_real(wanted.tables, candidate)
-        panels = Panels.prepare(real, candidate.panel, holdout, max_series=effort.max_series, seed=wanted.seed)
-        if any(metric.suite == "conditional" for metric in metrics):
-            panels = with_completions(panels, candidate.release, seed=wanted.seed)
         part = _part(progress, place, len(candidates))
-        card = evaluate(panels, metrics, effort, seed=wanted.seed, progress=part)
+        panels, card = judge(
+            candidate,
+            wanted.tables,
+            metrics,
+            wanted.effort,
+            seed=wanted.seed,
+            since=time.monotonic(),
+            output=output,
+            progress=part,
+        )
+        if card.stopped:
+            raise Stopped
+        cards[candidate.name] = with_verdicts(card.as_dict())
         records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
     with whole_file(report) as draft:
         draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
-    return recorded
+    return recorded, cards
+
+
+def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
+    """Returns the headline of each release, and its score and verdict in every row that can tell something."""
+    from understudy.report.words import UNKNOWN, figure
+
+    heads = [f"{name}: {card['headline']['sentence']}" for name, card in cards.items()]
+    lines = table("", *(f">{name}" for name in cards), ">other real series")
+    for scores in zip(*(card["scores"] for card in cards.values()), strict=True):
+        if any(score["verdict"] != UNKNOWN for score in scores):
+            found = (f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores)
+            lines.add_row(scores[0]["title"], *found, figure(scores[0]["holdout"]["value"]))
+    return [*heads, lines]
 
 
 def _record(candidates: list[Candidate]) -> str:

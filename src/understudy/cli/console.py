@@ -1,4 +1,4 @@
-"""What commands print and where: results on stdout, progress on stderr if a person is watching."""
+"""What commands print and where: results on stdout, progress on stderr."""
 
 import json as json_format
 import math
@@ -40,19 +40,26 @@ class Output:
             print(json_format.dumps(_plain(facts), indent=2, allow_nan=False), flush=True)
         self.say(*parts)
 
+    def remark(self, text: str) -> None:
+        """Prints a line on standard error, beside the result; `--quiet` gets nothing."""
+        if not self.quiet:
+            error_console().print(clean(text), soft_wrap=True)
+
     @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Yields a callback (what is done, share done); on a terminal it shows a bar with the time left."""
-        if self.quiet or not sys.stderr.isatty():
+    def progress(self, *, lines: bool = False) -> Iterator[Progress]:
+        """Yields a callback (what is done, share done) for a bar with the time left.
+
+        Args:
+            lines: Whether a line is printed now and then where nobody watches a bar.
+        """
+        from understudy.cli.progress import bar as moving
+        from understudy.cli.progress import lines as spoken
+
+        if self.quiet or not (lines or sys.stderr.isatty()):
             yield _silent
             return
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-        with Bar(*columns, console=error_console(), transient=True) as bar:
-            task = bar.add_task("starting", total=1.0)
-            yield lambda stage, share: bar.update(task, description=stage, completed=share)
+        with (moving if sys.stderr.isatty() else spoken)(error_console()) as tell:
+            yield tell
 
 
 def clean(text: str) -> str:

@@ -1,5 +1,8 @@
 """`understudy evaluate`: is the stand-in good? Every figure beside those of other real series and of a control."""
 
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,15 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Json, Output, Quiet, bold, table
+from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import outside, unused, whole_file
+from understudy.cli.progress import LINE_SECONDS, duration
+from understudy.errors import Stopped
 
 if TYPE_CHECKING:
+    from understudy.evaluate.metric import Effort, Metric
     from understudy.evaluate.panels import Panels
     from understudy.evaluate.scorecard import Figure, Scorecard
 
 INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
+
+_LEAST_SECONDS, _WRITING_SECONDS = 20.0, 30.0
+THOROUGH = "Measure every row on all series and steps, without the limit of two minutes; --budget paper implies it."
 
 
 class Budget(StrEnum):
@@ -37,6 +46,7 @@ def evaluate(
     budget: Annotated[Budget, typer.Option(help="quick: 3 trainings, 500 updates each; paper: as published.")] = (
         Budget.quick
     ),
+    thorough: Annotated[bool, typer.Option("--thorough", help=THOROUGH)] = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
     record: Annotated[Path | None, typer.Option(help="Write all of it as JSON there, for `report`.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0,
@@ -44,32 +54,108 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
-    from understudy.evaluate.completions import with_completions
-    from understudy.evaluate.metric import EFFORTS
-    from understudy.evaluate.panels import Panels
-    from understudy.evaluate.scorecard import evaluate as score
     from understudy.evaluate.suites import SUITES, metrics_of
 
-    output = Output(json=json, quiet=quiet)
+    output, since = Output(json=json, quiet=quiet), time.monotonic()
     tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)
-    metrics, effort = metrics_of(suite or tuple(SUITES)), EFFORTS[budget]
+    metrics, effort = metrics_of(suite or tuple(SUITES)), effort_of(budget, thorough)
     for path, name in ((report, "--report"), (record, "--record")):
         if path is not None:
             unused(outside(path, candidate, name), name)
-    with output.progress() as progress:
+    with output.progress(lines=True) as progress:
         progress("reading", 0.0)
         judged = read_candidate(candidate, tables, seed, progress)
-        real_panel, held_out = read_real(tables, judged)
-        panels = Panels.prepare(real_panel, judged.panel, held_out, max_series=effort.max_series, seed=seed)
-        if any(metric.suite == "conditional" for metric in metrics):
-            panels = with_completions(panels, judged.release, seed=seed)
-        card = score(panels, metrics, effort, seed=seed, progress=progress)
+        if effort.seconds is not None and (report is not None or record is not None):
+            effort = replace(effort, seconds=effort.seconds - _WRITING_SECONDS)
+        panels, card = judge(judged, tables, metrics, effort, seed=seed, since=since, output=output, progress=progress)
         if report is not None or record is not None:
+            progress("writing", 0.0)
             _write(report, record, judged, panels, card)
     written = {name: str(path) for name, path in (("report", report), ("record", record)) if path is not None}
-    suites = [shown(card, name) for name in dict.fromkeys(score.suite for score in card.scores)]
+    _say(output, card, written)
+    if card.stopped:
+        raise typer.Exit(2)
+
+
+def effort_of(budget: Budget, thorough: bool) -> "Effort":
+    """Returns how much work is done: two minutes' worth unless all of it was asked for."""
+    from understudy.evaluate.metric import BRIEF, EFFORTS
+
+    return EFFORTS[budget] if thorough or budget == Budget.paper else BRIEF
+
+
+def judge(
+    judged: Candidate,
+    tables: RealTables,
+    metrics: "Sequence[Metric]",
+    effort: "Effort",
+    *,
+    seed: int,
+    since: float,
+    output: Output,
+    progress: Progress,
+) -> "tuple[Panels, Scorecard]":
+    """Returns the panels and their scores; Ctrl-C ends the work and keeps what was measured.
+
+    Args:
+        since: When the command began, by the monotonic clock; the time allowed counts from there.
+
+    Privacy: internal.
+    """
+    from understudy.evaluate import subsample
+    from understudy.evaluate.completions import with_completions
+    from understudy.evaluate.scorecard import evaluate as score
+    from understudy.evaluate.workload import FILLINGS
+
+    real, held_out = read_real(tables, judged)
+    panels = subsample.prepare(real, judged.panel, held_out, effort, seed=seed)
+    if panels.real.schema != real.schema and judged.release is not None and judged.release.synthesizer.completes:
+        metrics = [metric for metric in metrics if metric.name not in FILLINGS]
+        panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))
+    if effort.seconds is not None:
+        effort = replace(effort, seconds=max(_LEAST_SECONDS, effort.seconds - (time.monotonic() - since)))
+    _remark(output, panels, metrics, effort)
+    return panels, score(
+        panels,
+        metrics,
+        effort,
+        seed=seed,
+        progress=progress,
+        complete=lambda made: with_completions(made, judged.release, seed=seed),
+        stopping=(KeyboardInterrupt, Stopped),
+    )
+
+
+def _remark(output: Output, panels: "Panels", metrics: "Sequence[Metric]", effort: "Effort") -> None:
+    """Says how long it will take, where that is long enough to be worth a line."""
+    from understudy.evaluate.workload import Workload
+
+    seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
+    if seconds < LINE_SECONDS:
+        return
+    limit = "" if effort.seconds is None else f"; {duration(effort.seconds)} are allowed, `--thorough` allows all"
+    output.remark(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
+
+
+def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:
+    from understudy.report.headline import with_verdicts
+
+    facts = with_verdicts(card.as_dict())
+    missing = [f"Not measured: {', '.join(card.missing)}."] if card.missing else []
+    measured = (score.suite for score in card.scores if score.name not in card.missing)
+    suites = [shown(card, name) for name in dict.fromkeys(measured)]
     ends = [f"Wrote {path}." for path in written.values()]
-    output.result(card.as_dict() | written, bold(INTERNAL), *card.notes, *suites, *ends)
+    head = bold(facts["headline"]["sentence"])
+    output.result(facts | written, bold(INTERNAL), head, *card.notes, _numbers(card), *suites, *missing, *ends)
+
+
+def _numbers(card: "Scorecard") -> Table:
+    """Returns mean and extremes of real and synthetic values, side by side."""
+    lines = table("", ">mean", ">least", ">1 %", ">99 %", ">greatest", title="numbers")
+    for name, sides in card.numbers.items():
+        for side, found in sides.items():
+            lines.add_row(f"{name}: {side}", *(f"{value:.4g}" for value in found.values()))
+    return lines
 
 
 def shown(card: "Scorecard", suite: str) -> Table:
@@ -78,7 +164,7 @@ def shown(card: "Scorecard", suite: str) -> Table:
 
     lines = table("", ">synthetic", ">other real series", ">no private data", "verdict", title=suite)
     for score, line in zip(card.scores, card.as_dict()["scores"], strict=True):
-        if score.suite == suite:
+        if score.suite == suite and score.name not in card.missing:
             figures = (score.synthetic, score.holdout, score.independent)
             lines.add_row(
                 score.title, *(_figure(figure) for figure in figures), score.synthetic.problem or verdict(line)

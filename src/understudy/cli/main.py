@@ -12,15 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from understudy.errors import UnderstudyError
+from understudy.errors import Stopped, UnderstudyError
 
 BAD_INPUT, OUR_FAULT = 2, 1
 _PATIENCE_SECONDS = 2.0  # a second Ctrl-C this soon must not cut the clean-up short
 _DEBUG_VARIABLE = "UNDERSTUDY_DEBUG"
-
-
-class Stopped(BaseException):
-    """Somebody pressed Ctrl-C or sent a polite signal. No `except Exception` on the way up may swallow it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

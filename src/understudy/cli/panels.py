@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.console import Progress
+from understudy.cli.holdouts import apart, read_list, require_unseen
 from understudy.cli.places import existing
 from understudy.errors import InputError, ReleaseError
 
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """Synthetic series, from a release of ours or from a table made elsewhere."""
+    """Synthetic series, from a release of ours or from a table made elsewhere.
+
+    Attributes:
+        folder: Where the release lies; None for a table made elsewhere.
+    """
 
     name: str
     panel: "Panel"
     release: "Release | None"
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +61,8 @@ def read_release(folder: Path, seed: int, progress: Progress, context: Path | No
     from understudy.synthesizers import Release
 
     release = Release.load(folder)
-    return Candidate(name=folder.name, panel=_released(folder, release, seed, progress, context), release=release)
+    panel = _released(folder, release, seed, progress, context)
+    return Candidate(name=folder.name, panel=panel, release=release, folder=folder)
 
 
 def read_real(tables: RealTables, candidate: Candidate) -> "tuple[Panel, Panel | None]":
@@ -80,9 +87,10 @@ def read_real_uncut(tables: RealTables, candidate: Candidate) -> "tuple[Panel, P
     real = read_panel(existing(tables.real, "--real"), schema, context=tables.context, allow_few_units=True)
     if tables.holdout is None:
         return real, None
-    listed = _kept_out(existing(tables.holdout, "--holdout"), schema)
+    listed = read_list(existing(tables.holdout, "--holdout"), schema)
     if listed is not None:
-        real, holdout = _apart(real, listed)
+        require_unseen(listed, [candidate.folder] if candidate.folder else [], schema, strict=False)
+        real, holdout = apart(real, listed, "--holdout")
     else:
         holdout = read_panel(tables.holdout, schema, context=tables.context, allow_few_units=True)
     return real, holdout
@@ -129,29 +137,6 @@ def _lenient(schema: "Schema") -> "Schema":
         for channel in schema.channels
     )
     return replace(schema, channels=channels)
-
-
-def _kept_out(file: Path, schema: "Schema") -> set[str] | None:
-    """Returns the units of a list written by `synth --holdout`; None if the file is a table of series."""
-    import csv
-
-    if file.suffix != ".csv":
-        return None
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = csv.reader(lines)
-        header = next(rows, [])
-        return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
-
-
-def _apart(real: "Panel", listed: set[str]) -> "tuple[Panel, Panel]":
-    import numpy as np
-
-    if real.unit_ids is None:
-        real = replace(real, unit_ids=np.arange(real.num_units))
-    held_out = np.isin([str(identifier) for identifier in real.unit_ids], list(listed))  # type: ignore[union-attr]
-    if not held_out.any():
-        raise InputError("--holdout: none of the listed units is in the real table. Name the list of this run.")
-    return real.take_units(np.flatnonzero(~held_out)), real.take_units(np.flatnonzero(held_out))
 
 
 def _cut(panel: "Panel", candidate: Candidate) -> "Panel":

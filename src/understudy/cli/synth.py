@@ -8,7 +8,7 @@ import csv
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,7 @@ import typer
 
 from understudy.cli.budget import charge_stays_known, guarantee_for, method_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.holdouts import check_share, check_split, list_beside, split
 from understudy.cli.options import TASK_HELP, Options
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from understudy.synthesizers import Release
 
 _MODEL_BYTES = 64 * 2**20
+LIST_HELP = (
+    "List of units to keep out, such as that of an earlier release. With --holdout: where the drawn units are listed; "
+    "default OUT.holdout.csv."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,11 @@ class Request:
     seed: int | None = None
     key: str = "default"
 
+    @property
+    def given_list(self) -> Path | None:
+        """The list of units to keep out, where one was given; a drawn one is written instead."""
+        return self.holdout_list if self.holdout is None else None
+
 
 def synth(
     file: Annotated[Path, typer.Argument(help="The private table: .parquet, .csv, .arrow, .feather, .npz or .npy.")],
@@ -66,10 +76,10 @@ def synth(
     method: Annotated[str, typer.Option(help="auto, or a method's name.")] = "auto",
     task: Annotated[str, typer.Option(help=TASK_HELP)] = "series",
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
-    holdout: Annotated[float | None, typer.Option(help="Share of units to keep out of the run, such as 0.2.")] = None,
-    holdout_list: Annotated[
-        Path | None, typer.Option(help="Where the kept-out units are listed. Default: OUT.holdout.csv")
+    holdout: Annotated[
+        float | None, typer.Option(help="Share of units to keep out of the run, drawn at random, such as 0.2.")
     ] = None,
+    holdout_list: Annotated[Path | None, typer.Option(help=LIST_HELP)] = None,
     n: Annotated[int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")] = None,
     window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
     window_stride: Annotated[
@@ -99,7 +109,7 @@ def synth(
     with output.progress() as progress:
         release, ledger, left = run(request, progress)
     certificate = release.certificate
-    held_out = None if holdout is None else str(_holdout_list(request))
+    held_out = None if holdout is None and holdout_list is None else str(_holdout_list(request))
     findings = release.synthesizer.findings(release.schema, release.arrays)
     facts = {
         "release": str(out),
@@ -142,6 +152,7 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     schema = Schema.load(request.schema)
     schema.require_declared()
     require_budget(schema)
+    check_share(request.holdout, schema, allow_few_units=request.few_units is not None)
     guarantee = guarantee_for(schema, request.epsilon, request.delta)
     method = method_for(
         request.method,
@@ -157,7 +168,8 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     progress("reading", 0.0)
     few = request.few_units is not None
     panel = read_panel(request.file, schema, context=request.context, allow_few_units=few)
-    panel, held_out = _split(panel, request.holdout, np.random.default_rng(request.seed))
+    panel, held_out = split(panel, request.holdout, request.given_list, np.random.default_rng(request.seed))
+    check_split(panel, held_out, schema, allow_few_units=few)
     key = _prepared(request, schema)
     ledger = Ledger.open_for(request.schema)
     with charge_stays_known(ledger):
@@ -204,11 +216,11 @@ def _check_places(request: Request) -> None:
     unused(request.out, "--out")
     if request.context is not None:
         existing(request.context, "--context")
-    if request.holdout is None and request.holdout_list is not None:
-        raise InputError("--holdout-list: needs --holdout, the share of units to keep out.")
-    if request.holdout is not None:
-        if not 0 < request.holdout < 1:
-            raise InputError(f"--holdout: a share between 0 and 1 is expected, got {request.holdout:g}.")
+    if request.given_list is not None:
+        existing(request.given_list, "--holdout-list")
+    if request.holdout is not None and not 0 < request.holdout < 1:
+        raise InputError(f"--holdout: a share between 0 and 1 is expected, got {request.holdout:g}.")
+    if request.holdout is not None or request.given_list is not None:
         unused(outside(_holdout_list(request), request.out, "--holdout-list"), "--holdout-list")
     if request.few_units is not None and not request.few_units.strip():
         raise InputError("--allow-few-units: the reason is expected; the certificate prints it.")
@@ -225,18 +237,6 @@ def _prepared(request: Request, schema: "Schema") -> "SigningKey":
     return keys.load_or_create(request.key)
 
 
-def _split(panel: "Panel", share: float | None, rng: "np.random.Generator") -> tuple["Panel", "Panel | None"]:
-    """Keeps units out before anything is learned, each on its own coin."""
-    import numpy as np
-
-    if share is None:
-        return replace(panel, unit_ids=None), None
-    if panel.unit_ids is None:
-        panel = replace(panel, unit_ids=np.arange(panel.num_units))
-    train, held_out = panel.split(share, rng)
-    return replace(train, unit_ids=None), held_out
-
-
 def _public_inputs(request: Request) -> dict[str, str]:
     from understudy.privacy.canonical import file_sha256
 
@@ -245,7 +245,9 @@ def _public_inputs(request: Request) -> dict[str, str]:
 
 
 def _holdout_list(request: Request) -> Path:
-    return request.holdout_list or request.out.with_name(f"{request.out.name}.holdout.csv")
+    """Returns where the list is written: beside the release, where `evaluate` and `compare` look for it."""
+    drawn = request.holdout_list if request.holdout is not None else None
+    return drawn or list_beside(request.out)
 
 
 @contextmanager

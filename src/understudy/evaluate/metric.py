@@ -1,7 +1,7 @@
 """What a metric is: a pure function of a comparison, with everything a reader needs to understand its figure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -23,6 +23,9 @@ class Effort:
         replicates: Bootstrap replicates of figures that need no training.
         splits: Random splits of real series that say how real data scores against itself.
         max_series: Series of each panel that metrics look at; a larger panel is subsampled, and the output says so.
+        max_steps: Longest series that metrics look at; longer ones are cut into windows, and the output says so.
+        max_values: Values of each panel that metrics look at; more are subsampled, and the output says so.
+        seconds: Time for all metrics together; those that did not fit are named. None sets no deadline.
     """
 
     name: str
@@ -31,6 +34,9 @@ class Effort:
     replicates: int
     splits: int
     max_series: int
+    max_steps: int | None = None
+    max_values: int | None = None
+    seconds: float | None = None
 
     def iterations(self, published: int) -> int:
         """Returns the number of optimiser updates to do where a paper did `published`."""
@@ -38,6 +44,7 @@ class Effort:
 
 
 QUICK = Effort(name="quick", repeats=3, iteration_cap=500, replicates=50, splits=5, max_series=4_000)
+BRIEF = replace(QUICK, name="brief", max_series=1_000, max_steps=512, max_values=400_000, seconds=90.0)
 PAPER = Effort(name="paper", repeats=10, iteration_cap=None, replicates=200, splits=10, max_series=20_000)
 EFFORTS = {effort.name: effort for effort in (QUICK, PAPER)}
 
@@ -74,6 +81,8 @@ class Metric:
         reference: Where it is defined, with the equation.
         measure: (comparison, effort, seed) to the figure; raises `Undefined` where the data do not allow it.
         trained: Whether networks are trained inside: slower, repeated less.
+        splits: Random splits of real series where the effort's are too few for a sharp interval.
+        near: Largest figure that may still be called near real, however far away the control is.
     """
 
     name: str
@@ -83,6 +92,8 @@ class Metric:
     reference: str
     measure: Measure
     trained: bool = False
+    splits: int | None = None
+    near: float | None = None
 
     @property
     def suite(self) -> str:

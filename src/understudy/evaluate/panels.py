@@ -62,6 +62,8 @@ class Panels:
             other, reference = _parts(holdout, (1, 1), rng)
         size = min(other.num_units, reference.num_units, synthetic.num_units, max_series)
         cut = {"real": (real, max_series), "synthetic": (synthetic, size), "holdout": (other, size)}
+        if size < MIN_SERIES:
+            notes.append(f"Fewer than {MIN_SERIES} units stand for other real series: *like real* says little here.")
         notes += [f"{min(n, p.num_units)} of the {p.num_units} {name} units." for name, (p, n) in cut.items()]
         real, synthetic, other, reference = (
             _some(panel, number, rng)

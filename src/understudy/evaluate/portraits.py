@@ -118,6 +118,7 @@ def _numeric(values: np.ndarray, frame: Frame, name: str) -> dict[str, Any]:
     return {
         "bands": {f"{q:g}": [band[place] for band in bands] for place, q in enumerate(QUANTILES)},
         "quantiles": _quantiles(values),
+        **_extremes(values),
         "samples": [_numbers(values[row, frame.steps]) for row in _typical(values)],
         "histogram": _histogram(values, frame.edges[name]),
         "autocorrelation": _memory(values),
@@ -170,6 +171,12 @@ def _histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
 def _quantiles(values: np.ndarray) -> list[float | None]:
     seen = values[~np.isnan(values)]
     return _numbers(np.quantile(seen, QUANTILES)) if len(seen) else [None] * len(QUANTILES)
+
+
+def _extremes(values: np.ndarray) -> dict[str, float | None]:
+    seen = values[~np.isnan(values)]
+    ends = (seen.mean(), seen.min(), seen.max()) if len(seen) else (None, None, None)
+    return dict(zip(("mean", "least", "greatest"), _numbers(ends), strict=True))
 
 
 def _memory(values: np.ndarray) -> list[float | None]:

@@ -46,9 +46,19 @@ def wasserstein(name: str, real: np.ndarray, candidate: np.ndarray) -> Aspect:
 
 
 def mean_figure(
-    aspects: Sequence[Aspect], comparison: Comparison, effort: Effort, seed: int, *, otherwise: str
+    aspects: Sequence[Aspect],
+    comparison: Comparison,
+    effort: Effort,
+    seed: int,
+    *,
+    otherwise: str,
+    summary: Callable[[np.ndarray], float] = np.nanmean,
 ) -> Measured:
-    """Returns the mean of all figures with bootstrap replicates; `otherwise` says why there may be none at all."""
+    """Returns the mean of all figures with bootstrap replicates; `otherwise` says why there may be none at all.
+
+    Args:
+        summary: What makes one figure of all of them where the mean would hide a bad one.
+    """
     sizes = comparison.real.num_series, comparison.candidate.num_series
     names = [name for aspect in aspects for name in aspect.names]
     figures = _figures(aspects, np.ones(sizes[0]), np.ones(sizes[1]))
@@ -57,10 +67,10 @@ def mean_figure(
 
     def again(real: np.ndarray, candidate: np.ndarray) -> float:
         weights = (np.bincount(rows, minlength=size) for rows, size in zip((real, candidate), sizes, strict=True))
-        return float(np.nanmean(_figures(aspects, *(times.astype(np.float64) for times in weights))))
+        return float(summary(_figures(aspects, *(times.astype(np.float64) for times in weights))))
 
     return Measured(
-        value=float(np.nanmean(figures)),
+        value=float(summary(figures)),
         replicates=bootstrap(again, comparison.real, comparison.candidate, effort.replicates, seed),
         parts=largest(names, figures),
     )

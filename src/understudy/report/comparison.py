@@ -48,14 +48,15 @@ def _card(record: RunRecord) -> Mapping[str, Any]:
 
 
 def _release(name: str, record: RunRecord) -> dict[str, Any]:
-    guarantee = views.certificate(record.public["certificate"])
+    guarantee, scores = views.certificate(record.public["certificate"]), views.scores(_card(record))
     return {
         "name": name,
         "method": record.public["method"] or "made elsewhere",
         "epsilon": "–" if guarantee is None else guarantee["epsilon"],
         "delta": "–" if guarantee is None else guarantee["delta"],
         "status": "no certificate" if guarantee is None else guarantee["status"],
-        "tally": views.scores(_card(record))["tally"],
+        "headline": scores["verdict"]["sentence"],
+        "tally": scores["tally"],
     }
 
 

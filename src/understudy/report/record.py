@@ -99,11 +99,12 @@ def make_record(
     Privacy: the internal half shows single real series.
     """
     public = public_record(release, synthetic, title=title, ledger=ledger, training=training).public
-    card, frame = scorecard.as_dict(), Frame.of(panels.real, synthetic)
+    shown = synthetic if synthetic.schema == panels.synthetic.schema else panels.synthetic  # cut as the real ones were
+    card, frame = scorecard.as_dict(), Frame.of(panels.real, shown)
     internal = {
         "scorecard": card,
         "real": portrait(panels.real, frame),
-        "synthetic": portrait(synthetic, frame),
+        "synthetic": portrait(shown, frame),
         "embedding": embedding(panels.of(panels.synthetic)),
         "audit": audit,
         "cautions": internal_cautions(card, public["certificate"]),

@@ -7,6 +7,7 @@ from typing import Any
 from understudy.privacy.claim import Certificate
 from understudy.report import words
 from understudy.report.figures import Sides
+from understudy.report.headline import headline as verdict_of
 from understudy.report.words import figure, interval, share, verdict
 
 Facts = Mapping[str, Any]
@@ -16,10 +17,12 @@ MARKS = {
     words.BETWEEN: ("v-between", "warn"),
     words.BEYOND: ("v-beyond", "warn"),
     words.NO_BETTER: ("v-no", "bad"),
+    words.BLIND: ("v-unknown", ""),
     words.UNKNOWN: ("v-unknown", ""),
 }
 _BETTER = {"lower": "lower is better", "higher": "higher is better", "near": "near the real figure is better"}
 _BLIND = "Says little here: the control passes for real, too."
+_NUMBERS = ("mean", "least", "greatest")
 _NUM_FARTHEST = 3
 _MAX_CHARGES = 60
 _MAX_NAMES = 24
@@ -92,9 +95,12 @@ def scores(card: Facts) -> dict[str, Any]:
     for score in card["scores"]:
         suites.setdefault(score["suite"], []).append(line(score))
     effort = f"Effort: {card['effort']}. Seed of splits and trainings: {card['seed']}."
+    found = [verdict(score) for score in card["scores"]]
     return {
         "suites": list(suites.items()),
-        "tally": _tally([verdict(score) for score in card["scores"]]),
+        "verdict": verdict_of(card),
+        "tally": _tally([one for one in found if one in words.COUNTED]),
+        "uncounted": sum(one not in words.COUNTED for one in found),
         "farthest": _farthest(card["scores"]),
         "verdicts": list(words.VERDICTS.items()),
         "score_notes": [*card["notes"], effort, *_notes(card["scores"])],
@@ -103,7 +109,7 @@ def scores(card: Facts) -> dict[str, Any]:
 
 def _farthest(found: Sequence[Facts]) -> list[str]:
     """Returns the measures on which the synthetic series are farthest from real ones."""
-    apart = [s for s in found if verdict(s) not in (words.LIKE_REAL, words.UNKNOWN) and words.control_tells_apart(s)]
+    apart = [s for s in found if verdict(s) in words.COUNTED[1:] and words.control_tells_apart(s)]
     ordered = sorted(apart, key=lambda score: -abs(score["position"]))
     return [score["title"] for score in ordered[:_NUM_FARTHEST]]
 
@@ -174,6 +180,7 @@ def numbers(name: str, sides: Sides) -> dict[str, Any]:
     if "quantiles" in own[0]:
         for place, words_for in enumerate(("5 %", "25 %", "median", "75 %", "95 %")):
             rows.append((words_for, *(figure(channel["quantiles"][place]) for channel in own)))
+        rows += [(name, *(figure(channel[name], 4) for channel in own)) for name in _NUMBERS if name in own[0]]
     else:
         rows.append(("changes of category", *(share(channel["changes"]) for channel in own)))
     rows.append(("missing", *(share(channel["missing"]) for channel in own)))

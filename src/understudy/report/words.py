@@ -5,14 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND = "like real", "near real", "in between", "beyond real"
-NO_BETTER, UNKNOWN = "no better", "unknown"
+NO_BETTER, BLIND, UNKNOWN = "no better", "can't tell", "unknown"
+COUNTED = (LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND, NO_BETTER)  # verdicts that say something, from best to worst
 VERDICTS = {
     LIKE_REAL: "scores as other real series do",
     NEAR_REAL: "apart from real series, and closer to them than to the control",
-    BETWEEN: "apart from real series, and closer to the control",
+    BETWEEN: "apart from real series, and closer to the control or too far to be called near",
     BEYOND: "apart from real series on the side away from the control, as copies of training series would be",
     NO_BETTER: "scores no better than the control, which never saw private data",
-    UNKNOWN: "can't be told",
+    BLIND: "the control passes for real, too, so passing for real says little; not counted",
+    UNKNOWN: "not measured, or not defined for these series; not counted",
 }
 
 
@@ -21,13 +23,18 @@ def verdict(score: Mapping[str, Any]) -> str:
     if score["synthetic"]["value"] is None or score["like_real"] is None:
         return UNKNOWN
     if score["like_real"]:
-        return LIKE_REAL
+        return LIKE_REAL if control_tells_apart(score) else BLIND
     position = score["position"]
     if position is None or position >= 1 or not control_tells_apart(score):
         return NO_BETTER
     if position < 0:
         return BEYOND
-    return NEAR_REAL if position < 0.5 else BETWEEN
+    return NEAR_REAL if position < 0.5 and _small_enough(score) else BETWEEN
+
+
+def _small_enough(score: Mapping[str, Any]) -> bool:
+    """Tells whether a figure may be called near real where the control is far off and proves nothing."""
+    return score.get("near") is None or score["synthetic"]["value"] <= score["near"]
 
 
 def is_no_better(score: Mapping[str, Any]) -> bool:

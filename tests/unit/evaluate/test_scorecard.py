@@ -1,14 +1,17 @@
 """The scorecard: every figure has its neighbours, and one that fails loses no other."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.unit.evaluate.sets import waves
+from understudy.evaluate.matters import MATTERS
 from understudy.evaluate.metric import QUICK, Measured, Metric, Undefined
 from understudy.evaluate.panels import Panels
-from understudy.evaluate.scorecard import Figure, Score, evaluate
+from understudy.evaluate.scorecard import Figure, Score, evaluate, in_order
+from understudy.evaluate.suites import metrics_of
 
 
 def _metric(measure, name="toy.mean", **facts):
@@ -67,6 +70,76 @@ def test_trained_metrics_train_once_for_each_split_and_repeat_for_the_candidates
 
     evaluate(_panels(), [_metric(measure, trained=True)], QUICK)
     assert seen == [QUICK.repeats, QUICK.repeats, *[1] * QUICK.repeats]
+
+
+def _slow(comparison, effort, seed):
+    time.sleep(30)
+    return Measured(value=1.0)
+
+
+def test_a_deadline_ends_a_metric_in_the_middle_and_keeps_the_others() -> None:
+    """Names sort the slow one second: `pets.forecast_mae` is expected to take longer than an unknown metric."""
+    metrics = [_metric(_slow, "pets.forecast_mae"), _metric(_gap_of_means)]
+    start = time.monotonic()
+    card = evaluate(_panels(), metrics, replace(QUICK, seconds=0.5))
+    assert time.monotonic() - start < 10
+    assert card.missing == ("pets.forecast_mae",)
+    assert card["toy.mean"].synthetic.value is not None
+    assert "time was up" in str(card["pets.forecast_mae"].synthetic.problem)
+    assert any("1 of 2 rows" in note for note in card.notes)
+    assert not card.stopped
+    assert [score.name for score in card.scores] == ["pets.forecast_mae", "toy.mean"]
+
+
+def test_a_deadline_leaves_the_alarm_of_its_caller_as_it_was() -> None:
+    import signal
+
+    rang = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: rang.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 60)
+    try:
+        evaluate(_panels(), [_metric(_gap_of_means)], replace(QUICK, seconds=30.0))
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert 30 < left <= 60
+    assert not rang
+
+
+def test_what_was_measured_before_a_stop_is_kept() -> None:
+    def stop(comparison, effort, seed):
+        raise KeyboardInterrupt
+
+    metrics = [_metric(_gap_of_means), _metric(stop, "pets.forecast_mae")]
+    card = evaluate(_panels(), metrics, QUICK, stopping=(KeyboardInterrupt,))
+    assert card.stopped
+    assert card.missing == ("pets.forecast_mae",)
+    assert card["toy.mean"].synthetic.value is not None
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(_panels(), metrics, QUICK)
+
+
+def test_what_matters_is_measured_before_what_is_slow() -> None:
+    names = [metric.name for metric in in_order(metrics_of())]
+    assert max(names.index(name) for name in MATTERS) < names.index("general.copied_warped")
+    assert names.index("general.trees_raw") < min(names.index(m.name) for m in metrics_of() if m.trained)
+
+
+def test_progress_is_the_share_of_the_time() -> None:
+    """A metric that takes all of the time takes all of the bar, however many quick ones there are."""
+    told = []
+
+    def measure(comparison, effort, seed):
+        time.sleep(0.05)
+        return Measured(value=1.0)
+
+    quick = [_metric(_gap_of_means, f"toy.{place}") for place in range(20)]
+    slow = _metric(measure, "pub2priv.discriminative")
+    evaluate(_panels(), [*quick, slow], QUICK, progress=lambda what, share: told.append(share))
+    assert told[40] < 0.2  # two of seven looks of each quick one and more are done by then
+    assert all(0 <= share <= 1 for share in told)
+    assert told[-1] > 0.8
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """`general`: what any synthetic table of series can be asked, whatever method made it."""
 
-from understudy.evaluate.general import balls, boosting, copies, dynamics, marginals, resolution, rules, skill
+from understudy.evaluate.general import balls, boosting, copies, dynamics, location, marginals, resolution, rules, skill
 
 METRICS = (
+    *location.METRICS,
     *marginals.METRICS,
     *dynamics.METRICS,
     *boosting.METRICS,

@@ -21,7 +21,9 @@ from understudy.evaluate.weighted import mean_share
 
 FOLDS = 5
 _MAX_SERIES = 2_000
+_MAX_FEATURES = 300
 _TOP = 12
+_NEAR = 0.1  # an accuracy of 60 %
 Features = Callable[[Comparison, Panel], tuple[list[str], np.ndarray]]
 
 
@@ -65,7 +67,10 @@ def _measure(features: Features, comparison: Comparison, effort: Effort, seed: i
     rng = np.random.default_rng(seed)
     rows = [_rows(panel, number, rng) for panel in panels]
     (names, first), (_, second) = (features(comparison, panel) for panel in panels)
-    tables = first[rows[0]], second[rows[1]]
+    columns, chosen = _columns(len(names), effort, rng), ""
+    if len(columns) < len(names):
+        chosen = f", {len(columns)} of them drawn at random"
+    tables = first[rows[0]][:, columns], second[rows[1]][:, columns]
     units = panels[0].unit[rows[0]], panels[1].unit[rows[1]]
     right = told_apart(*tables, units, seed).astype(float)
     both = np.concatenate([units[0], units[1] + panels[0].num_units])
@@ -74,12 +79,22 @@ def _measure(features: Features, comparison: Comparison, effort: Effort, seed: i
     return Measured(
         value=abs(accuracy - 0.5),
         replicates=np.abs(replicates - 0.5),
-        parts={f"alone: {names[place]}": float(single[place]) for place in np.argsort(-single, kind="stable")[:_TOP]},
+        parts={
+            f"alone: {names[columns[place]]}": float(single[place])
+            for place in np.argsort(-single, kind="stable")[:_TOP]
+        },
         notes=(
-            f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features. Parts: |AUC − 0.5| of the "
-            "most telling single features.",
+            f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features{chosen}. Parts: |AUC − 0.5| "
+            "of the most telling single features.",
         ),
     )
+
+
+def _columns(number: int, effort: Effort, rng: np.random.Generator) -> np.ndarray:
+    """Returns all features, or some of them where the effort is bounded: time grows with their number."""
+    if effort.max_values is None or number <= _MAX_FEATURES:
+        return np.arange(number)
+    return np.sort(rng.choice(number, _MAX_FEATURES, replace=False))
 
 
 def _rows(panel: Panel, number: int, rng: np.random.Generator) -> np.ndarray:
@@ -96,6 +111,7 @@ def _metric(name: str, title: str, features: Features) -> Metric:
         range=(0.0, 0.5),
         reference="classifier two-sample test, arXiv:1610.06545, section 3, by boosted trees: |accuracy − 0.5|",
         measure=partial(_measure, features),
+        near=_NEAR,
     )
 
 

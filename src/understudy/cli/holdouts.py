@@ -1,0 +1,143 @@
+"""Units that are kept out of a run: drawn or listed, checked before anything is charged, and unseen when judged."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from understudy.data import Panel, Schema
+
+
+def list_beside(release: Path) -> Path:
+    """Returns where the list of the units that a release's run did not see lies."""
+    return release.with_name(f"{release.name}.holdout.csv")
+
+
+def read_list(file: Path, schema: "Schema") -> set[str] | None:
+    """Returns the units of a list written by `synth`; None if the file is a table of series.
+
+    Privacy: private. Identifiers are never printed.
+    """
+    if file.suffix != ".csv":
+        return None
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = csv.reader(lines)
+        header = next(rows, [])
+        return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
+
+
+def apart(panel: "Panel", listed: set[str], option: str) -> "tuple[Panel, Panel]":
+    """Returns the units that are not listed, and those that are."""
+    import numpy as np
+
+    if panel.unit_ids is None:
+        panel = replace(panel, unit_ids=np.arange(panel.num_units))
+    held_out = np.isin([str(identifier) for identifier in panel.unit_ids], list(listed))  # type: ignore[union-attr]
+    if not held_out.any():
+        raise InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
+    return panel.take_units(np.flatnonzero(~held_out)), panel.take_units(np.flatnonzero(held_out))
+
+
+def split(
+    panel: "Panel", share: float | None, listed: Path | None, rng: "np.random.Generator"
+) -> tuple["Panel", "Panel | None"]:
+    """Returns the units to learn from, and those kept out: drawn, each on its own coin, or listed.
+
+    Privacy: a list is fixed before the table is read, so neighbouring tables still differ by one unit.
+    """
+    import numpy as np
+
+    if share is None and listed is None:
+        return replace(panel, unit_ids=None), None
+    if panel.unit_ids is None:
+        panel = replace(panel, unit_ids=np.arange(panel.num_units))
+    if share is not None:
+        train, held_out = panel.split(share, rng)
+    else:
+        assert listed is not None
+        units = read_list(listed, panel.schema)
+        if units is None:
+            raise InputError(
+                f"--holdout-list: a list with the single column '{panel.schema.unit.column or 'series'}' is expected, "
+                f"such as OUT.holdout.csv of an earlier run, and '{listed}' is none. Name such a list."
+            )
+        train, held_out = apart(panel, units, "--holdout-list")
+    return replace(train, unit_ids=None), held_out
+
+
+def check_share(share: float | None, schema: "Schema", *, allow_few_units: bool) -> None:
+    """Refuses a share that leaves too few units on either side, from the declared population alone."""
+    from understudy.data import MIN_UNITS
+    from understudy.evaluate.panels import MIN_SERIES
+
+    population = schema.population.size
+    if share is None or population is None or schema.unit.kind != "entity":
+        return
+    if population * (1 - share) < MIN_UNITS and not allow_few_units:
+        raise InputError(
+            f"--holdout: at least {MIN_UNITS} units are expected to remain, and {share:g} of the declared population "
+            f"of {population:,} leaves fewer. Nothing was charged. Keep fewer units out, or give --allow-few-units."
+        )
+    if population * share < MIN_SERIES:
+        raise InputError(
+            f"--holdout: `evaluate` needs at least {MIN_SERIES} kept-out units, and {share:g} of the declared "
+            f"population of {population:,} gives fewer. Nothing was charged. Keep more units out, or leave it away."
+        )
+
+
+def check_split(train: "Panel", held_out: "Panel | None", schema: "Schema", *, allow_few_units: bool) -> None:
+    """Refuses a split with too few units on either side, before the charge. Says which side, never how many.
+
+    Privacy: as `check_units`: an error for the holder of the table, before anything is learned or released.
+    """
+    from understudy.data.io.checks import MIN_UNITS
+    from understudy.evaluate.panels import MIN_SERIES
+
+    if held_out is None:
+        return
+    if train.num_units < MIN_UNITS and not allow_few_units:
+        raise DataError(
+            f"At least {MIN_UNITS} units are expected to learn from, and fewer remain after others were kept out. "
+            "Nothing was charged. Keep fewer units out, or give --allow-few-units with a reason.",
+            column=schema.unit.column,
+        )
+    if _judged_units(held_out) < MIN_SERIES:
+        raise DataError(
+            f"At least {MIN_SERIES} kept-out units are expected, because `evaluate` refuses fewer, and fewer were kept "
+            "out. Nothing was charged. Keep more units out, or none.",
+            column=schema.unit.column,
+        )
+
+
+def _judged_units(held_out: "Panel") -> int:
+    """Returns the number of units as `evaluate` counts them: every series its own where units are not entities."""
+    return held_out.num_units if held_out.schema.unit.kind == "entity" else held_out.num_series
+
+
+def require_unseen(listed: set[str], releases: Sequence[Path], schema: "Schema", *, strict: bool) -> None:
+    """Refuses units that one of the releases was trained on.
+
+    Args:
+        strict: Whether a release without its list beside it is refused, too.
+    """
+    for release in releases:
+        own = list_beside(release)
+        known = read_list(own, schema) if own.exists() else None
+        if known is None and strict:
+            raise InputError(
+                f"--holdout: which units trained '{release.name}' is not known: its list '{own.name}' is expected "
+                "beside it and is not there. Put it back under that name; a release made without a holdout has seen "
+                "all units: make it again with `synth --holdout-list`."
+            )
+        if known is not None and not listed <= known:
+            raise InputError(
+                f"--holdout: units that no run has seen are expected, and some of the listed ones trained "
+                f"'{release.name}'. Make the releases with one list: `synth --holdout-list FILE` takes the list of an "
+                "earlier release."
+            )
