@@ -28,6 +28,7 @@ from understudy.data.constraint_kinds import (
     ZeroWhen,
     constrained_channels,
 )
+from understudy.data.csv_format import CsvFormat
 from understudy.data.dtypes import require_fit
 from understudy.data.timegrid import Time
 from understudy.data.units import PrivacyUnit
@@ -133,6 +134,7 @@ class Schema:
         budget: What may be spent in total.
         ignore: Columns of the table that reading leaves out.
         columns: Order of the table's columns; empty for unit, series, time, channels, static.
+        csv: How CSV files of this table are written.
         version: Version of the schema's own format.
     """
 
@@ -148,6 +150,7 @@ class Schema:
     budget: BudgetDeclaration | None = None
     ignore: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    csv: CsvFormat = CsvFormat()
     version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:

@@ -13,8 +13,9 @@ import pydantic
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer
 from understudy.data.constraint_kinds import Constraint, Monotone, NonNegative, Sum, ZeroWhen
+from understudy.data.csv_format import CsvFormat
 from understudy.data.schema import SCHEMA_VERSION, BudgetDeclaration, Population, Schema
-from understudy.data.timegrid import Time
+from understudy.data.timegrid import Time, chosen_dtype
 from understudy.data.toml_tables import SchemaTable
 from understudy.data.units import PrivacyUnit
 from understudy.errors import MissingData, SchemaError
@@ -143,6 +144,7 @@ def _to_schema(table: SchemaTable) -> Schema:
         budget=None if table.budget is None else BudgetDeclaration(**table.budget.model_dump()),
         ignore=tuple(table.ignore),
         columns=tuple(table.columns),
+        csv=CsvFormat(**table.csv.model_dump()),
     )
 
 
@@ -164,7 +166,12 @@ def dumps(schema: Schema) -> str:
     head |= {key: getattr(schema, key) for key in ("label", "ignore", "columns") if getattr(schema, key)}
     always = {"kind", "name", "low", "high", "categories", "frequency", "start", "steps"}
     parts = [_lines(head), "\n[unit]\n" + _lines({"kind": schema.unit.kind} | _fields(schema.unit, always))]
-    parts.append("\n[time]\n" + _lines(_fields(schema.time, always)))
+    time = _fields(schema.time, always)
+    if schema.time.dtype == chosen_dtype(schema.time):
+        del time["dtype"]
+    parts.append("\n[time]\n" + _lines(time))
+    if schema.csv != CsvFormat():
+        parts.append("\n[csv]\n" + _lines(_fields(schema.csv, set())))
     for group in ("channels", "static", "context", "constraints"):
         for item in getattr(schema, group):
             parts.append(f"\n[[{group}]]\n" + _lines({"kind": item.kind} | _fields(item, always)))

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
-from understudy.data.dtypes import TEXT_DTYPES, arrow_type
+from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
 from understudy.data.panel import Panel
 from understudy.data.schema import Schema, table_columns
-from understudy.data.timegrid import Time, step_ticks
+from understudy.data.timegrid import Time, chosen_dtype, step_ticks
 from understudy.errors import InputError
 from understudy.files import whole_file
 
@@ -196,16 +197,27 @@ def _unit_array(panel: Panel, unit: np.ndarray) -> pa.Array:
 
 def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
     """Returns ticks as the table has its times."""
-    counted = pa.array(ticks)
-    if time.counts_steps:
-        return counted.cast(arrow_type(time.dtype))
-    moments = counted.cast(pa.timestamp("us"))
     if time.dtype == "string":
+        return _spelled(ticks, time)
+    counted = pa.array(ticks)
+    if not time.counts_steps:
+        counted = counted.cast(pa.timestamp("us", tz="UTC" if has_zone(time.dtype) else None))
+    written = counted.cast(arrow_type(time.dtype), safe=False)
+    if not written.cast(counted.type, safe=False).equals(counted):  # the axis fits; a context's own times may not
+        raise InputError(
+            f"Column '{time.column}': time.dtype = '{time.dtype}' can't hold the times of these steps. Declare a finer "
+            "or wider dtype in the schema, or bring context whose times it holds."
+        )
+    return written
+
+
+def _spelled(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
+    """Returns ticks as ISO 8601 text, with their offset where a zone is declared."""
+    if time.zone is None:
         return pa.array(np.datetime_as_string(ticks.view("datetime64[us]"), unit="auto").tolist())
-    target = arrow_type(time.dtype)
-    if pa.types.is_timestamp(target) and target.tz is not None:
-        moments = counted.cast(pa.timestamp("us", tz="UTC"))
-    return moments.cast(target, safe=False)
+    measured = pa.timestamp(arrow_type(chosen_dtype(time)).unit, tz=time.zone)
+    moments = pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)).cast(measured, safe=False)
+    return pc.strftime(moments, format="%Y-%m-%dT%H:%M:%S%z")
 
 
 def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array:
