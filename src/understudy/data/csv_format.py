@@ -1,8 +1,9 @@
-"""How a CSV file is written: delimiter, decimal sign, encoding and words for a missing value. Declared, never guessed."""
+"""How a CSV file is written: delimiter, decimal sign, encoding and words for missing values. Declared, not guessed."""
 
 import codecs
 from dataclasses import dataclass
 
+from understudy.data.given import require_given
 from understudy.errors import SchemaError
 
 DECIMALS = (".", ",")
@@ -25,7 +26,9 @@ class CsvFormat:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "missing", tuple(self.missing))
+        if isinstance(self.missing, list):
+            object.__setattr__(self, "missing", tuple(self.missing))
+        require_given(self, "csv")
         if not _is_delimiter(self.delimiter):
             raise _refused("delimiter", "one character such as ',', ';' or a tab is expected, no letter or digit")
         if self.decimal not in DECIMALS:
@@ -49,3 +52,6 @@ def _is_encoding(name: str) -> bool:
         return "\n".encode(name).decode(name) == "\n" and codecs.lookup(name) is not None
     except (LookupError, UnicodeError, TypeError, ValueError):
         return False
+
+
+COMMAS = CsvFormat()

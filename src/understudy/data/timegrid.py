@@ -10,6 +10,7 @@ import pyarrow as pa
 from jaxtyping import Int, Int64
 
 from understudy.data.dtypes import INTEGER_DTYPES, has_zone, holds_ticks, is_time_dtype, require_fit
+from understudy.data.given import require_given
 from understudy.data.zones import instants, is_zone, local_ticks
 from understudy.errors import SchemaError
 
@@ -94,6 +95,7 @@ class Time:
     zone: str | None = None
 
     def __post_init__(self) -> None:
+        require_given(self, "time")
         if not 1 <= self.steps <= MAX_STEPS:
             raise SchemaError(f"Key 'time.steps': a number from 1 to {MAX_STEPS} is expected.", key="time.steps")
         if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
@@ -119,13 +121,13 @@ class Time:
             raise SchemaError(
                 f"Key 'time.dtype': a type that holds every step of {self.frequency} from {self.start} is expected, "
                 f"and '{self.dtype}' does not: steps would share a time or lie elsewhere. Write "
-                f"dtype = \"{chosen_dtype(self)}\" under [time], or leave dtype out.",
+                f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
                 key="time.dtype",
             )
         if self.zone is not None and not (has_zone(self.dtype) or self.dtype == "string" or self.counts_steps):
             raise SchemaError(
                 f"Key 'time.dtype': a type with a time zone is expected beside time.zone, got '{self.dtype}'. Write "
-                f"dtype = \"{chosen_dtype(self)}\" under [time], or leave dtype out.",
+                f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
                 key="time.dtype",
             )
 
@@ -139,8 +141,8 @@ class Time:
             )
         if parse_frequency(self.frequency).microseconds % _MICROSECONDS["d"] == 0:
             raise SchemaError(
-                f"Key 'time.zone': it is for steps shorter than a day, and time.frequency is {self.frequency}: days are "
-                "not equally long where clocks change. Remove time.zone and store dates.",
+                f"Key 'time.zone': it is for steps shorter than a day, and time.frequency is {self.frequency}: days "
+                "are not equally long where clocks change. Remove time.zone and store dates.",
                 key="time.zone",
             )
 

@@ -113,7 +113,9 @@ def test_a_dtype_in_which_steps_would_share_a_time_is_refused(frequency, start, 
     assert f"'{dtype}'" in str(caught.value)
 
 
-@pytest.mark.parametrize(("frequency", "dtype"), [("1d", "date32"), ("1mo", "date32"), ("20ms", "string"), ("1h", "int8")])
+@pytest.mark.parametrize(
+    ("frequency", "dtype"), [("1d", "date32"), ("1mo", "date32"), ("20ms", "string"), ("1h", "int8")]
+)
 def test_a_dtype_that_holds_every_step_is_kept(frequency, dtype):
     assert Time(column="t", frequency=frequency, steps=50, dtype=dtype).dtype == dtype
 

@@ -129,8 +129,8 @@ def _local_moments(array: pa.Array, time: Time) -> pa.Array:
         return instants(array, str(time.zone))
     except pa.ArrowInvalid:
         raise DataError(
-            f"Column '{time.column}' holds a time that occurs twice or never in time.zone = '{time.zone}', where clocks "
-            "change. Write the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
+            f"Column '{time.column}' holds a time that occurs twice or never in time.zone = '{time.zone}', where "
+            "clocks change. Write the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
             column=time.column,
         ) from None
 

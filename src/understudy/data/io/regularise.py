@@ -138,8 +138,8 @@ def _about_zones(time: Time) -> str:
         return f" Timestamps without an offset are read as times of time.zone = '{time.zone}'."
     if dt.datetime.fromisoformat(time.start).tzinfo is not None:
         return (
-            " time.start carries an offset: if the timestamps carry none, write time.start without it, or declare their "
-            "time.zone."
+            " time.start carries an offset: if the timestamps carry none, write time.start without it, or declare "
+            "their time.zone."
         )
     return (
         " If the timestamps carry a time zone or an offset, they are compared in UTC, and time.start is read as UTC: "

@@ -1,5 +1,7 @@
 """A panel goes back into the user's columns, order, dtypes and timestamps."""
 
+import codecs
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
+from understudy.data.csv_format import CsvFormat
 from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
+from understudy.data.given import require_argument, require_path
 from understudy.data.panel import Panel
 from understudy.data.schema import Schema, table_columns
 from understudy.data.timegrid import Time, chosen_dtype, step_ticks
@@ -39,6 +43,8 @@ def write_panel(panel: Panel, path: str | Path) -> Path:
 
     Privacy: as `panel_to_arrow`.
     """
+    require_argument(panel, Panel, "panel", "Read or sample one first.")
+    require_path(path, "write_panel: path")
     target = Path(path)
     writers = {
         ".csv": _write_csv,
@@ -62,10 +68,40 @@ def write_panel(panel: Panel, path: str | Path) -> Path:
 
 
 def _write_csv(panel: Panel, path: Path) -> None:
-    options = pacsv.WriteOptions(quoting_style="needed")
-    with pacsv.CSVWriter(str(path), _plain_schema(panel.schema), write_options=options) as writer:
+    written, plain = panel.schema.csv, _plain_schema(panel.schema)
+    text = pa.schema([_as_written(field, written) for field in plain])
+    options = pacsv.WriteOptions(quoting_style="needed", delimiter=written.delimiter)
+    with pacsv.CSVWriter(str(path), text, write_options=options) as writer:
         for batch in _batches(panel):
-            writer.write_batch(batch.cast(_plain_schema(panel.schema)))
+            writer.write_batch(_decimal_commas(batch.cast(plain), text))
+    if codecs.lookup(written.encoding).name not in ("utf-8", "ascii"):
+        _recode(path, written.encoding)
+
+
+def _as_written(field: pa.Field, written: CsvFormat) -> pa.Field:
+    return field.with_type(pa.string()) if written.decimal == "," and pa.types.is_floating(field.type) else field
+
+
+def _decimal_commas(batch: pa.RecordBatch, text: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        column if column.type == field.type else pc.replace_substring(column.cast(pa.string()), ".", ",")
+        for column, field in zip(batch.columns, text, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=text)
+
+
+def _recode(path: Path, encoding: str) -> None:
+    """Turns a file of UTF-8 into the declared encoding."""
+    recoded = path.with_name(f"{path.name}.recoded")
+    try:
+        with path.open(encoding="utf-8", newline="") as given, recoded.open("w", encoding=encoding, newline="") as out:
+            shutil.copyfileobj(given, out)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"csv.encoding = '{encoding}' can't write a name or a category of the schema. Declare 'utf-8', or write "
+            "another format such as .parquet."
+        ) from None
+    recoded.replace(path)
 
 
 def _write_parquet(panel: Panel, path: Path) -> None:
