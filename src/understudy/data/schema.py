@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 COMPOSITIONS = ("basic", "rdp", "zcdp")
 
 

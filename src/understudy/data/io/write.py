@@ -18,13 +18,12 @@ from understudy.data.csv_format import CsvFormat
 from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
 from understudy.data.given import require_argument, require_path
 from understudy.data.panel import Panel
-from understudy.data.schema import Schema, table_columns
+from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, table_columns
 from understudy.data.timegrid import Time, chosen_dtype, step_ticks
 from understudy.errors import InputError
 from understudy.files import whole_file
 
 _BATCH_ROWS = 1_000_000
-FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 
 
 def panel_to_arrow(panel: Panel) -> pa.Table:
