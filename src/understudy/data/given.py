@@ -22,7 +22,8 @@ def require_given(item: Any, key: str) -> None:
 
     Privacy: for public declarations only; the message names types and never a value.
     """
-    for field, hint in _hints(type(item)).items():
+    kind: collections.abc.Hashable = type(item)
+    for field, hint in _hints(kind).items():
         given = getattr(item, field)
         if isinstance(given, np.generic):
             given = given.item()
@@ -44,7 +45,7 @@ def require_path(given: Any, argument: str) -> None:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 

@@ -242,7 +242,7 @@ def _telling_ticks(time: Time) -> list[int]:
     if frequency.microseconds:
         return [first, first + min(1, last) * frequency.microseconds, first + last * frequency.microseconds]
     month: np.ndarray = np.datetime64(first, "us").astype("datetime64[M]") + np.array([0, last]) * frequency.months
-    return month.astype("datetime64[us]").astype(np.int64).tolist()
+    return [int(tick) for tick in month.astype("datetime64[us]").astype(np.int64)]
 
 
 def steps_since(

@@ -136,7 +136,7 @@ def _remedy(problem: Mapping[str, Any], key: str) -> str:
 
 def _homes(word: str) -> str:
     """Says in which tables of the file a key belongs; empty for a key that is nowhere."""
-    tables = {
+    tables: dict[str, type[pydantic.BaseModel]] = {
         "at the top of the file, before any [table]": SchemaTable,
         "under [unit]": UnitTable,
         "under [time]": TimeTable,
