@@ -22,7 +22,7 @@ def require_given(item: Any, key: str) -> None:
 
     Privacy: for public declarations only; the message names types and never a value.
     """
-    kind: collections.abc.Hashable = type(item)
+    kind: Any = type(item)
     for field, hint in _hints(kind).items():
         given = getattr(item, field)
         if isinstance(given, np.generic):
