@@ -146,7 +146,7 @@ def test_damage_that_is_accepted_is_reported(harness: Harness, monkeypatch: pyte
 
 
 @contextmanager
-def _quoting(name: str, columns: tuple[str | None, ...] = ()) -> Iterator[None]:
+def _quoting(name: str, *format_and_kinds: object) -> Iterator[None]:
     """What reading was before it was careful: Arrow's own words, which quote the cell."""
     try:
         yield
@@ -173,7 +173,7 @@ def _not_explained(*_: object) -> NoReturn:
 
 
 PLANTED = {
-    "a reader that quotes": ("tables", sources, "unreadable", _quoting, "quotes private cells"),
+    "a reader that quotes": ("tables", sources, "readable", _quoting, "quotes private cells"),
     "a charge for a table that is refused": ("tables", read, "open_source", _charging, r"left behind: clinic\.ledger"),
     "a ledger that believes its rows": ("ledgers", ledger, "check_rows", _unchecked, "exit code 1"),
     "a signature check that raises": ("releases", keys, "is_signed_by", _never_signed, "exit code 1"),

@@ -5,6 +5,8 @@ from tests.mutants.mutant import Mutant
 PANEL = "tests/unit/data/test_panel.py"
 WINDOWS = "tests/unit/data/test_windows.py"
 REFUSALS = "tests/unit/data/io/test_refusals.py"
+DRAFT = "tests/unit/data/io/test_draft.py"
+CSV_FILES = "tests/unit/data/io/test_csv_files.py"
 UNITS = "tests/unit/synthesizers/test_units.py"
 HOLDOUTS = "tests/e2e/test_cli_holdouts.py"
 EXTRA = "tests/unit/data/test_mutant_data.py"
@@ -242,5 +244,61 @@ MUTANTS = (
         before="not listed <= known:",
         after="not listed & known:",
         tests=(f"{HOLDOUTS}::test_units_that_trained_one_of_the_releases_are_not_called_unseen",),
+    ),
+    Mutant(
+        name="ids as column names in the draft",
+        why="a table with a column per person writes everybody's identifier into the public schema",
+        file="data/io/draft.py",
+        before="if alike(names) and not options.columns_are_public:",
+        after="if alike(names) and options.columns_are_public:",
+        tests=(DRAFT,),
+    ),
+    Mutant(
+        name="a look that is not recorded",
+        why="kinds of columns were read from private rows, and the draft says that none was",
+        file="data/io/draft_text.py",
+        before='first = f"{_PEEKED} Complete what says TODO.\\n" if peeked else f"{_NO_ROW}\\n"',
+        after='first = f"{_NO_ROW}\\n"',
+        tests=(DRAFT,),
+    ),
+    Mutant(
+        name="a look without leave",
+        why="rows of a private CSV file decide what the public draft says, although nobody allowed it",
+        file="data/io/draft.py",
+        before="names, options.csv) if options.peek else",
+        after="names, options.csv) if path.suffix else",
+        tests=(DRAFT,),
+    ),
+    Mutant(
+        name="a look at all rows",
+        why="one row past those that were agreed on decides the kind of a column",
+        file="data/io/peek.py",
+        before="itertools.islice(file, PEEKED_ROWS + 1)",
+        after="itertools.islice(file, None)",
+        tests=(DRAFT,),
+    ),
+    Mutant(
+        name="a first row quoted as names",
+        why="an error about a file without a header quotes somebody's values",
+        file="data/io/sources.py",
+        before="if self.from_text and not whole_header:",
+        after="if self.from_text and not self.columns:",
+        tests=(REFUSALS, CSV_FILES),
+    ),
+    Mutant(
+        name="people's columns named in errors",
+        why="an error about one column too many quotes an identifier",
+        file="data/io/sources.py",
+        before="if name in alike(self.columns):",
+        after="if name in known:",
+        tests=(CSV_FILES,),
+    ),
+    Mutant(
+        name="one person's table passes",
+        why="nobody can be hidden in a table of one unit",
+        file="data/io/checks.py",
+        before='    if schema.unit.kind == "event":',
+        after='    if schema.unit.kind != "overlapping-window":',
+        tests=(REFUSALS,),
     ),
 )

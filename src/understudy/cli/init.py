@@ -1,32 +1,88 @@
 """`understudy init`: a schema draft from column names and types."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli.console import Json, Output, Quiet
 from understudy.cli.places import existing, unused, whole_file
 
+if TYPE_CHECKING:
+    from understudy.data.io import DraftOptions
+
 
 def init(
-    file: Annotated[Path, typer.Argument(help="The private table. Its header is read, its rows are not.")],
+    file: Annotated[Path, typer.Argument(help="The private table. Its header is read; its rows only with --peek.")],
     out: Annotated[
         Path | None, typer.Option(help="Where the draft goes. Default: NAME.schema.toml beside the table.")
     ] = None,
+    unit: Annotated[str | None, typer.Option(help="Column that says whose rows they are.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of timestamps.")] = None,
+    peek: Annotated[
+        bool,
+        typer.Option(
+            "--peek",
+            help="Look at the text shape of up to 1000 rows of a CSV file to tell the kinds of its columns (whole "
+            "numbers, numbers, true/false, timestamps, other text). No value is kept; the draft records the look.",
+        ),
+    ] = False,
+    delimiter: Annotated[str, typer.Option(help='Character between columns of a CSV file; "\\t" for a tab.')] = ",",
+    decimal: Annotated[str, typer.Option(help="Decimal sign of a CSV file, . or ,")] = ".",
+    encoding: Annotated[str, typer.Option(help="Encoding of a CSV file, such as latin-1.")] = "utf-8",
+    missing: Annotated[
+        list[str] | None, typer.Option(help="Word for a missing value in a CSV file, such as ?; may be repeated.")
+    ] = None,
+    zone: Annotated[str | None, typer.Option(help="Time zone of timestamps that carry none: Europe/Paris.")] = None,
+    columns_are_public: Annotated[
+        bool, typer.Option("--columns-are-public", help="Write column names that look like identifiers to the draft.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
-    from understudy.data import draft_schema
+    from understudy.data.csv_format import CsvFormat
+    from understudy.data.io import DraftOptions
 
     target = unused(out or file.with_name(f"{file.stem}.schema.toml"), "--out")
-    text = draft_schema(existing(file, "FILE"))
+    sign = "\t" if delimiter == "\\t" else delimiter
+    written = CsvFormat(delimiter=sign, decimal=decimal, encoding=encoding, missing=tuple(missing or ()))
+    options = DraftOptions(
+        csv=written, zone=zone, unit=unit, time=time, peek=peek, columns_are_public=columns_are_public
+    )
+    asking = sys.stdin.isatty() and sys.stdout.isatty() and not (json or quiet)
+    text, options = _drafted(existing(file, "FILE"), options, asking=asking)
     with whole_file(target) as draft:
         draft.write_text(text, encoding="utf-8")
-    todo = text.count("TODO")
+    peeked = options.peek and file.suffix.lower() == ".csv"
+    looked = "and the text shape of some rows" if peeked else "and types; no row was read"
+    todo = text.count("TODO:")
     Output(json=json, quiet=quiet).result(
-        {"schema": str(target), "todo": todo},
-        f"Wrote {target} from column names and types; no row was read.",
+        {"schema": str(target), "todo": todo, "peeked": peeked},
+        f"Wrote {target} from column names {looked}.",
         f"Complete its {todo} TODO lines from public knowledge, then: understudy plan {target}",
     )
+
+
+def _drafted(file: Path, options: "DraftOptions", *, asking: bool) -> "tuple[str, DraftOptions]":
+    """Returns the draft and what was allowed for it; a person at a terminal is asked before anything is looked at."""
+    from understudy.data import draft_schema
+    from understudy.data.io import STATEMENT, AlikeColumns
+
+    try:
+        text = draft_schema(file, options=replace(options, peek=False))
+    except AlikeColumns:
+        if not asking:
+            raise
+        typer.confirm(
+            "Many column names follow one pattern. With a column per person they are identifiers, and the draft would "
+            "publish them. Are they public?",
+            abort=True,
+        )
+        options = replace(options, columns_are_public=True)
+        text = draft_schema(file, options=replace(options, peek=False))
+    if asking and not options.peek and file.suffix.lower() == ".csv":
+        options = replace(options, peek=typer.confirm(f"A CSV file has no types. May init look at {STATEMENT}?"))
+    return (draft_schema(file, options=options) if options.peek else text), options

@@ -4,11 +4,13 @@ Bounds and categories are public facts that a person declares. Nothing here is e
 """
 
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
+from understudy.data.given import require_given
 from understudy.errors import SchemaError
 
 OutOfBounds = Literal["refuse", "clip"]
@@ -46,7 +48,7 @@ class Continuous:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        _check_common(self.name, self.aggregate)
+        _check_common(self)
         require_dtype(self.dtype, FLOAT_DTYPES, f"{self.name}.dtype")
         _check_out_of_bounds(self.name, self.out_of_bounds)
         object.__setattr__(self, "low", _as_float(self.low, f"{self.name}.low"))
@@ -79,11 +81,11 @@ class Integer:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        _check_common(self.name, self.aggregate)
-        require_dtype(self.dtype, INTEGER_DTYPES + FLOAT_DTYPES, f"{self.name}.dtype")
-        _check_out_of_bounds(self.name, self.out_of_bounds)
         object.__setattr__(self, "low", _as_whole(self.low, f"{self.name}.low"))
         object.__setattr__(self, "high", _as_whole(self.high, f"{self.name}.high"))
+        _check_common(self)
+        require_dtype(self.dtype, INTEGER_DTYPES + FLOAT_DTYPES, f"{self.name}.dtype")
+        _check_out_of_bounds(self.name, self.out_of_bounds)
         for end, bound in (("low", self.low), ("high", self.high)):
             if bound is not None:
                 require_fit(self.dtype, bound, f"{self.name}.{end}")
@@ -110,9 +112,10 @@ class Categorical:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        _check_common(self.name, self.aggregate)
+        if isinstance(self.categories, list):
+            object.__setattr__(self, "categories", tuple(self.categories))
+        _check_common(self)
         _check_code_aggregate(self.name, self.aggregate)
-        object.__setattr__(self, "categories", tuple(self.categories))
         whole = _check_categories(self.name, self.categories)
         if whole and self.dtype == "string":
             object.__setattr__(self, "dtype", "int64")
@@ -146,7 +149,7 @@ class Binary:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        _check_common(self.name, self.aggregate)
+        _check_common(self)
         _check_code_aggregate(self.name, self.aggregate)
         require_dtype(self.dtype, ("bool", *INTEGER_DTYPES, *FLOAT_DTYPES), f"{self.name}.dtype")
 
@@ -180,7 +183,9 @@ def undeclared(channel: Channel) -> str | None:
     return "low" if channel.low is None else "high" if channel.high is None else None
 
 
-def _check_common(name: str, aggregate: str) -> None:
+def _check_common(channel: "Channel") -> None:
+    name, aggregate = channel.name, channel.aggregate
+    require_given(channel, str(name))
     if not name:
         raise SchemaError("Key 'name': a column name is expected, got an empty one. Name the column.", key="name")
     if aggregate not in AGGREGATES:
@@ -221,7 +226,7 @@ def _check_categories(name: str, categories: tuple[str | int, ...]) -> bool:
 def _as_float(bound: float | None, key: str) -> float | None:
     if bound is None:
         return None
-    if isinstance(bound, bool) or not -LARGEST <= bound <= LARGEST:
+    if isinstance(bound, bool) or not isinstance(bound, Real) or not -LARGEST <= bound <= LARGEST:
         raise SchemaError(
             f"Key '{key}': a number from {-LARGEST:g} to {LARGEST:g} is expected. Declare one from public knowledge.",
             key=key,

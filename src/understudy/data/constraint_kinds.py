@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
+from understudy.data.given import require_given
 from understudy.errors import SchemaError
 
 
@@ -13,6 +14,9 @@ class NonNegative:
     kind: ClassVar[str] = "non-negative"
 
     channel: str
+
+    def __post_init__(self) -> None:
+        require_given(self, f"constraints.{self.channel}")
 
     @property
     def name(self) -> str:
@@ -30,6 +34,7 @@ class Monotone:
     direction: Literal["increasing", "decreasing"] = "increasing"
 
     def __post_init__(self) -> None:
+        require_given(self, f"constraints.{self.channel}")
         if self.direction not in ("increasing", "decreasing"):
             raise SchemaError(
                 f"Key 'constraints.{self.channel}.direction': 'increasing' or 'decreasing' is expected.",
@@ -52,7 +57,9 @@ class Sum:
     parts: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
+        if isinstance(self.parts, list):
+            object.__setattr__(self, "parts", tuple(self.parts))
+        require_given(self, f"constraints.{self.total}")
         if len(set(self.parts)) != len(self.parts) or len(self.parts) < 1 or self.total in self.parts:
             key = f"constraints.{self.total}.parts"
             raise SchemaError(f"Key '{key}': different channels, none of them the total, are expected.", key=key)
@@ -77,12 +84,13 @@ class ZeroWhen:
 
     def __post_init__(self) -> None:
         key = f"constraints.{self.channel}"
+        if isinstance(self.hours, list):
+            object.__setattr__(self, "hours", tuple(self.hours))
+        require_given(self, key)
         if (self.hours is None) == (self.context is None) or (self.context is None) != (self.below is None):
             raise SchemaError(f"Key '{key}': either hours, or context with below, is expected. Declare one.", key=key)
-        if self.hours is not None:
-            object.__setattr__(self, "hours", tuple(self.hours))
-            if not self.hours or not all(0 <= hour <= 23 for hour in self.hours):
-                raise SchemaError(f"Key '{key}.hours': hours from 0 to 23 are expected.", key=f"{key}.hours")
+        if self.hours is not None and (not self.hours or not all(0 <= hour <= 23 for hour in self.hours)):
+            raise SchemaError(f"Key '{key}.hours': hours from 0 to 23 are expected.", key=f"{key}.hours")
         if self.below is not None:
             object.__setattr__(self, "below", float(self.below))
 

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
+from understudy.data.zones import is_zone
 from understudy.errors import SchemaError
 
 FLOAT_DTYPES = ("float64", "float32")
@@ -31,6 +32,9 @@ _PLAIN: dict[str, pa.DataType] = {
     "dictionary": pa.dictionary(pa.int32(), pa.string()),
     "date32": pa.date32(),
 }
+_DAY = 24 * 3600 * 10**6  # in microseconds, as all ticks
+_COARSENESS = {"s": 10**6, "ms": 10**3, "us": 1}
+_LAST_NANOSECOND = 2**63 - 1
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+\-/:]+))?\]")
 
 
@@ -62,16 +66,29 @@ def schema_dtype(arrow: pa.DataType) -> str:
 def is_time_dtype(dtype: str) -> bool:
     """Tells whether a time column may be stored as `dtype` (whole numbers count steps)."""
     timestamp = _TIMESTAMP.fullmatch(dtype)
-    return dtype in (*INTEGER_DTYPES, "date32", "string") or (timestamp is not None and _is_zone(timestamp.group(2)))
+    return dtype in (*INTEGER_DTYPES, "date32", "string") or (timestamp is not None and is_zone(timestamp.group(2)))
 
 
-def _is_zone(name: str | None) -> bool:
-    """Tells whether Arrow can write the hours of a time zone; it accepts the name of any in a type."""
-    try:
-        pa.array([0], pa.timestamp("s", tz=name)).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
+def holds_ticks(dtype: str, *ticks: int) -> bool:
+    """Tells whether a time dtype holds these microseconds since 1970 exactly.
+
+    >>> holds_ticks("timestamp[s]", 20_000), holds_ticks("timestamp[ms]", 20_000)
+    (False, True)
+    """
+    if dtype in (*INTEGER_DTYPES, "string"):
+        return True
+    arrow = arrow_type(dtype)
+    if pa.types.is_date(arrow):
+        return all(tick % _DAY == 0 for tick in ticks)
+    if arrow.unit == "ns":
+        return all(abs(tick) < _LAST_NANOSECOND // 1000 for tick in ticks)
+    return all(tick % _COARSENESS[arrow.unit] == 0 for tick in ticks)
+
+
+def has_zone(dtype: str) -> bool:
+    """Tells whether a dtype stores moments, and not what a clock shows."""
+    match = _TIMESTAMP.fullmatch(dtype)
+    return match is not None and match.group(2) is not None
 
 
 def require_fit(dtype: str, number: int, key: str) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Int32
 
+from understudy.data.given import require_argument
 from understudy.data.io.write import write_panel
 from understudy.data.panel import Panel, broadcast_context
 from understudy.data.schema import (
@@ -71,6 +72,7 @@ def simulate_households(
     >>> simulate_households(3)
     Panel(3 series; schema 'households', 168 steps of 1h: load_kw (continuous), solar_kw (continuous))
     """
+    require_argument(num_homes, int, "num_homes", "Write simulate_households(1000).")
     if num_homes < 1:
         raise ValueError("Expected at least one home.")
     context = simulate_context(seed) if context is None else context

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int32, Int64
 
+from understudy.data.given import require_argument
 from understudy.data.schema import Schema
 
 _CHUNK_VALUES = 4_000_000  # checks walk over the array in pieces so that masks stay small
@@ -50,6 +51,9 @@ class Panel:
     unit_ids: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        require_argument(self.schema, Schema, "Panel.schema", "Load it first: Schema.load(path).")
+        for name in ("values", "lengths", "unit", "static"):
+            require_argument(getattr(self, name), np.ndarray, f"Panel.{name}", "read_panel makes panels from tables.")
         object.__setattr__(self, "shared_context", _shared_context(self))
         for name in ("values", "lengths", "unit", "static", "context", "shared_context", "ticks", "unit_ids"):
             array = getattr(self, name)

@@ -5,7 +5,6 @@ axis, facts that always hold and the budget. Nothing in it comes from the privat
 not know is bought with a differentially private query.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,17 +17,12 @@ from understudy.data.channels import (
     Continuous,
     Integer,
     OutOfBounds,
-    undeclared,
 )
-from understudy.data.constraint_kinds import (
-    Constraint,
-    Monotone,
-    NonNegative,
-    Sum,
-    ZeroWhen,
-    constrained_channels,
-)
+from understudy.data.constraint_kinds import Constraint, Monotone, NonNegative, Sum, ZeroWhen
+from understudy.data.csv_format import COMMAS, CsvFormat
 from understudy.data.dtypes import require_fit
+from understudy.data.given import require_argument, require_given, require_path
+from understudy.data.schema_checks import check_together, default_columns
 from understudy.data.timegrid import Time
 from understudy.data.units import PrivacyUnit
 from understudy.errors import SchemaError
@@ -55,9 +49,8 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 COMPOSITIONS = ("basic", "rdp", "zcdp")
-MAX_WIDE_COLUMNS = 100_000
-_SHOWN = 10  # names that an error lists
 
 
 @dataclass(frozen=True)
@@ -71,6 +64,7 @@ class Population:
     count_epsilon: float | None = None
 
     def __post_init__(self) -> None:
+        require_given(self, "population")
         if (self.size is None) == (self.count_epsilon is None):
             raise SchemaError(
                 "Key 'population': either a size or a count_epsilon is expected. Write population = 10000, "
@@ -102,6 +96,7 @@ class BudgetDeclaration:
     composition: Literal["basic", "rdp", "zcdp"] = "basic"
 
     def __post_init__(self) -> None:
+        require_given(self, "budget")
         object.__setattr__(self, "epsilon", float(self.epsilon))
         if not 0 < self.epsilon < float("inf"):
             raise SchemaError("Key 'budget.epsilon': a finite number above 0 is expected.", key="budget.epsilon")
@@ -133,6 +128,7 @@ class Schema:
         budget: What may be spent in total.
         ignore: Columns of the table that reading leaves out.
         columns: Order of the table's columns; empty for unit, series, time, channels, static.
+        csv: How CSV files of this table are written.
         version: Version of the schema's own format.
     """
 
@@ -148,11 +144,14 @@ class Schema:
     budget: BudgetDeclaration | None = None
     ignore: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    csv: CsvFormat = COMMAS
     version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
         for field in ("channels", "static", "context", "constraints", "ignore", "columns"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
+            given = getattr(self, field)
+            object.__setattr__(self, field, tuple(given) if isinstance(given, list | tuple) else given)
+        require_given(self, "")
         if self.version != SCHEMA_VERSION:
             raise SchemaError(
                 f"Key 'version': version {SCHEMA_VERSION} is expected, got {self.version}. "
@@ -165,11 +164,7 @@ class Schema:
         if not self.channels:
             raise SchemaError("Key 'channels': at least one channel is expected. Declare one.", key="channels")
         require_fit(self.unit.dtype, (self.population.size or 1) - 1, "unit.dtype")
-        _check_layout(self)
-        _check_names(self)
-        _check_label(self)
-        for constraint in self.constraints:
-            _check_constraint(constraint, self)
+        check_together(self)
 
     @property
     def num_steps(self) -> int:
@@ -230,6 +225,7 @@ class Schema:
         """Reads a schema file; `draft` lets bounds that are still open pass."""
         from understudy.data.toml import load
 
+        require_path(path, "Schema.load")
         return load(Path(path), draft=draft)
 
     @classmethod
@@ -237,6 +233,7 @@ class Schema:
         """Reads a schema from TOML text; errors call it `file`."""
         from understudy.data.toml import loads
 
+        require_argument(text, str, "Schema.loads", "Give TOML text; Schema.load takes a path.")
         return loads(text, file=file, draft=draft)
 
     def dumps(self) -> str:
@@ -252,92 +249,4 @@ class Schema:
 
 def table_columns(schema: Schema) -> tuple[str, ...]:
     """Returns the names of the user's table in the user's order."""
-    return schema.columns or _default_columns(schema)
-
-
-def _default_columns(schema: Schema) -> tuple[str, ...]:
-    time, channels = schema.time, [channel.name for channel in schema.channels]
-    keys = [schema.unit.column, time.series_column]
-    static = [channel.name for channel in schema.static]
-    if time.layout == "wide":
-        wide = [time.wide_column(channel, step) for channel in channels for step in range(time.steps)]
-        return tuple(name for name in (*keys, *static, *wide) if name is not None)
-    return tuple(name for name in (*keys, time.column, *channels, *static) if name is not None)
-
-
-def _check_names(schema: Schema) -> None:
-    columns = [c.name for group in (schema.channels, schema.static, schema.context) for c in group]
-    keys = [schema.unit.column, schema.time.column, schema.time.series_column]
-    declared = Counter([*columns, *(key for key in keys if key is not None), *schema.ignore])
-    in_table = Counter([*_default_columns(schema), *schema.ignore])
-    for name in (name for names in (declared, in_table) for name, number in names.items() if number > 1):
-        raise SchemaError(f"Key '{name}': the column is declared twice. Declare each column once.", key=name)
-    for channel in (*schema.static, *schema.context):
-        if channel.aggregate == "count":
-            raise SchemaError(
-                f"Key '{channel.name}.aggregate': only a channel can be a count of rows.",
-                key=f"{channel.name}.aggregate",
-            )
-
-
-def _check_layout(schema: Schema) -> None:
-    if schema.time.layout == "long" and schema.time.column is None and schema.unit.protects_a_person:
-        raise SchemaError("Key 'time.column': the time column of a long table is expected.", key="time.column")
-    if schema.time.layout == "wide" and schema.num_steps * schema.num_channels > MAX_WIDE_COLUMNS:
-        raise SchemaError(
-            f"Key 'time.layout': a wide table of at most {MAX_WIDE_COLUMNS} columns (steps x channels) is expected. "
-            "Use the long layout.",
-            key="time.layout",
-        )
-    if not schema.columns:
-        return
-    context = {channel.name for channel in schema.context}
-    expected, listed = set(_default_columns(schema)), set(schema.columns) - context
-    if listed != expected or len(set(schema.columns)) != len(schema.columns):
-        names = ", ".join(sorted(f"'{name}'" for name in listed ^ expected)[:_SHOWN]) or "a name listed twice"
-        raise SchemaError(
-            f"Key 'columns': every declared column, once, is expected. Put right: {names}.", key="columns"
-        )
-
-
-def _check_label(schema: Schema) -> None:
-    if schema.label is not None and schema.label_column is None:
-        raise SchemaError(
-            f"Key 'label': the name of a categorical column under [[static]] is expected, got '{schema.label}'.",
-            key="label",
-        )
-
-
-def _check_constraint(constraint: Constraint, schema: Schema) -> None:
-    key = f"constraints.{constrained_channels(constraint)[0]}"
-    channels = {channel.name: channel for channel in schema.channels}
-    for name in constrained_channels(constraint):
-        if not isinstance(channels.get(name), Continuous | Integer):
-            raise SchemaError(f"Key '{key}': '{name}' is not a continuous or integer channel.", key=key)
-    if isinstance(constraint, ZeroWhen):
-        _check_zero_when(constraint, schema, key)
-    bounds = {name: channels[name] for name in constrained_channels(constraint)}
-    if any(undeclared(channel) for channel in bounds.values()):
-        return
-    if isinstance(constraint, Sum):
-        low = sum(bounds[part].bounds[0] for part in constraint.parts)
-        high = sum(bounds[part].bounds[1] for part in constraint.parts)
-        total = bounds[constraint.total].bounds
-        if low > total[1] or high < total[0]:
-            raise SchemaError(f"Key '{key}': the parts' bounds never add up to the total's. Widen them.", key=key)
-    elif isinstance(constraint, ZeroWhen) and not _holds_zero(bounds[constraint.channel]):
-        raise SchemaError(f"Key '{key}': the channel's bounds leave out zero. Widen them.", key=key)
-    elif isinstance(constraint, NonNegative) and bounds[constraint.channel].bounds[1] < 0:
-        raise SchemaError(f"Key '{key}': the channel's bounds are below zero. Widen them.", key=key)
-
-
-def _check_zero_when(constraint: ZeroWhen, schema: Schema, key: str) -> None:
-    if constraint.context is not None and constraint.context not in [c.name for c in schema.context]:
-        raise SchemaError(f"Key '{key}.context': the name of a public context channel is expected.", key=key)
-    if constraint.hours is not None and schema.time.align != "calendar":
-        raise SchemaError(f"Key '{key}.hours': hours of day need time.align = 'calendar'.", key=key)
-
-
-def _holds_zero(channel: Channel) -> bool:
-    low, high = channel.bounds
-    return low <= 0 <= high
+    return schema.columns or default_columns(schema)

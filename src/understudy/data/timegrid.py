@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 from jaxtyping import Int, Int64
 
-from understudy.data.dtypes import INTEGER_DTYPES, is_time_dtype, require_fit
+from understudy.data.dtypes import INTEGER_DTYPES, has_zone, holds_ticks, is_time_dtype, require_fit
+from understudy.data.given import require_given
+from understudy.data.zones import instants, is_zone, local_ticks
 from understudy.errors import SchemaError
 
 OffGrid = Literal["refuse", "floor", "nearest"]
@@ -27,6 +30,7 @@ _MICROSECONDS = {
 _MONTHS = {"mo": 1, "y": 12}
 MAX_STEPS = 1_000_000
 _YEAR, _LAST_YEAR = 365.2425 * _MICROSECONDS["d"], 9999
+_CHOSEN = "auto"
 _WIDE_FIELD = re.compile(r"\{channel\}|\{step(?::0?[1-9]?d)?\}")
 _FREQUENCY = re.compile(r"([1-9][0-9]{0,17})(us|ms|s|min|h|d|w|mo|y)")
 
@@ -63,15 +67,18 @@ class Time:
     Attributes:
         column: The table's time column; None for wide tables and for tables whose rows are in order.
         frequency: Distance between two steps ("15min", "1h", "1d", "1mo", …).
-        start: Timestamp of step 0, ISO 8601; read as UTC when the column has a time zone.
+        start: Timestamp of step 0, ISO 8601; without an offset it is a time of `zone`, or UTC when the column has a
+            time zone and none is declared.
         steps: Number of steps of the longest series.
         min_steps: None when every series has all steps, else the fewest steps a series may have.
         align: "calendar" puts step 0 at `start` for everyone; "relative" at each series' own first row.
         layout: "long" has a row per step, "wide" a row per series.
         wide_columns: Pattern of a wide table's columns.
-        dtype: How the user's table stores time; a whole-number dtype counts steps.
+        dtype: How the user's table stores time; a whole-number dtype counts steps. "auto" becomes the coarsest
+            timestamp that holds every step.
         off_grid: What reading does with a timestamp between two steps.
         series_column: Tells several series of one unit apart.
+        zone: Time zone of timestamps that carry none ("Europe/Paris"); None takes them as they are.
     """
 
     column: str | None = None
@@ -82,15 +89,27 @@ class Time:
     align: Align = "calendar"
     layout: Layout = "long"
     wide_columns: str = "{channel}_{step}"
-    dtype: str = "timestamp[s]"
+    dtype: str = _CHOSEN
     off_grid: OffGrid = "refuse"
     series_column: str | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
+        require_given(self, "time")
         if not 1 <= self.steps <= MAX_STEPS:
             raise SchemaError(f"Key 'time.steps': a number from 1 to {MAX_STEPS} is expected.", key="time.steps")
         if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
             raise SchemaError("Key 'time.min_steps': a number from 1 to time.steps is expected.", key="time.min_steps")
+        self._check_choices()
+        self._check_zone()
+        self._check_start()
+        self._check_dtype()
+        self._check_wide_columns()
+
+    def _check_dtype(self) -> None:
+        """Refuses a dtype in which two steps would share a time or lie elsewhere; chooses one where none is given."""
+        if self.dtype == _CHOSEN:
+            object.__setattr__(self, "dtype", chosen_dtype(self))
         if not is_time_dtype(self.dtype):
             raise SchemaError(
                 "Key 'time.dtype': timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, "
@@ -98,9 +117,34 @@ class Time:
                 key="time.dtype",
             )
         require_fit(self.dtype, self.steps - 1, "time.dtype")
-        self._check_choices()
-        self._check_start()
-        self._check_wide_columns()
+        if not holds_ticks(self.dtype, *_telling_ticks(self)):
+            raise SchemaError(
+                f"Key 'time.dtype': a type that holds every step of {self.frequency} from {self.start} is expected, "
+                f"and '{self.dtype}' does not: steps would share a time or lie elsewhere. Write "
+                f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
+                key="time.dtype",
+            )
+        if self.zone is not None and not (has_zone(self.dtype) or self.dtype == "string" or self.counts_steps):
+            raise SchemaError(
+                f"Key 'time.dtype': a type with a time zone is expected beside time.zone, got '{self.dtype}'. Write "
+                f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
+                key="time.dtype",
+            )
+
+    def _check_zone(self) -> None:
+        if self.zone is None:
+            return
+        if not is_zone(self.zone):
+            raise SchemaError(
+                f"Key 'time.zone': a time zone such as 'Europe/Paris' or 'UTC' is expected, got '{self.zone}'.",
+                key="time.zone",
+            )
+        if parse_frequency(self.frequency).microseconds % _MICROSECONDS["d"] == 0:
+            raise SchemaError(
+                f"Key 'time.zone': it is for steps shorter than a day, and time.frequency is {self.frequency}: days "
+                "are not equally long where clocks change. Remove time.zone and store dates.",
+                key="time.zone",
+            )
 
     def _check_choices(self) -> None:
         choices = {"align": ("calendar", "relative"), "layout": ("long", "wide"), "off_grid": OFF_GRID}
@@ -161,7 +205,44 @@ def start_microseconds(time: Time) -> int:
         ) from None
     if start.tzinfo is not None:
         start = start.astimezone(dt.UTC).replace(tzinfo=None)
+    elif time.zone is not None:
+        start = _moment(start, time)
     return (start - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+
+
+def _moment(start: dt.datetime, time: Time) -> dt.datetime:
+    """Returns in UTC when a clock in the declared zone shows `start`."""
+    try:
+        moment = instants(pa.array([start]), str(time.zone))[0].as_py()
+    except pa.ArrowInvalid:
+        raise SchemaError(
+            f"Key 'time.start': {time.start} occurs twice or never in {time.zone}, where clocks change then. Write it "
+            "with its offset.",
+            key="time.start",
+        ) from None
+    utc: dt.datetime = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return utc
+
+
+def chosen_dtype(time: Time) -> str:
+    """Returns the coarsest timestamp dtype that holds every step.
+
+    >>> chosen_dtype(Time(frequency="20ms")), chosen_dtype(Time(zone="Asia/Tokyo"))
+    ('timestamp[ms]', 'timestamp[s, tz=Asia/Tokyo]')
+    """
+    ticks = _telling_ticks(time)
+    measure = next(measure for measure in ("s", "ms", "us") if holds_ticks(f"timestamp[{measure}]", *ticks))
+    return f"timestamp[{measure}]" if time.zone is None else f"timestamp[{measure}, tz={time.zone}]"
+
+
+def _telling_ticks(time: Time) -> list[int]:
+    """Moments of a few steps; a dtype that holds these holds all, for the others are equally far apart."""
+    first, last = start_microseconds(time), time.steps - 1
+    frequency = parse_frequency(time.frequency)
+    if frequency.microseconds:
+        return [first, first + min(1, last) * frequency.microseconds, first + last * frequency.microseconds]
+    month: np.ndarray = np.datetime64(first, "us").astype("datetime64[M]") + np.array([0, last]) * frequency.months
+    return [int(tick) for tick in month.astype("datetime64[us]").astype(np.int64)]
 
 
 def steps_since(
@@ -216,6 +297,7 @@ def hours_of_day(time: Time, num_steps: int) -> Int[np.ndarray, " step"]:
     if frequency.months:
         return np.zeros(num_steps, dtype=np.int64)
     ticks = start_microseconds(time) + np.arange(num_steps, dtype=np.int64) * frequency.microseconds
+    ticks = ticks if time.zone is None else local_ticks(ticks, time.zone)
     hours: np.ndarray = ticks // _MICROSECONDS["h"] % 24
     return hours
 

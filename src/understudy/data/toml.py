@@ -6,6 +6,7 @@ dataclass. Every error names the file, the key and what to write.
 
 import dataclasses
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import pydantic
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer
 from understudy.data.constraint_kinds import Constraint, Monotone, NonNegative, Sum, ZeroWhen
+from understudy.data.csv_format import CsvFormat
 from understudy.data.schema import SCHEMA_VERSION, BudgetDeclaration, Population, Schema
-from understudy.data.timegrid import Time
-from understudy.data.toml_tables import SchemaTable
+from understudy.data.timegrid import Time, chosen_dtype
+from understudy.data.toml_tables import BudgetTable, ContinuousTable, CsvTable, SchemaTable, TimeTable, UnitTable
 from understudy.data.units import PrivacyUnit
 from understudy.errors import MissingData, SchemaError
 
@@ -31,6 +33,21 @@ _CONSTRAINTS: dict[str, type[Constraint]] = {
     "sum": Sum,
     "zero-when": ZeroWhen,
 }
+
+
+_EXPECTED = {
+    "start": "a timestamp such as 2024-01-01T00:00:00, with or without quotes,",
+    "population": "a whole number such as 10000, or { count_epsilon = 0.1 } to buy the count,",
+}
+_TYPES = {
+    "string": "text in quotes",
+    "int": "a whole number, without quotes,",
+    "float": "a number, without quotes,",
+    "bool": "true or false, without quotes,",
+    "list": 'a list in brackets, such as ["a", "b"],',
+    "model": "a table",
+}
+_INSIDE = ("constrained-int", "str", "int", "datetime", "date", "PopulationTable")  # members of a union, no keys
 
 
 def load(path: Path, *, draft: bool = False) -> Schema:
@@ -97,11 +114,38 @@ def _tables(document: dict[str, Any], group: str) -> list[Any]:
 def _explained(error: pydantic.ValidationError, document: dict[str, Any], file: str) -> SchemaError:
     first = error.errors(include_url=False, include_input=False)[0]
     key = _key(first["loc"], document)
-    remedy = {
-        "missing": "it is missing; declare it",
-        "extra_forbidden": "it is not known; check its spelling or remove it",
-    }.get(first["type"], f"{_lower_first(first['msg'])}; write it that way")
-    return SchemaError(f"{file}: key '{key}': {remedy}.", file=file, key=key)
+    if first["type"] == "union_tag_not_found":
+        key = f"{key}.kind"
+    return SchemaError(f"{file}: key '{key}': {_remedy(first, key)}.", file=file, key=key)
+
+
+def _remedy(problem: Mapping[str, Any], key: str) -> str:
+    """Says what to write at a key, in words of the file and not of the library that checks it."""
+    kind, word = problem["type"], key.rpartition(".")[2]
+    if kind == "missing":
+        return "it is missing; declare it"
+    if kind == "extra_forbidden":
+        homes = _homes(word)
+        return f"it is not known there; {homes}" if homes else "it is not known; check its spelling or remove it"
+    if kind.startswith("union_tag"):
+        allowed = _CONSTRAINTS if key.startswith("constraints.") else _KINDS
+        return f"one of the kinds {', '.join(allowed)} is expected; declare which it is"
+    expected = _EXPECTED.get(word) or _TYPES.get(kind.removesuffix("_type").removesuffix("_parsing"))
+    return f"{expected} is expected" if expected else f"{_lower_first(problem['msg'])}; write it that way"
+
+
+def _homes(word: str) -> str:
+    """Says in which tables of the file a key belongs; empty for a key that is nowhere."""
+    tables: dict[str, type[pydantic.BaseModel]] = {
+        "at the top of the file, before any [table]": SchemaTable,
+        "under [unit]": UnitTable,
+        "under [time]": TimeTable,
+        "under [csv]": CsvTable,
+        "under [budget]": BudgetTable,
+        "under [[channels]], [[static]] or [[context]]": ContinuousTable,
+    }
+    found = [place for place, table in tables.items() if word in table.model_fields]
+    return f"it belongs {' or '.join(found)}: move it" if found else ""
 
 
 def _key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
@@ -112,10 +156,7 @@ def _key(location: tuple[int | str, ...], document: dict[str, Any]) -> str:
             table = _tables(document, str(location[0]))[word]
             named = isinstance(table, dict) and (table.get("name") or table.get("channel") or table.get("total"))
             words.append(str(named or word + 1))
-        elif not (position == 2 and word in {**_KINDS, **_CONSTRAINTS}) and word not in (
-            "constrained-int",
-            "PopulationTable",
-        ):
+        elif not (position == 2 and word in {**_KINDS, **_CONSTRAINTS}) and (position == 0 or word not in _INSIDE):
             words.append(str(word))
     return ".".join(words)
 
@@ -143,6 +184,7 @@ def _to_schema(table: SchemaTable) -> Schema:
         budget=None if table.budget is None else BudgetDeclaration(**table.budget.model_dump()),
         ignore=tuple(table.ignore),
         columns=tuple(table.columns),
+        csv=CsvFormat(**table.csv.model_dump()),
     )
 
 
@@ -164,7 +206,12 @@ def dumps(schema: Schema) -> str:
     head |= {key: getattr(schema, key) for key in ("label", "ignore", "columns") if getattr(schema, key)}
     always = {"kind", "name", "low", "high", "categories", "frequency", "start", "steps"}
     parts = [_lines(head), "\n[unit]\n" + _lines({"kind": schema.unit.kind} | _fields(schema.unit, always))]
-    parts.append("\n[time]\n" + _lines(_fields(schema.time, always)))
+    time = _fields(schema.time, always)
+    if schema.time.dtype == chosen_dtype(schema.time):
+        del time["dtype"]
+    parts.append("\n[time]\n" + _lines(time))
+    if schema.csv != CsvFormat():
+        parts.append("\n[csv]\n" + _lines(_fields(schema.csv, set())))
     for group in ("channels", "static", "context", "constraints"):
         for item in getattr(schema, group):
             parts.append(f"\n[[{group}]]\n" + _lines({"kind": item.kind} | _fields(item, always)))

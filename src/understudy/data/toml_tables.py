@@ -137,9 +137,19 @@ class TimeTable(FileTable):
     align: Align = "calendar"
     layout: Layout = "long"
     wide_columns: str = "{channel}_{step}"
-    dtype: str = "timestamp[s]"
+    dtype: str = "auto"
     off_grid: OffGrid = "refuse"
     series_column: str | None = None
+    zone: str | None = None
+
+
+class CsvTable(FileTable):
+    """`[csv]`."""
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    missing: list[str] = []
 
 
 class BudgetTable(FileTable):
@@ -162,6 +172,7 @@ class SchemaTable(FileTable):
     columns: list[str] = []
     unit: UnitTable
     time: TimeTable
+    csv: CsvTable = CsvTable()
     channels: list[ChannelTable]
     static: list[ChannelTable] = []
     context: list[ChannelTable] = []

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from understudy.data.dtypes import INTEGER_DTYPES, TEXT_DTYPES, require_dtype
+from understudy.data.given import require_given
 from understudy.errors import SchemaError
 
 UnitKind = Literal["entity", "event", "overlapping-window"]
@@ -30,6 +31,7 @@ class PrivacyUnit:
     dtype: str = "string"
 
     def __post_init__(self) -> None:
+        require_given(self, "unit")
         if self.kind not in UNIT_KINDS:
             raise SchemaError(
                 f"Key 'unit.kind': one of {', '.join(UNIT_KINDS)} is expected, got '{self.kind}'.",

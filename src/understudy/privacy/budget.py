@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from understudy.data import MIN_UNITS
+from understudy.data.given import require_argument
 from understudy.errors import InputError
 
 MAX_PRIVATE_EPSILON = 20.0  # e²⁰ is a likelihood ratio of half a billion: nothing a person would call private
@@ -22,6 +23,8 @@ class Guarantee:
     delta: float
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            require_argument(getattr(self, name), float, f"Guarantee.{name}", "Write Guarantee(1.0, 1e-6).")
         if not self.epsilon > 0:
             raise InputError(
                 f"epsilon must be above 0, got {self.epsilon:g}. Choose how much one unit may be exposed; "

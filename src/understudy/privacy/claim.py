@@ -10,6 +10,7 @@ from typing import Any
 
 import pydantic
 
+from understudy.data.given import require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.privacy import accountants, canonical
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON
@@ -131,6 +132,7 @@ class Certificate:
     @classmethod
     def load(cls, path: Path | str) -> "Certificate":
         """Reads a certificate file, or the one in a release directory."""
+        require_path(path, "Certificate.load")
         target = Path(path)
         target = target / FILE_NAME if target.is_dir() else target
         unreadable = CertificateError(f"There is no readable certificate at '{target}'.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
+from understudy.data.given import require_argument
 from understudy.errors import SchemaError
 from understudy.privacy import canonical
 from understudy.privacy.budget import Guarantee, check_delta
@@ -53,6 +54,9 @@ def ledger_facts(
     population: int | None,
     reproduction: str | None,
 ) -> dict[str, Any]:
+    require_argument(guarantee, Guarantee, "guarantee", "Write Guarantee(1.0, 1e-6).")
+    require_argument(max_runs, int, "max_runs", "Write max_runs=5.")
+    require_argument(population, int | None, "population", "Write population=10000.")
     check_delta(guarantee.delta, population, reproduction=reproduction)
     Composition(kind=composition, guarantee=guarantee, max_runs=max_runs)
     return {

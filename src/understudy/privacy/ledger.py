@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from understudy.data.given import require_argument
 from understudy.errors import BudgetExceeded, InputError, LedgerError, UnsupportedEvent
 from understudy.privacy import registry
 from understudy.privacy.budget import Guarantee, check_delta
@@ -92,6 +93,7 @@ class Ledger:
     @classmethod
     def open(cls, path: Path | str) -> "Ledger":
         """An existing ledger, after checking every row against the hash chain."""
+        require_argument(path, str | Path, "Ledger.open", "Name the ledger's file; Ledger.open_for takes a schema.")
         target = Path(path).absolute()
         if not target.is_file():
             raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
@@ -116,11 +118,12 @@ class Ledger:
     @classmethod
     def open_for(cls, schema: "Schema | Path | str", directory: Path | str | None = None) -> "Ledger":
         """The ledger of a schema's population, `<name>.ledger` beside the schema; created on first use."""
-        if isinstance(schema, Path | str):
-            from understudy.data.schema import Schema as SchemaType
+        from understudy.data.schema import Schema as SchemaType
 
+        if isinstance(schema, Path | str):
             directory = Path(schema).absolute().parent if directory is None else directory
             schema = SchemaType.load(Path(schema))
+        require_argument(schema, SchemaType, "Ledger.open_for", "Give the schema, or the path of its file.")
         path = Path("." if directory is None else directory).absolute() / f"{file_name(schema.name)}.ledger"
         if path.exists():
             cls.checked(Store(path)).check_belongs_to(schema)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from understudy.data.given import require_argument
 from understudy.errors import CertificateError, InputError
 from understudy.privacy import accountants, keys
 from understudy.privacy.budget import check_delta
@@ -46,6 +47,7 @@ def verify(
         trusted_keys: the signer must be among them. None means this computer's keyring; if that is empty too,
             any signer passes and the answer names the fingerprint to compare.
     """
+    require_argument(certificate, Certificate, "verify: certificate", "Read it first: Certificate.load(folder).")
     checks = [Check("format", certificate.format == FORMAT, f"certificate format {certificate.format}")]
     try:
         checks += _check_figures(certificate, parsed_events(certificate))

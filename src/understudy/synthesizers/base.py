@@ -13,6 +13,7 @@ import numpy as np
 
 from understudy.data import Channel, Integer, Panel, Population, Schema, constraints, windows
 from understudy.data.channels import num_codes
+from understudy.data.given import require_argument
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import issue
@@ -213,6 +214,10 @@ class Synthesizer(ABC):
 
         Privacy: the whole run is charged before any statistic is computed; a crash gives nothing back.
         """
+        require_argument(panel, Panel, "fit: panel", "Read the table first: read_panel(table, schema).")
+        require_argument(ledger, Ledger, "fit: ledger", "Open it first: Ledger.open_for(schema).")
+        require_argument(guarantee, Guarantee | None, "fit: guarantee", "Write guarantee=Guarantee(1.0, 1e-6).")
+        require_argument(noise, NoiseSource | None, "fit: noise", "Leave it out.")
         schema = panel.schema
         schema.require_declared()
         self._check(schema, ledger)
@@ -261,6 +266,8 @@ class Synthesizer(ABC):
         """Refuses, before anything is charged, what no charge could make right."""
         if ledger.path is not None:
             ledger.check_belongs_to(schema)
+        for option in ("window_steps", "window_stride"):
+            require_argument(getattr(self, option), int | None, option, "Write a number of steps.")
         if self.window_steps is not None and not 1 <= self.window_steps <= schema.num_steps:
             raise InputError(f"window_steps: 1 to time.steps = {schema.num_steps} expected, got {self.window_steps}.")
         if self.window_stride is not None and not 1 <= self.window_stride <= (self.window_steps or 0):

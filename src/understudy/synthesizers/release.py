@@ -14,6 +14,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 from understudy.data import Panel, Schema, write_panel
+from understudy.data.given import require_argument, require_path
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, ReleaseError, UnderstudyError
 from understudy.files import whole_folder
@@ -69,6 +70,8 @@ class Release:
         """
         from understudy.synthesizers.base import Draw
 
+        require_argument(num_series, int, "num_series", "Write sample(500).")
+        require_argument(rng, np.random.Generator | None, "rng", "Write rng=np.random.default_rng(7).")
         if num_series < 1:
             raise InputError(f"num_series must be at least 1, got {num_series}.")
         schema = self.schema if start is None else replace(self.schema, time=replace(self.schema.time, start=start))
@@ -86,12 +89,15 @@ class Release:
         """Returns somebody's panel with its gaps filled and an interval for each; see `completing.impute`."""
         from understudy.synthesizers.completing import impute
 
+        require_argument(panel, Panel, "impute: panel", "Read the table first: read_panel(table, schema).")
         return impute(self, panel, **options)
 
     def forecast(self, panel: Panel, horizon: int, **options: Any) -> "Forecast":
         """Returns quantiles of the steps after the end of somebody's series; see `completing.forecast`."""
         from understudy.synthesizers.completing import forecast
 
+        require_argument(panel, Panel, "forecast: panel", "Read the table first: read_panel(table, schema).")
+        require_argument(horizon, int, "horizon", "Write a number of steps.")
         return forecast(self, panel, horizon, **options)
 
     def complete(self, gaps: "Gaps") -> np.ndarray:
@@ -114,6 +120,7 @@ class Release:
             samples: Synthetic series to ship with the model.
             key: Who vouches for it; None takes the holder's own key, made on first use.
         """
+        require_path(directory, "save: directory")
         target = Path(directory)
         if target.exists():
             raise ReleaseError(f"'{target}' exists already. Releases are never overwritten: choose another directory.")
@@ -144,6 +151,7 @@ class Release:
     @classmethod
     def load(cls, directory: str | Path) -> "Release":
         """Reads a release directory; every file has to be the one its certificate names."""
+        require_path(directory, "Release.load")
         folder = Path(directory)
         if not folder.is_dir() or not (folder / FILE_NAME).is_file():
             raise ReleaseError(f"'{folder}' is not a release: a directory with {FILE_NAME} is expected.")
@@ -205,7 +213,12 @@ def _context_for(context: np.ndarray | None, schema: Schema, num_series: int) ->
     if context is None:
         return None
     with np.errstate(over="ignore"):  # what float32 can't hold becomes infinite, and is refused
-        given = np.asarray(context, dtype=np.float32)
+        try:
+            given = np.asarray(context, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise InputError(
+                "context: an array of numbers is expected. Read a table with read_context first."
+            ) from None
     expected = (schema.num_steps, len(schema.context))
     if given.shape[-2:] != expected or given.ndim not in (2, 3) or not np.isfinite(given).all():
         raise InputError(

@@ -76,3 +76,69 @@ def test_off_grid_times_are_noticed_before_the_epoch_too():
 def test_axes_that_make_no_sense_are_refused(fields):
     with pytest.raises(SchemaError, match=r"'time\."):
         Time(column="t", **fields)
+
+
+HOLDING = [
+    ("20ms", "2024-01-01T00:00:00", "timestamp[ms]"),
+    ("5us", "2024-01-01T00:00:00", "timestamp[us]"),
+    ("1h", "2024-01-01T00:00:00.5", "timestamp[ms]"),
+    ("1h", "2024-01-01T00:00:00", "timestamp[s]"),
+    ("1mo", "2024-01-01T00:00:00", "timestamp[s]"),
+]
+
+
+@pytest.mark.parametrize(("frequency", "start", "dtype"), HOLDING)
+def test_without_a_declared_dtype_the_coarsest_timestamp_that_holds_every_step_is_chosen(frequency, start, dtype):
+    assert Time(column="t", frequency=frequency, start=start, steps=50).dtype == dtype
+
+
+TOO_COARSE = [
+    ("20ms", "2024-01-01T00:00:00", "timestamp[s]"),
+    ("20us", "2024-01-01T00:00:00", "timestamp[ms]"),
+    ("1h", "2024-01-01T00:00:00.5", "timestamp[s]"),
+    ("1h", "2024-01-01T00:00:00", "date32"),
+    ("36h", "2024-01-01T00:00:00", "date32"),
+    ("1d", "2024-01-01T12:00:00", "date32"),
+    ("1d", "2024-01-01T00:00:00+01:00", "date32"),
+    ("1y", "2240-01-01T00:00:00", "timestamp[ns]"),
+    ("20ms", "2024-01-01T00:00:00", "timestamp[s, tz=UTC]"),
+]
+
+
+@pytest.mark.parametrize(("frequency", "start", "dtype"), TOO_COARSE)
+def test_a_dtype_in_which_steps_would_share_a_time_is_refused(frequency, start, dtype):
+    with pytest.raises(SchemaError, match="holds every step") as caught:
+        Time(column="t", frequency=frequency, start=start, steps=50, dtype=dtype)
+    assert caught.value.key == "time.dtype"
+    assert f"'{dtype}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "dtype"), [("1d", "date32"), ("1mo", "date32"), ("20ms", "string"), ("1h", "int8")]
+)
+def test_a_dtype_that_holds_every_step_is_kept(frequency, dtype):
+    assert Time(column="t", frequency=frequency, steps=50, dtype=dtype).dtype == dtype
+
+
+def test_a_start_without_an_offset_is_a_time_of_the_declared_zone():
+    local = Time(column="t", start="2024-07-01T00:00:00", zone="Europe/Paris", steps=24)
+    assert step_ticks(local, 24).tolist() == step_ticks(Time(column="t", start="2024-06-30T22:00:00"), 24).tolist()
+    assert hours_of_day(local, 3).tolist() == [0, 1, 2]
+    assert local.dtype == "timestamp[s, tz=Europe/Paris]"
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"zone": "Mars/Base"}, "time.zone"),
+        ({"zone": "Europe/Paris", "frequency": "1d"}, "time.zone"),
+        ({"zone": "Europe/Paris", "frequency": "1mo"}, "time.zone"),
+        ({"zone": "Europe/Paris", "dtype": "timestamp[s]"}, "time.dtype"),
+        ({"zone": "Europe/Paris", "start": "2024-10-27T02:30:00"}, "time.start"),
+        ({"zone": "Europe/Paris", "start": "2024-03-31T02:30:00"}, "time.start"),
+    ],
+)
+def test_a_zone_that_can_not_hold_is_refused(changes, key):
+    with pytest.raises(SchemaError) as caught:
+        Time(column="t", **{"frequency": "1h", **changes})
+    assert caught.value.key == key

@@ -11,6 +11,7 @@ from jaxtyping import Float32, Int64
 from understudy.data.channels import Binary, Categorical, Channel, Integer
 from understudy.data.dtypes import INTEGER_DTYPES
 from understudy.data.timegrid import Time
+from understudy.data.zones import instants
 from understudy.errors import DataError
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -56,7 +57,10 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
             raise DataError(f"Column '{name}': whole step numbers are expected, as declared.", column=name)
         with _uncastable(name, "whole step numbers"):
             return _numpy(array.cast(pa.int64())).astype(np.int64, copy=False)
-    return _numpy(_moments(array, name).cast(pa.int64())).astype(np.int64, copy=False)
+    moments = _moments(array, name)
+    if time.zone is not None and moments.type.tz is None:
+        moments = _local_moments(moments, time)
+    return _numpy(moments.cast(pa.int64())).astype(np.int64, copy=False)
 
 
 def encode(array: pa.Array, column: str, dtype: str) -> tuple[Int64[np.ndarray, " row"], pa.Array]:
@@ -118,6 +122,17 @@ def _moments(array: pa.Array, name: str) -> pa.Array:
         except pa.ArrowInvalid:
             continue
     raise unparsable
+
+
+def _local_moments(array: pa.Array, time: Time) -> pa.Array:
+    try:
+        return instants(array, str(time.zone))
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"Column '{time.column}' holds a time that occurs twice or never in time.zone = '{time.zone}', where "
+            "clocks change. Write the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
+            column=time.column,
+        ) from None
 
 
 def _plain(array: pa.Array) -> pa.Array:

@@ -25,15 +25,31 @@ def check_units(unit: Int64[np.ndarray, " series"], schema: Schema, *, allow_few
             "(one unit may then weigh more, and the same budget buys less), or keep fewer series per unit.",
             column=schema.unit.column,
         )
+    if schema.unit.kind == "event":
+        _check_events(len(unit), schema, allow_few_units=allow_few_units)
+        return
     if len(counts) < 2:
         raise DataError(
-            "The table holds a single unit: nobody can be hidden in it. Check unit.column, or bring more units.",
+            "The table holds a single unit: nobody can be hidden in it. Check unit.column, bring more units, or "
+            "protect stretches of time in one series: unit.kind = 'event'.",
             column=schema.unit.column,
         )
     if len(counts) < MIN_UNITS and not allow_few_units:
         raise DataError(
             f"The table holds fewer than {MIN_UNITS} units, too few for useful private output. Bring more "
             "units, or read with allow_few_units (the override is recorded).",
+            column=schema.unit.column,
+        )
+
+
+def _check_events(num_series: int, schema: Schema, *, allow_few_units: bool) -> None:
+    """Refuses too few stretches to hide one in; they may all be of one series."""
+    stretches = num_series * -(-schema.num_steps // schema.unit.event_steps)
+    if stretches < MIN_UNITS and not allow_few_units:
+        raise DataError(
+            f"The table holds fewer than {MIN_UNITS} stretches of unit.event_steps = {schema.unit.event_steps} steps, "
+            "too few for useful private output. Bring longer or more series, or read with allow_few_units (the "
+            "override is recorded).",
             column=schema.unit.column,
         )
 

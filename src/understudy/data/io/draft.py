@@ -1,15 +1,19 @@
-"""A first schema from column names and types, for a person to complete. No value is looked at."""
+"""A first schema from column names and types, for a person to complete. No value is looked at unless allowed."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.data.dtypes import schema_dtype
-from understudy.data.io.sources import csv_header, existing, unreadable
-from understudy.data.toml import format_value
-from understudy.errors import DataError
+from understudy.data.alike import alike
+from understudy.data.csv_format import COMMAS, CsvFormat
+from understudy.data.io.csv_files import csv_header
+from understudy.data.io.draft_text import draft_text
+from understudy.data.io.peek import peek_types
+from understudy.data.io.sources import existing, unreadable
+from understudy.errors import DataError, InputError
 
 _TIME_NAMES = ("timestamp", "time", "datetime", "date", "date_time", "ts", "when", "day", "hour", "step")
 _UNIT_NAMES = (
@@ -18,72 +22,79 @@ _UNIT_NAMES = (
     *("entity", "unit", "series", "id"),
 )
 
-_HEAD = """\
-# Written from column names and types only; no value was read. Complete what says TODO.
-version = 1
-name = {name}
-# TODO: how many units there are, from public knowledge; or {{ count_epsilon = 0.1 }} to buy the count.
-# population = 10000
-columns = {columns}
 
-# Who is protected: everything the table holds about one unit, however many rows that is.
-[unit]
-kind = "entity"
-"""
-_TIME = """\
-# TODO: distance between two steps, timestamp of the first step, number of steps.
-# frequency = "1h"
-# start = "2024-01-01T00:00:00"
-# steps = 168
-"""
-_BOUNDS = """\
-# TODO: smallest and largest value there can be, from public knowledge.
-# low = 0
-# high = 1
-"""
-_CATEGORIES = """\
-# TODO: every category there can be, from public knowledge.
-# categories = ["a", "b"]
-"""
-_BUDGET = """
-# TODO: all that may ever be spent on this population. Delta is 1/(100 · population) unless declared.
-# [budget]
-# epsilon = 3.0
-# max_runs = 5
-"""
+class AlikeColumns(DataError):
+    """Many column names follow one pattern and may be identifiers; nothing was written."""
 
 
-def draft_schema(source: Any, *, name: str | None = None) -> str:
+@dataclass(frozen=True, kw_only=True)
+class DraftOptions:
+    """What a person says about a table before its schema is drafted.
+
+    Attributes:
+        csv: Format of the CSV file.
+        zone: Time zone of timestamps that carry none.
+        unit: Column that says whose rows they are; None picks one by its name.
+        time: Column of timestamps; None picks one by its type or name.
+        peek: Lets the shape of a CSV file's text decide the kinds of its columns.
+        columns_are_public: Lets names that look like identifiers into the draft.
+    """
+
+    csv: CsvFormat = COMMAS
+    zone: str | None = None
+    unit: str | None = None
+    time: str | None = None
+    peek: bool = False
+    columns_are_public: bool = False
+
+
+def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions | None = None) -> str:
     """Returns the text of a schema that a person has to complete.
 
     Names and types decide what is what; bounds, categories, population and budget are left open, because
-    nothing may be read from the data for free. Loading the draft is refused, naming the first bound to fill
-    in.
+    nothing may be read from the data for free. Loading the draft is refused, naming the first key to fill in.
 
     Privacy:
-        Reads a file's header or schema and no rows. A CSV file has no types, so all its columns are drafted
-        as continuous channels.
+        Reads a file's header or schema and no rows. A CSV file has no types, so the kinds of its columns are left open;
+        with `options.peek` the shape of its text decides, and the draft says so. Column names go into the draft: where
+        many follow one pattern they may be people's, and `AlikeColumns` is raised unless they are said to be public.
     """
+    options = options or DraftOptions()
     path = existing(Path(source)) if isinstance(source, str | Path) else None
     with unreadable("table" if path is None else path.name):
-        arrow = _types_only(source if path is None else path)
+        arrow = _types_only(source if path is None else path, options)
         names = arrow.names  # decoded only now
-    if len(set(names)) != len(names):  # not quoted: without a header line they are somebody's values
+    _check_names(names, options)
+    time = _chosen(options.time, names, "--time") or _pick_time(arrow)
+    unit = _chosen(options.unit, names, "--unit") or _pick_unit(arrow, time)
+    title = name or ("population" if path is None else path.stem)
+    is_csv = path is not None and path.suffix.lower() == ".csv"
+    peeked = options.peek and is_csv
+    return draft_text(title, arrow, unit, time, csv=options.csv if is_csv else None, zone=options.zone, peeked=peeked)
+
+
+def _check_names(names: list[str], options: DraftOptions) -> None:
+    """Refuses names that may be somebody's values or identifiers, without quoting or counting them."""
+    if len(set(names)) != len(names):
         raise DataError("Two columns of the table have the same name. Rename or drop one.", column=None)
+    if not all(name.strip() for name in names):
+        raise DataError(
+            "A column of the table has no name. Give it one, or drop it (data frames save row numbers that way).",
+            column=None,
+        )
     if any(map(_is_a_fraction, names)):  # whole numbers and dates may be the steps of a wide table
         raise DataError(
             "A column is called by a number with a decimal point: a header line with names is expected, and this seems "
             "to be somebody's row. Add one.",
             column=None,
         )
-    title = name or ("population" if path is None else path.stem)
-    time = _pick_time(arrow)
-    unit = _pick_unit(arrow, time)
-    head = _HEAD.format(name=format_value(title), columns=format_value(names))
-    columns = [field for field in arrow if field.name not in (time, unit)]
-    channels = [_column(field) for field in columns if _is_channel(field.type)]
-    static = [_column(field) for field in columns if not _is_channel(field.type)]
-    return "".join([head, _unit(unit, arrow), _time(time, arrow), *channels, *static, _BUDGET])
+    if alike(names) and not options.columns_are_public:
+        raise AlikeColumns(
+            "Many column names follow one pattern. If there is a column per person, the names are identifiers, and a "
+            "schema is public: bring a table with a row per person and step, or with a row per person. If the names "
+            "are public (steps, sensors), give --columns-are-public.",
+            column=None,
+        )
 
 
 def _is_a_fraction(name: str) -> bool:
@@ -91,9 +102,17 @@ def _is_a_fraction(name: str) -> bool:
     return bool(point) and (whole + rest).isdigit()
 
 
-def _types_only(source: Any) -> pa.Schema:
+def _chosen(column: str | None, names: list[str], option: str) -> str | None:
+    if column is not None and column not in names:
+        raise InputError(
+            f"{option}: the name of a column of the table is expected, got '{column}'. Check its spelling."
+        )
+    return column
+
+
+def _types_only(source: Any, options: DraftOptions) -> pa.Schema:
     if isinstance(source, Path):
-        return _file_types(source)
+        return _file_types(source, options)
     if isinstance(source, pa.Table | pa.RecordBatch):
         return source.schema
     if hasattr(source, "__arrow_c_stream__"):
@@ -101,10 +120,14 @@ def _types_only(source: Any) -> pa.Schema:
     raise DataError("Expected a path or a data frame that speaks the Arrow C stream interface.", column=None)
 
 
-def _file_types(path: Path) -> pa.Schema:
+def _file_types(path: Path, options: DraftOptions) -> pa.Schema:
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        return pa.schema([(name, pa.float64()) for name in csv_header(path)])
+        names = csv_header(path, options.csv)
+        _check_names(list(names), options)  # before any row is looked at
+        return (
+            peek_types(path, names, options.csv) if options.peek else pa.schema([(name, pa.null()) for name in names])
+        )
     if suffix == ".parquet":
         return pq.read_schema(path)
     if suffix in (".arrow", ".feather"):
@@ -120,48 +143,12 @@ def _pick_time(arrow: pa.Schema) -> str | None:
 
 def _pick_unit(arrow: pa.Schema, time: str | None) -> str | None:
     names = [name for name in arrow.names if name != time]
-    exact = [
-        name for wanted in _UNIT_NAMES for name in names if name.lower() in (wanted, f"{wanted}_id", f"{wanted}id")
+    exact = [name for wanted in _UNIT_NAMES for name in names if name.lower() in _with_id(wanted)]
+    ending = [
+        name for name in names if name.lower().endswith(("_id", "_key", "_number")) or name.endswith(("ID", "Id"))
     ]
-    ending = [name for name in names if name.lower().endswith(("_id", "_key", "_number"))]
     return next(iter([*exact, *ending]), None)
 
 
-def _unit(unit: str | None, arrow: pa.Schema) -> str:
-    if unit is None:
-        return '# TODO: the column that says whose rows they are.\n# column = "household"\n'
-    dtype = schema_dtype(arrow.field(unit).type)
-    dtype = dtype if dtype.startswith(("int", "uint", "large", "dict")) else "string"
-    return f"column = {format_value(unit)}\ndtype = {format_value(dtype)}\n"
-
-
-def _time(time: str | None, arrow: pa.Schema) -> str:
-    if time is None:
-        hint = '# TODO: the time column; or layout = "wide" for a table with a row per series.\n'
-        return f'\n[time]\n{hint}# column = "timestamp"\n{_TIME}'
-    dtype = schema_dtype(arrow.field(time).type)
-    dtype = "string" if dtype.startswith(("float", "large", "dict")) else dtype
-    return f"\n[time]\ncolumn = {format_value(time)}\ndtype = {format_value(dtype)}\n{_TIME}"
-
-
-def _is_channel(arrow: pa.DataType) -> bool:
-    """Numbers and booleans may change along a series; text is drafted as static."""
-    kinds = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    return any(kind(arrow) for kind in kinds)
-
-
-def _column(field: pa.Field) -> str:
-    dtype = schema_dtype(field.type)
-    if pa.types.is_boolean(field.type):
-        return _block("channels", "binary", field.name, "bool", "")
-    if not _is_channel(field.type):
-        dtype = dtype if dtype in ("large_string", "dictionary") else "string"
-        return _block("static", "categorical", field.name, dtype, _CATEGORIES)
-    if pa.types.is_integer(field.type):
-        return _block("channels", "integer", field.name, dtype, _BOUNDS)
-    return _block("channels", "continuous", field.name, dtype if "float" in dtype else "float64", _BOUNDS)
-
-
-def _block(group: str, kind: str, name: str, dtype: str, todo: str) -> str:
-    head = f'\n[[{group}]]\nkind = "{kind}"\nname = {format_value(name)}\ndtype = {format_value(dtype)}\n'
-    return f"{head}missing = true\n{todo}"
+def _with_id(word: str) -> tuple[str, ...]:
+    return (word, f"{word}_id", f"{word}id", f"{word} id", f"id_{word}", f"id {word}")

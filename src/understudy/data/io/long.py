@@ -15,7 +15,7 @@ from understudy.data.io.arrow import encode, to_ticks, to_values
 from understudy.data.io.context import ContextRows, context_part, merge_context
 from understudy.data.io.regularise import Placement, merge_shared_steps, place_rows
 from understudy.data.io.sources import Source, refuse_unknown_columns
-from understudy.data.schema import Schema
+from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema
 from understudy.errors import DataError
 
 
@@ -63,7 +63,7 @@ class _Part:
 class _Columns:
     """Which columns play which part in this table."""
 
-    unit: str
+    unit: str | None  # None: all rows are of one series
     series: str | None
     counted: tuple[bool, ...]
     with_context: bool
@@ -87,7 +87,7 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
         lengths=placement.lengths,
         unit=unit,
         static=static,
-        ids=ids,
+        ids=None if columns.unit is None else ids,
         origin=placement.origin,
         context=merge_context(context, schema) if context else None,
     )
@@ -95,10 +95,11 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
 
 def _columns(source: Source, schema: Schema, with_context: bool) -> _Columns:
     time = schema.time
-    unit = schema.unit.column or time.series_column
-    if unit is None:
+    unit = schema.unit.column or time.series_column or _written_series(source)
+    if unit is None and not (schema.unit.kind == "event" and schema.population.size == 1):
         raise DataError(
-            "A long table needs unit.column, which says whose rows they are. Declare it in the schema.",
+            "A long table needs unit.column, which says whose rows they are. Declare it in the schema; or, if the "
+            "table is one series of which stretches of time are protected, unit.kind = 'event' and population = 1.",
             column=None,
         )
     counted = tuple(c.aggregate == "count" and c.name not in source.columns for c in schema.channels)
@@ -111,8 +112,16 @@ def _columns(source: Source, schema: Schema, with_context: bool) -> _Columns:
     return _Columns(unit, series, counted, with_context and bool(context))
 
 
+def _written_series(source: Source) -> str | None:
+    """Returns the column that we write where the schema has none to tell series apart, if the table has it."""
+    return FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in source.columns else None
+
+
 def _part(batch: pa.RecordBatch, schema: Schema, columns: _Columns) -> _Part:
-    unit_code, units = encode(batch.column(columns.unit), columns.unit, schema.unit.dtype)
+    if columns.unit is None:
+        unit_code, units = np.zeros(batch.num_rows, dtype=np.int64), pa.array([0])
+    else:
+        unit_code, units = encode(batch.column(columns.unit), columns.unit, schema.unit.dtype)
     key, key_unit = unit_code, np.arange(len(units))
     key_series, series = None, None
     if columns.series is not None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
+from understudy.data.given import require_argument
 from understudy.data.io.checks import MIN_UNITS, check_lengths, check_units, settle_static, settle_values
 from understudy.data.io.context import align_context, context_rows, is_array_file, read_context
 from understudy.data.io.long import Grid, read_long
@@ -39,6 +40,7 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
         An empty table, a single unit, fewer than 100 units, a column that is missing everywhere, duplicate or
         unsorted timestamps and values outside the declared bounds are refused.
     """
+    require_argument(schema, Schema, "schema", "Load it first: Schema.load(path).")
     schema.require_declared()
     grid = _read_grid(source, schema, with_context=context is None)
     check_units(grid.unit, schema, allow_few_units=allow_few_units)

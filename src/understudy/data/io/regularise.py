@@ -3,6 +3,7 @@
 Every rule looks at one series at a time, so what happens to one unit never depends on another.
 """
 
+import datetime as dt
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,8 +124,26 @@ def _between_steps(time: Time) -> DataError:
     counted_from = time.start if time.align == "calendar" else "the start of each series"
     return DataError(
         f"Column '{time.column}': a timestamp lies between two steps of {time.frequency} counted from "
-        f"{counted_from}. Put the timestamps on the grid, or declare time.off_grid = 'floor' or 'nearest'.",
+        f"{counted_from}. Put the timestamps on the grid, or declare time.off_grid = 'floor' or 'nearest'."
+        + _about_zones(time),
         column=time.column,
+    )
+
+
+def _about_zones(time: Time) -> str:
+    """Says how timestamps with and without an offset are compared with the start, where that may be the cause."""
+    if time.counts_steps or time.align == "relative":
+        return ""
+    if time.zone is not None:
+        return f" Timestamps without an offset are read as times of time.zone = '{time.zone}'."
+    if dt.datetime.fromisoformat(time.start).tzinfo is not None:
+        return (
+            " time.start carries an offset: if the timestamps carry none, write time.start without it, or declare "
+            "their time.zone."
+        )
+    return (
+        " If the timestamps carry a time zone or an offset, they are compared in UTC, and time.start is read as UTC: "
+        f"write its offset (such as {time.start}+01:00), or declare time.zone."
     )
 
 
@@ -134,7 +153,7 @@ def _outside(time: Time) -> DataError:
     else:
         message = (
             f"a timestamp lies outside the declared {time.steps} steps of {time.frequency} from "
-            f"{time.start}. Raise time.steps, move time.start, or drop the rows."
+            f"{time.start}. Raise time.steps, move time.start, or drop the rows.{_about_zones(time)}"
         )
     return DataError(f"Column '{time.column or 'time'}': {message}", column=time.column)
 

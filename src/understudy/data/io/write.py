@@ -1,25 +1,29 @@
 """A panel goes back into the user's columns, order, dtypes and timestamps."""
 
+import codecs
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
-from understudy.data.dtypes import TEXT_DTYPES, arrow_type
+from understudy.data.csv_format import CsvFormat
+from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
+from understudy.data.given import require_argument, require_path
 from understudy.data.panel import Panel
-from understudy.data.schema import Schema, table_columns
-from understudy.data.timegrid import Time, step_ticks
+from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, table_columns
+from understudy.data.timegrid import Time, chosen_dtype, step_ticks
 from understudy.errors import InputError
 from understudy.files import whole_file
 
 _BATCH_ROWS = 1_000_000
-FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 
 
 def panel_to_arrow(panel: Panel) -> pa.Table:
@@ -38,6 +42,8 @@ def write_panel(panel: Panel, path: str | Path) -> Path:
 
     Privacy: as `panel_to_arrow`.
     """
+    require_argument(panel, Panel, "panel", "Read or sample one first.")
+    require_path(path, "write_panel: path")
     target = Path(path)
     writers = {
         ".csv": _write_csv,
@@ -61,10 +67,40 @@ def write_panel(panel: Panel, path: str | Path) -> Path:
 
 
 def _write_csv(panel: Panel, path: Path) -> None:
-    options = pacsv.WriteOptions(quoting_style="needed")
-    with pacsv.CSVWriter(str(path), _plain_schema(panel.schema), write_options=options) as writer:
+    written, plain = panel.schema.csv, _plain_schema(panel.schema)
+    text = pa.schema([_as_written(field, written) for field in plain])
+    options = pacsv.WriteOptions(quoting_style="needed", delimiter=written.delimiter)
+    with pacsv.CSVWriter(str(path), text, write_options=options) as writer:
         for batch in _batches(panel):
-            writer.write_batch(batch.cast(_plain_schema(panel.schema)))
+            writer.write_batch(_decimal_commas(batch.cast(plain), text))
+    if codecs.lookup(written.encoding).name not in ("utf-8", "ascii"):
+        _recode(path, written.encoding)
+
+
+def _as_written(field: pa.Field, written: CsvFormat) -> pa.Field:
+    return field.with_type(pa.string()) if written.decimal == "," and pa.types.is_floating(field.type) else field
+
+
+def _decimal_commas(batch: pa.RecordBatch, text: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        column if column.type == field.type else pc.replace_substring(column.cast(pa.string()), ".", ",")
+        for column, field in zip(batch.columns, text, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=text)
+
+
+def _recode(path: Path, encoding: str) -> None:
+    """Turns a file of UTF-8 into the declared encoding."""
+    recoded = path.with_name(f"{path.name}.recoded")
+    try:
+        with path.open(encoding="utf-8", newline="") as given, recoded.open("w", encoding=encoding, newline="") as out:
+            shutil.copyfileobj(given, out)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"csv.encoding = '{encoding}' can't write a name or a category of the schema. Declare 'utf-8', or write "
+            "another format such as .parquet."
+        ) from None
+    recoded.replace(path)
 
 
 def _write_parquet(panel: Panel, path: Path) -> None:
@@ -196,16 +232,27 @@ def _unit_array(panel: Panel, unit: np.ndarray) -> pa.Array:
 
 def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
     """Returns ticks as the table has its times."""
-    counted = pa.array(ticks)
-    if time.counts_steps:
-        return counted.cast(arrow_type(time.dtype))
-    moments = counted.cast(pa.timestamp("us"))
     if time.dtype == "string":
+        return _spelled(ticks, time)
+    counted = pa.array(ticks)
+    if not time.counts_steps:
+        counted = counted.cast(pa.timestamp("us", tz="UTC" if has_zone(time.dtype) else None))
+    written = counted.cast(arrow_type(time.dtype), safe=False)
+    if not written.cast(counted.type, safe=False).equals(counted):  # the axis fits; a context's own times may not
+        raise InputError(
+            f"Column '{time.column}': time.dtype = '{time.dtype}' can't hold the times of these steps. Declare a finer "
+            "or wider dtype in the schema, or bring context whose times it holds."
+        )
+    return written
+
+
+def _spelled(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
+    """Returns ticks as ISO 8601 text, with their offset where a zone is declared."""
+    if time.zone is None:
         return pa.array(np.datetime_as_string(ticks.view("datetime64[us]"), unit="auto").tolist())
-    target = arrow_type(time.dtype)
-    if pa.types.is_timestamp(target) and target.tz is not None:
-        moments = counted.cast(pa.timestamp("us", tz="UTC"))
-    return moments.cast(target, safe=False)
+    measured = pa.timestamp(arrow_type(chosen_dtype(time)).unit, tz=time.zone)
+    moments = pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)).cast(measured, safe=False)
+    return pc.strftime(moments, format="%Y-%m-%dT%H:%M:%S%z")
 
 
 def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array:

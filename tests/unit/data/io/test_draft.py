@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import toy_table
-from understudy.data.io import draft_schema
+from understudy.data.csv_format import CsvFormat
+from understudy.data.io import AlikeColumns, DraftOptions, draft_schema
 from understudy.data.schema import Schema
-from understudy.errors import DataError, MissingData, SchemaError
+from understudy.errors import DataError, InputError, MissingData, SchemaError
 
 
 def table():
@@ -110,3 +111,101 @@ def test_a_table_without_a_header_is_refused_without_quoting_its_first_row(tmp_p
     assert "Alice" not in str(caught.value)
     (tmp_path / "wide.csv").write_text("home,0,1,2012-01-01\na,1.5,2.5,3.5\n")
     assert "2012-01-01" in draft_schema(tmp_path / "wide.csv")
+
+
+PEOPLE = {
+    "numbers after letters": [f"MT_{person:03d}" for person in range(12)],
+    "hashes": ["9f3a", "1c0d", "77ab", "e41c", "0d9f", "a1b2", "c3d4", "5e6f"],
+    "mail addresses": [f"{chr(97 + place % 26)}{'x' * (place // 26)}nna@home.org" for place in range(30)],
+    "whole numbers": [str(20_000 + place) for place in range(8)],
+}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", PEOPLE)
+def test_a_column_per_person_is_refused_without_a_name_or_a_count(kind, suffix, tmp_path):
+    rows, file = pa.table({"time": [1], **{name: [1.0] for name in PEOPLE[kind]}}), tmp_path / f"wide.{suffix}"
+    (pacsv if suffix == "csv" else pq).__dict__["write_csv" if suffix == "csv" else "write_table"](rows, file)
+    with pytest.raises(AlikeColumns, match="--columns-are-public") as caught:
+        draft_schema(file)
+    assert not any(name in str(caught.value) for name in PEOPLE[kind])
+    assert str(len(PEOPLE[kind])) not in str(caught.value)
+    assert PEOPLE[kind][0] in draft_schema(file, options=DraftOptions(columns_are_public=True))
+
+
+def test_without_a_look_the_kinds_of_a_csv_file_are_left_open(tmp_path):
+    (tmp_path / "t.csv").write_text("id,ts,load,tariff\n1,2024-01-01,1.5,night\n")
+    text = draft_schema(tmp_path / "t.csv")
+    document = tomllib.loads(text)
+    assert [table.get("kind") for table in document["channels"]] == [None, None]
+    assert "no value was read" in text
+    filled = text.replace("# population", "population").replace("# freq", "freq").replace("# steps", "steps")
+    with pytest.raises(SchemaError, match="continuous, integer, categorical, binary") as caught:
+        Schema.loads(filled)
+    assert caught.value.key == "channels.load.kind"
+
+
+ROWS = (
+    "Kunde;Zeit;Last;n;an;Tarif;leer\n"
+    + "7;2024-01-01T00:00:00;1,5;3;true;grün;\n7;2024-01-01T01:00:00;?;4;false;rot;\n"
+)
+
+
+def test_a_permitted_look_tells_kinds_by_the_shape_of_text_and_is_recorded(tmp_path):
+    (tmp_path / "t.csv").write_bytes(ROWS.encode("latin-1"))
+    form = CsvFormat(delimiter=";", decimal=",", encoding="latin-1", missing=("?",))
+    text = draft_schema(tmp_path / "t.csv", options=DraftOptions(csv=form, peek=True, unit="Kunde"))
+    document = tomllib.loads(text)
+    kinds = {table["name"]: table.get("kind") for table in document["channels"] + document["static"]}
+    expected = {"Last": "continuous", "n": "integer", "an": "binary", "Tarif": "categorical", "leer": None}
+    assert kinds == expected
+    assert document["unit"] == {"kind": "entity", "column": "Kunde", "dtype": "int64"}
+    assert document["time"] == {"column": "Zeit", "dtype": "string"}
+    assert document["csv"] == {"delimiter": ";", "decimal": ",", "encoding": "latin-1", "missing": ["?"]}
+    assert text.startswith("# Peeked:")
+    assert "no value was read" not in text
+    assert not {"grün", "rot", "1,5", "1.5"} & set(text.replace('"', " ").split())
+
+
+def test_a_look_goes_no_further_than_it_says(tmp_path):
+    (tmp_path / "t.csv").write_text("id,ts,load\n" + "1,2024-01-01,3\n" * 1000 + "1,2024-01-01,xyzzy\n")
+    document = tomllib.loads(draft_schema(tmp_path / "t.csv", options=DraftOptions(peek=True)))
+    assert document["channels"][0]["kind"] == "integer"
+
+
+def test_a_unit_that_is_named_is_no_channel(tmp_path):
+    (tmp_path / "t.csv").write_text("who,ts,load\n")
+    document = tomllib.loads(draft_schema(tmp_path / "t.csv", options=DraftOptions(unit="who")))
+    assert document["unit"]["column"] == "who"
+    assert [table["name"] for table in document["channels"]] == ["load"]
+    with pytest.raises(InputError, match="--unit"):
+        draft_schema(tmp_path / "t.csv", options=DraftOptions(unit="whom"))
+
+
+def test_a_unit_that_is_also_a_channel_is_told_by_both_places(tmp_path):
+    (tmp_path / "t.csv").write_text("who,ts,load\n")
+    text = draft_schema(tmp_path / "t.csv").replace('# column = "household"', 'column = "who"')
+    for open_key in ("population", "frequency", "steps", 'kind = "binary"'):
+        text = text.replace(f"# {open_key}", open_key)
+    with pytest.raises(SchemaError, match=r"as unit\.column and under \[\[channels\]\]"):
+        Schema.loads(text)
+
+
+@pytest.mark.parametrize(("sign", "spelled"), [(";", '";"'), ("\t", '"\\t"'), ("|", '"|"')])
+def test_another_delimiter_is_named_in_the_error(sign, spelled, tmp_path):
+    (tmp_path / "t.csv").write_text(sign.join(["id", "ts", "load"]) + "\n")
+    with pytest.raises(DataError, match="--delimiter") as caught:
+        draft_schema(tmp_path / "t.csv")
+    assert spelled in str(caught.value)
+
+
+def test_row_numbers_without_a_name_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text(",id,ts\n0,a,2024-01-01\n")
+    with pytest.raises(DataError, match="has no name"):
+        draft_schema(tmp_path / "t.csv")
+
+
+def test_a_zone_is_written_to_the_draft(tmp_path):
+    (tmp_path / "t.csv").write_text("id,ts,load\n")
+    document = tomllib.loads(draft_schema(tmp_path / "t.csv", options=DraftOptions(zone="Europe/Paris")))
+    assert document["time"] == {"column": "ts", "zone": "Europe/Paris"}

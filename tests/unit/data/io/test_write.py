@@ -170,3 +170,20 @@ def test_large_whole_numbers_are_written_whatever_the_column_stores(dtype, high)
     written = panel_to_arrow(read_panel(rows, schema))
     assert written["x"].type == pa.type_for_alias(dtype)
     assert written["x"].to_pylist() == rows["x"].to_pylist()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ".feather"])
+@pytest.mark.parametrize("dtype", ["auto", "timestamp[ms]", "timestamp[ns]", "string", "int32"])
+def test_no_two_steps_share_a_time_whatever_the_file(tmp_path, dtype, suffix):
+    schema = simple_schema(frequency="20ms", dtype=dtype, steps=120)
+    panel = read_panel(np.ones((100, 120, 1)), schema)
+    again = read_panel(write_panel(panel, tmp_path / f"t{suffix}"), schema)
+    assert again.values.tobytes() == panel.values.tobytes()
+    assert len(panel_to_arrow(panel)["t"].unique()) == 120
+
+
+def test_times_of_a_context_that_the_dtype_can_not_hold_are_refused():
+    panel = read_panel(np.ones((100, 4, 1)), simple_schema())
+    between = replace(panel, ticks=np.tile(np.arange(4, dtype=np.int64) * 20_000, (100, 1)))
+    with pytest.raises(InputError, match=r"time\.dtype"):
+        panel_to_arrow(between)

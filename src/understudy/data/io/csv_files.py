@@ -1,0 +1,167 @@
+"""CSV files in their declared format: the header, the rows, and errors that say which declaration may be wrong.
+
+Arrow's own error texts quote cells, so every one of them is replaced by a message that names declared facts only.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from understudy.data.channels import Binary, Categorical, Channel
+from understudy.data.csv_format import CsvFormat
+from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.schema import Schema
+from understudy.errors import DataError
+
+_BLOCK_BYTES = 1 << 23
+_OTHER_DELIMITERS = (";", "\t", "|", ",")
+_ENCODINGS = "'latin-1', 'cp1252' or 'utf-16'"
+
+
+def csv_header(path: Path, written: CsvFormat) -> tuple[str, ...]:
+    """Returns the names in a CSV file's first line and reads nothing further than the first block."""
+    with readable(path.name, written):
+        head = first_line(path, written)
+        if not head.strip():
+            raise DataError(f"{path.name}: the table is empty. Expected a line of column names.", column=None)
+        parsed = pacsv.read_csv(pa.BufferReader(head.encode()), parse_options=parsing(written))
+        names = tuple(parsed.column_names)
+    seen = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0]), None)
+    if seen is not None:
+        raise DataError(
+            f"{path.name}: columns separated by {spelled(written.delimiter)} are expected, and the first line "
+            f"has one column that holds {spelled(seen)}. Give `understudy init` --delimiter {spelled(seen)}; in a "
+            f"schema, write delimiter = {spelled(seen)} under [csv].",
+            column=None,
+        )
+    return names
+
+
+def first_line(path: Path, written: CsvFormat) -> str:
+    """Returns the line of names as text."""
+    with path.open(encoding=without_mark(written.encoding), newline="") as file:
+        return file.readline()
+
+
+def open_csv(path: Path, schema: Schema, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Opens the rows; types come from the schema, so that they never depend on what the first rows happen to hold."""
+    types, written = _csv_types(schema), schema.csv
+    texts = {str(c) for group in (schema.channels, schema.static) for k in group for c in getattr(k, "categories", ())}
+    nulls = [*pacsv.ConvertOptions().null_values, *written.missing]
+    options = pacsv.ConvertOptions(
+        column_types={name: types.get(name, pa.string()) for name in columns},
+        strings_can_be_null=True,
+        null_values=[text for text in nulls if text not in texts],
+        include_columns=[name for name in columns if name not in schema.ignore],
+        decimal_point=written.decimal,
+    )
+    return iter(
+        pacsv.open_csv(
+            path,
+            convert_options=options,
+            parse_options=parsing(written),
+            read_options=pacsv.ReadOptions(block_size=_BLOCK_BYTES, encoding=without_mark(written.encoding)),
+        )
+    )
+
+
+def declared_kinds(schema: Schema, columns: tuple[str, ...]) -> tuple[tuple[str, str] | None, ...]:
+    """Returns name and expected text of every declared column, None for others, whose names may be values."""
+    types, decimal = _csv_types(schema), schema.csv.decimal
+    words = {
+        pa.float64(): f"numbers with the decimal sign '{decimal}'",
+        pa.int64(): "whole numbers",
+        pa.bool_(): "true or false, or 0 or 1,",
+    }
+    keys = {schema.unit.column, schema.time.column, schema.time.series_column}
+    known = {name: words.get(types.get(name, pa.string()), "text") for name in (*types, *keys) if name is not None}
+    return tuple((name, known[name]) if name in known else None for name in columns)
+
+
+@contextmanager
+def readable(name: str, written: CsvFormat, kinds: tuple[tuple[str, str] | None, ...] = ()) -> Iterator[None]:
+    """Turns what Arrow says about a CSV file that it can't read into a message that quotes nothing of it."""
+    try:
+        yield
+    except UnicodeError:
+        raise _wrong_encoding(name, written) from None
+    except (pa.ArrowException, OSError) as error:
+        raise _explained(str(error), name, written, kinds) from None
+
+
+def _explained(told: str, name: str, written: CsvFormat, kinds: tuple[tuple[str, str] | None, ...]) -> DataError:
+    if "invalid UTF8" in told:
+        return _wrong_encoding(name, written)
+    if re.search(r"Expected \d+ columns, got \d+", told):
+        return DataError(
+            f"{name}: as many columns in every row as in the first line are expected, and a row has more or fewer when "
+            f"it is split at {spelled(written.delimiter)}. If numbers have decimal commas, or text holds "
+            "the delimiter, save the file with another delimiter or with quotes, and declare delimiter and decimal "
+            "under [csv].",
+            column=None,
+        )
+    match = re.search(r"CSV column #(\d+)", told)
+    kind = kinds[int(match[1])] if match and int(match[1]) < len(kinds) else None
+    if kind is None:
+        return DataError(
+            f"{name}: a CSV file with columns separated by {spelled(written.delimiter)}, in {written.encoding}, is "
+            "expected, and it can't be read as one. Save it again, or declare its format under [csv] in the schema.",
+            column=None,
+        )
+    other = "," if written.decimal == "." else "."
+    remedy = (
+        f"If its decimal sign is '{other}', write decimal = \"{other}\" under [csv]. " if "decimal" in kind[1] else ""
+    )
+    return DataError(
+        f"{name}: column '{kind[0]}': {kind[1]} are expected, as declared, and it holds other text. {remedy}If a word "
+        'stands for missing values, list it as missing = ["?"] under [csv]; else convert the column or declare another '
+        "kind.",
+        column=kind[0],
+    )
+
+
+def _wrong_encoding(name: str, written: CsvFormat) -> DataError:
+    usual = "UTF-8" if without_mark(written.encoding) == "utf-8-sig" else written.encoding
+    return DataError(
+        f"{name}: text in {usual} is expected, and the file holds other bytes. Save it as UTF-8, or declare its "
+        f"encoding: --encoding of `understudy init`, encoding = {_ENCODINGS} under [csv] in the schema.",
+        column=None,
+    )
+
+
+def spelled(sign: str) -> str:
+    """Writes a delimiter so that a person can see it."""
+    return '"\\t"' if sign == "\t" else f'"{sign}"'
+
+
+def parsing(written: CsvFormat) -> pacsv.ParseOptions:
+    """Returns how rows are split."""
+    return pacsv.ParseOptions(delimiter=written.delimiter)
+
+
+def without_mark(encoding: str) -> str:
+    """Returns the encoding in which a byte order mark before UTF-8 text is no part of the first name."""
+    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig") else encoding
+
+
+def _csv_types(schema: Schema) -> dict[str, pa.DataType]:
+    time = schema.time
+    types = {channel.name: _csv_type(channel) for channel in (*schema.channels, *schema.static, *schema.context)}
+    if time.layout == "wide":
+        for channel in schema.channels:
+            types |= {time.wide_column(channel.name, step): _csv_type(channel) for step in range(time.steps)}
+    if schema.unit.column is not None and schema.unit.dtype in INTEGER_DTYPES:
+        types[schema.unit.column] = pa.int64()
+    if time.column is not None and time.counts_steps:
+        types[time.column] = pa.int64()
+    return types
+
+
+def _csv_type(channel: Channel) -> pa.DataType:
+    if isinstance(channel, Categorical):
+        return pa.int64() if channel.dtype in INTEGER_DTYPES else pa.string()
+    return pa.bool_() if isinstance(channel, Binary) else pa.float64()
