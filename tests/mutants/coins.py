@@ -77,8 +77,8 @@ MUTANTS = (
         name="kept-out units chosen by a known seed",
         why="whoever is kept out is known",
         file="cli/synth.py",
-        before="_split(panel, request.holdout, np.random.default_rng(request.seed))",
-        after="_split(panel, request.holdout, np.random.default_rng(request.seed or 0))",
+        before="request.given_list, np.random.default_rng(request.seed))",
+        after="request.given_list, np.random.default_rng(request.seed or 0))",
         tests=(f"{COINS}::test_who_is_kept_out_is_drawn_anew_in_every_run",),
     ),
     Mutant(
