@@ -11,7 +11,7 @@ MUTANTS = (
         name="uncharged access",
         why="a grant is handed out and nothing is written down",
         file="privacy/ledger.py",
-        before='head = writer.append("charge", self._charge_body(run, plan, price, label, noise))',
+        before='head = writer.append("charge", charge_body(run, plan, price, label, noise))',
         after="head = self._store.genesis",
         tests=(LEDGER,),
     ),
@@ -141,8 +141,8 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         name="a budget raised afterwards",
         why="a ledger that is spent pays again after an edit of the schema",
         file="privacy/ledger.py",
-        before="        if mine != theirs:",
-        after="        if mine[:2] != theirs[:2]:",
+        before="        return theirs in [(self.name, self.unit_sentence, *budget) for budget in budgets]",
+        after="        return theirs[:2] == (self.name, self.unit_sentence)",
         tests=(LEDGER,),
     ),
     Mutant(
@@ -164,7 +164,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     Mutant(
         name="a plan dearer than its promise",
         why="the certificate states less than the events cost",
-        file="privacy/ledger.py",
+        file="privacy/charges.py",
         before="if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):",
         after="if plan.epsilon() > plan.guarantee.epsilon * 10:",
         tests=(LEDGER,),

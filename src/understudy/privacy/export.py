@@ -77,7 +77,7 @@ def _sections(certificate: Certificate) -> tuple[Section, ...]:
         ("Necessity and proportionality", (), _proportionality(certificate)),
         ("Risks that remain (privacy hazards)", (), certificate.not_protected),
         ("What it rests on (assumptions)", (), certificate.assumptions),
-        ("Measures and accountability", _accountability_rows(certificate), _overrides(certificate.overrides)),
+        ("Measures and accountability", _accountability_rows(certificate), _departures(certificate)),
     )
 
 
@@ -155,8 +155,12 @@ def _party(entry: Mapping[str, Any]) -> str:
     return f"Ed25519 key {mark}; ledger '{ledger.get('name')}', run {ledger.get('run')}"
 
 
-def _overrides(overrides: Mapping[str, Any]) -> list[str]:
-    return [f"Departure from the rules, by name: {name} ({reason})" for name, reason in overrides.items()]
+def _departures(certificate: Certificate) -> list[str]:
+    named = certificate.overrides.items()
+    return [
+        *(f"Departure from the rules, by name: {name} ({reason})" for name, reason in named),
+        *(f"Ledger: {sentence}" for sentence in certificate.amendments),
+    ]
 
 
 def _number(value: float) -> str:
