@@ -5,6 +5,8 @@ from tests.mutants.mutant import Mutant
 LEDGER = "tests/unit/privacy/test_ledger.py"
 GRANT = "tests/unit/privacy/test_grant.py"
 EXTRA = "tests/unit/privacy/test_mutant_ledger.py"
+ROLLBACK = "tests/unit/privacy/test_rollback.py"
+AMENDED = "tests/unit/privacy/test_amendments.py"
 
 MUTANTS = (
     Mutant(
@@ -168,5 +170,61 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         before="if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):",
         after="if plan.epsilon() > plan.guarantee.epsilon * 10:",
         tests=(LEDGER,),
+    ),
+    Mutant(
+        name="an older copy of the ledger opened",
+        why="whoever puts a backup of the ledger back gets its budget again",
+        file="privacy/rollback.py",
+        before="    if is_older(store.rows(), store.genesis, newest):",
+        after="    if newest is not None and newest.sequence == 0 and newest.head != store.genesis:",
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="an older copy of the ledger charged",
+        why="a ledger replaced while a program has it open pays twice from one budget",
+        file="privacy/rollback.py",
+        before="if store.path is not None and is_older(writer.rows, store.genesis, registry.newest(identity)):",
+        after="if store.path is not None and not store.path.exists():",
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="only the number of rows compared",
+        why="a fork of the ledger with as many rows has forgotten other charges",
+        file="privacy/rollback.py",
+        before="return row.sequence <= len(rows) and rows[row.sequence - 1].hash == row.head",
+        after="return row.sequence <= len(rows)",
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="budget given back by adopting an older copy",
+        why="charges that the older copy has forgotten can be spent again",
+        file="privacy/charges.py",
+        before='if row.kind == "adopted":  # what an older copy has forgotten',
+        after='if row.kind == "adopted" and not row.body["runs"]:',
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="executions given back by adopting an older copy",
+        why="iterations that the older copy has forgotten run again without a charge",
+        file="privacy/ledger.py",
+        before='if any(row.kind == "adopted" for row in writer.rows[entry.sequence :]):',
+        after='if any(row.kind == "adopted" for row in writer.rows[: entry.sequence]):',
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="a raised budget not named in certificates",
+        why="a recipient takes the budget for the one that was declared first",
+        file="privacy/certificate.py",
+        before='amended = {"amendments": list(receipt.amendments)} if receipt.amendments else {}',
+        after="amended: dict[str, Any] = {}",
+        tests=(AMENDED,),
+    ),
+    Mutant(
+        name="more runs without more delta",
+        why="after a raise the shares of delta add up to more than the ledger states",
+        file="privacy/amendments.py",
+        before='return facts.delta * max_runs / facts.max_runs if facts.composition == "basic" else facts.delta',
+        after="return facts.delta",
+        tests=(AMENDED,),
     ),
 )

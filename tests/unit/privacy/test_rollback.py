@@ -1,16 +1,13 @@
 """An older copy of a ledger is refused where the newer one was seen; a person may go on with it, on the record."""
 
 import multiprocessing
-import os
 import shutil
-import signal
 
 import numpy as np
 import pytest
 
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import BudgetExceeded, InputError, LedgerError
-from understudy.privacy import registry
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import Gaussian
@@ -90,28 +87,6 @@ def test_another_computer_has_not_seen_the_newer_copy_but_the_certificate_tells(
     assert not restored.knows(newer)
 
 
-def _die_after_the_ledgers_commit(path, home):
-    """Stands for a kill -9 between the two disks: the ledger is written, the registry is locked by somebody else."""
-    os.environ["UNDERSTUDY_HOME"] = home
-    opened = Ledger.open(path)
-    commit = registry.remember
-    registry.remember = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-    charge(opened)
-    commit(None, None)
-
-
-def test_a_process_killed_between_ledger_and_registry_loses_no_charge_and_locks_nobody_out(ledger):
-    home = os.environ["UNDERSTUDY_HOME"]
-    child = multiprocessing.get_context("fork").Process(target=_die_after_the_ledgers_commit, args=(ledger.path, home))
-    child.start()
-    child.join()
-    assert child.exitcode == -signal.SIGKILL
-    again = Ledger.open(ledger.path)
-    assert len(again.entries()) == 1
-    charge(again, "second")
-    assert len(Ledger.open(ledger.path).entries()) == 2
-
-
 def test_processes_that_charge_and_open_at_once_never_take_each_other_for_a_rollback(tmp_path):
     facts = {"guarantee": Guarantee(20.0, 1e-6), "max_runs": 1000, "population": 10_000}
     made = Ledger.create(tmp_path / "busy.ledger", name="busy", unit_sentence="One.", **facts)
@@ -180,3 +155,18 @@ def test_only_an_older_copy_is_adopted_and_only_with_a_reason(ledger):
     roll_back(ledger)
     with pytest.raises(InputError, match="reason"):
         Ledger.adopt(ledger.path, reason=" ")
+
+
+def test_a_fork_with_more_rows_is_refused(ledger, tmp_path, monkeypatch):
+    """Another computer went on with the older copy: neither file holds what was spent on both."""
+    keep(ledger)
+    charge(ledger, "here")
+    roll_back(ledger)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("UNDERSTUDY_HOME", str(tmp_path / "other-home"))
+        there = Ledger.open(ledger.path)
+        charge(there, "there")
+        there.charge(SpendingPlan((), Guarantee(1.0, 5e-7)), label="nothing", noise=NOISE)
+    with pytest.raises(LedgerError, match="older copy"):
+        Ledger.open(ledger.path)
+    assert Ledger.adopt(ledger.path, reason="both machines are ours").remaining().runs == 0
