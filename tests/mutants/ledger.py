@@ -227,4 +227,20 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         after="return facts.delta",
         tests=(AMENDED,),
     ),
+    Mutant(
+        name="any signer passes where no key is trusted",
+        why="the private table, signed with a new key, is called a release that holds",
+        file="privacy/verification.py",
+        before='return Check("signer", False, f"unknown here:',
+        after='return Check("signer", not trusted, f"unknown here:',
+        tests=("tests/unit/privacy/test_certificate.py",),
+    ),
+    Mutant(
+        name="a signer's name given to another key",
+        why="whoever signs with a new key takes the name of somebody who is trusted",
+        file="privacy/keys.py",
+        before="if known is not None and known.hexadecimal != hexadecimal:",
+        after="if known is not None and known.name != name:",
+        tests=("tests/unit/privacy/test_keys.py",),
+    ),
 )

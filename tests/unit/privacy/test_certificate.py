@@ -276,12 +276,19 @@ def test_a_foreign_signature_fails(release):
     assert "keys trust" in next(check.detail for check in verify(forged, folder, trusted) if not check.ok)
 
 
-def test_without_any_trusted_key_the_signer_is_unknown_but_named(release, key):
+def test_without_any_trusted_key_the_signer_is_unknown_and_named(release, key):
     folder, certificate = release
     checks = verify(certificate, folder, [])
-    assert failed(checks) == []
+    assert failed(checks) == ["signer"]
     assert key.public.fingerprint in checks[-1].detail
-    assert "signer unknown" in checks[-1].detail
+    assert checks[-1].unknown
+
+
+def test_a_signer_other_than_the_one_expected_is_wrong_and_not_just_unknown(release):
+    folder, certificate = release
+    (check,) = [check for check in verify(certificate, folder, [keys.create("other").public]) if not check.ok]
+    assert check.name == "signer"
+    assert not check.unknown
 
 
 def test_a_signature_moved_to_another_certificate_fails(release, key):
