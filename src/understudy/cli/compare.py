@@ -165,6 +165,7 @@ def write_page(
         card = evaluate(panels, metrics, effort, seed=wanted.seed, progress=part)
         records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
     with whole_file(report) as draft:
+        draft.touch(mode=0o600)  # it shows real series
         draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
     return recorded
 

@@ -141,11 +141,12 @@ def _draw(out: Path, num_homes: int, release: Any) -> Path:
     import numpy as np
 
     from understudy.data import simulate_households
+    from understudy.privacy.budget import at_most
     from understudy.report.pictures import side_by_side
 
     picture = out / "picture.png"
     synthetic = release.sample(num_homes, rng=np.random.default_rng())
-    caption = f"A week of {num_homes} homes, learned at epsilon = {release.certificate.epsilon:.2g}"
+    caption = f"A week of {num_homes} homes, learned at epsilon = {at_most(release.certificate.epsilon, 2)}"
     with whole_file(picture) as draft:
         homes = simulate_households(num_homes)
         side_by_side(homes, synthetic, draft, channel="load_kw", caption=caption, real_name="invented")

@@ -21,11 +21,13 @@ Where = Annotated[Path, typer.Argument(help="A schema, whose ledger lies beside 
 @app.command("show")
 def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
     """Print every charge and what is left."""
+    from understudy.privacy.budget import at_most
+
     ledger = opened(where)
     facts, left = facts_of(ledger), ledger.remaining()
     charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise")
     for entry in facts["charges"]:
-        cells = (entry["label"], f"{entry['epsilon']:.4g}", f"{entry['delta']:.3g}", entry["recorded_at"])
+        cells = (entry["label"], at_most(entry["epsilon"], 4), at_most(entry["delta"]), entry["recorded_at"])
         executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet"
         charges.add_row(str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible")
     runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"

@@ -46,6 +46,8 @@ def report(
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
         with whole_file(out) as draft:
+            if shown.internal is not None:
+                draft.touch(mode=0o600)  # it shows real series
             draft.write_text(render(shown), encoding="utf-8")
         written = [] if figures is None else _draw(shown, figures)
     kind = "public" if shown.internal is None else "internal"
@@ -92,5 +94,5 @@ def _draw(record: "RunRecord", folder: Path) -> list[Path]:
     from understudy.files import whole_folder
     from understudy.report.page import drawings
 
-    with whole_folder(folder) as draft:
+    with whole_folder(folder, mode=0o755 if record.internal is None else 0o700) as draft:
         return [path for drawing in drawings(record) for path in drawing.save(draft)]

@@ -16,6 +16,7 @@ from understudy.privacy.composition import TOLERANCE, Composition
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row, Writer
+from understudy.privacy.workload import check_workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +151,7 @@ def check_price(
     composition: Composition, plan: SpendingPlan, label: str, population: int | None, reproduction: str | None
 ) -> float:
     """Returns what a run costs; refuses one that costs more than it promises or asks for too much delta."""
+    check_workload(plan.events)
     if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):
         raise InputError(
             f"The plan '{label}' costs more than the epsilon = {plan.guarantee.epsilon:g} it promises. "

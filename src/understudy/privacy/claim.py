@@ -15,6 +15,7 @@ from understudy.privacy import accountants, canonical
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most
 from understudy.privacy.events import Event, NonPrivate, from_json
 from understudy.privacy.statements import ASSUMPTIONS, NOT_PROTECTED, THREAT_MODEL, VALUES_ADJACENCY
+from understudy.privacy.workload import check_form
 
 FORMAT = 1
 FILE_NAME = "certificate.json"
@@ -191,6 +192,7 @@ def recompute(certificate: Certificate) -> float:
 def parsed_events(certificate: Certificate) -> tuple[Event, ...]:
     """The certificate's events as objects."""
     try:
+        check_form(certificate.events)
         return tuple(from_json(body) for body in certificate.events)
     except (InputError, UnsupportedEvent, TypeError) as problem:
         raise CertificateError(f"The events of this certificate can't be accounted: {problem}") from problem

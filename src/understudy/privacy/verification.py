@@ -8,7 +8,7 @@ from typing import Any
 
 from understudy.errors import CertificateError, InputError
 from understudy.privacy import accountants, keys
-from understudy.privacy.budget import check_delta
+from understudy.privacy.budget import at_most, check_delta
 from understudy.privacy.claim import (
     FORMAT,
     Certificate,
@@ -20,6 +20,7 @@ from understudy.privacy.claim import (
 )
 from understudy.privacy.events import Event, executions
 from understudy.privacy.statements import adjacency
+from understudy.privacy.workload import MAX_DELTAS, check_workload
 
 _TOLERANCE = 0.01
 _PROTECTING = ("entity", "event")  # kinds of units that are somebody's
@@ -68,8 +69,12 @@ def verify(
 
 
 def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[Check]:
+    check_workload(events)
+    if len(certificate.epsilon_at_delta) > MAX_DELTAS:
+        raise CertificateError(f"Epsilon at no more than {MAX_DELTAS} deltas is expected: nobody issues more.")
     found = accountants.epsilon(events, certificate.delta)
-    stated = f"stated {certificate.epsilon:.4g}, recomputed {found:.4g} at delta {certificate.delta:.3g}"
+    stated = f"stated {at_most(certificate.epsilon, 4)}, recomputed {at_most(found, 4)}"
+    stated += f" at delta {at_most(certificate.delta)}"
     return [
         Check("epsilon", _agrees(certificate.epsilon, found), stated),
         _check_other_figures(certificate, events),
@@ -99,7 +104,7 @@ def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) ->
     costs = [(cost, accountants.epsilon(events, at)) for at, cost in certificate.epsilon_at_delta]
     replaced = accountants.replace_one_epsilon(events, certificate.delta)
     right = all(_agrees(cost, found) for cost, found in [*costs, (certificate.replace_one_epsilon, replaced)])
-    return Check("other figures", right, f"epsilon at three deltas; replace-one {replaced:.4g}")
+    return Check("other figures", right, f"epsilon at three deltas; replace-one {at_most(replaced, 4)}")
 
 
 def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: float) -> Check:
