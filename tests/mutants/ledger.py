@@ -243,4 +243,20 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         after="if known is not None and known.name != name:",
         tests=("tests/unit/privacy/test_keys.py",),
     ),
+    Mutant(
+        name="a folder looked at after the charge",
+        why="every rerun of a script spends budget and leaves no release",
+        file="synthesizers/base.py",
+        before="directory = None if save_to is None else unused_directory(save_to)",
+        after="directory = save_to",
+        tests=("tests/unit/synthesizers/test_release.py",),
+    ),
+    Mutant(
+        name="epsilon on the page rounded to nearest",
+        why="the regulator's page promises less loss than the certificate states",
+        file="privacy/budget.py",
+        before='    return f"{math.ceil(value / unit - 1e-6) * unit:.{digits}g}"',
+        after='    return f"{round(value / unit) * unit:.{digits}g}"',
+        tests=("tests/unit/privacy/test_budget.py", "tests/unit/privacy/test_certificate.py"),
+    ),
 )

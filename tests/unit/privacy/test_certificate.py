@@ -364,3 +364,14 @@ def test_the_sentence_never_promises_more_than_the_figures() -> None:
     assert "3.44 times" in said  # e to the 1.2341 is 3.4353
     assert "a chance of 1.4e-05" in said
     assert "epsilon = 1)" in replace(certify(), epsilon=0.9999997).sentence()
+
+
+def test_the_page_never_shows_less_than_the_certificate_states(release):
+    """The sentence and the page say the same figure, rounded up."""
+    _, certificate = release
+    odd = replace(certificate, epsilon=1.2341, delta=1.0049e-6, replace_one_epsilon=2.4681)
+    for page in (to_markdown(odd), to_html(odd)):
+        assert "1.24 at 1.01e-06" in page
+        assert "2.47" in page
+        assert "epsilon = 1.24" in page
+        assert "1.23" not in page

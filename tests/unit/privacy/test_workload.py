@@ -128,12 +128,12 @@ def test_what_verify_would_refuse_is_not_charged(event):
         SubsampledGaussian(0.01, 1.0, 1_000_000),
         SubsampledGaussian(1e-4, 0.3, 100_000),
         MixtureOfGaussians(0.02, 1.0, 24, 10_000),
-        MixtureOfGaussians(0.02, 4.0, 168, 1000),
+        MixtureOfGaussians(0.02, 4.0, 48, 1000),
         PureDP(0.001, 100_000),
         DiscreteGaussian(1000.0, 10_000, one_vote=True),
         Composed((SubsampledGaussian(0.01, 1.0, 100), PureDP(0.1))),
     ],
 )
 def test_runs_as_people_make_them_are_not_refused(event):
-    """Negative control: training of a million iterations, or a week of windows, stays far below the bound."""
+    """Negative control: training of a million iterations, or two days of windows, stays below the bound."""
     check_workload([event])
