@@ -102,8 +102,8 @@ class Ledger:
         if not target.is_file():
             raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
         ledger = cls.checked(Store(target))
-        registry.claim(ledger.name, target, ledger._facts.identity)
         rollback.check_newest(ledger._store, ledger._facts.identity)
+        registry.claim(ledger.name, target, ledger._facts.identity)
         return ledger
 
     @classmethod

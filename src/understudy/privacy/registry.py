@@ -69,7 +69,7 @@ def forget(name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A row that was the newest of a ledger when this computer wrote or opened it, and what was spent by then.
+    """A row that was the newest of a ledger when this computer wrote it, and what was spent by then.
 
     Attributes:
         sequence: The row's number; 0 is a ledger without rows.

@@ -32,7 +32,6 @@ def check_newest(store: Store, identity: str) -> None:
     newest = registry.newest(identity)  # before the rows: another process may add one meanwhile
     if is_older(store.rows(), store.genesis, newest):
         raise _rolled_back(store.path)
-    remember(store, identity)
 
 
 def remember(store: Store, identity: str) -> None:
