@@ -45,6 +45,12 @@ class CertificateError(InputError):
     """A certificate can't be read or does not hold."""
 
 
+class UnknownSigner(CertificateError):
+    """All else holds, but nobody here knows whose key signed a certificate: anybody could have made it."""
+
+    exit_code = 5
+
+
 class MissingData(UnderstudyError, FileNotFoundError):
     """Data that the caller has to bring is not there."""
 

@@ -37,15 +37,15 @@ def whole_file(target: Path, *, replace: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
-    """Yields a draft that only its owner can read; it becomes `target` for everybody if the block ends well."""
+def whole_folder(target: Path, *, mode: int = 0o755) -> Iterator[Path]:
+    """Yields a draft that only its owner can read; it becomes `target`, for everybody, if the block ends well."""
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         yield draft
         for path in (*draft.rglob("*"), draft):
             sync(path)
-        draft.chmod(0o755)
+        draft.chmod(mode)
         draft.rename(target)
         sync(target.parent)
     finally:

@@ -59,7 +59,8 @@ def test_the_release_holds_what_it_should(made: Path) -> None:
         "synthetic.parquet",
     }
     private, synthetic = (pq.read_table(made / name) for name in ("households.parquet", "release/synthetic.parquet"))
-    assert synthetic.schema.equals(private.schema)
+    assert synthetic.select(private.column_names).schema.equals(private.schema)
+    assert synthetic.column_names == [*private.column_names, "temperature_c", "price_eur_mwh"]
     assert len(set(synthetic["household"].to_pylist())) == 200
 
 
@@ -129,6 +130,16 @@ def test_samples_are_written_as(suffix: str, made: Path, tmp_path: Path) -> None
     target = tmp_path / f"more.{suffix}"
     assert run("sample", made / "release", "--n", "7", "--out", target).code == 0
     assert target.stat().st_size > 100
+
+
+def test_series_made_for_a_context_carry_it(made: Path, tmp_path: Path) -> None:
+    """Without it nobody could tell which weather a series answers to."""
+    context = {row["timestamp"]: row for row in pq.read_table(made / "context.parquet").to_pylist()}
+    assert run("sample", made / "release", "--n", "3", "--out", tmp_path / "more.parquet").code == 0
+    for table in (made / "release" / "synthetic.parquet", tmp_path / "more.parquet"):
+        for row in pq.read_table(table).to_pylist()[:1000]:
+            for column in ("temperature_c", "price_eur_mwh"):
+                assert row[column] == pytest.approx(context[row["timestamp"]][column], abs=1e-3)
 
 
 def test_samples_obey_the_label_the_context_and_the_seed(made: Path, tmp_path: Path) -> None:

@@ -66,6 +66,37 @@ def test_a_ledger_remembers_its_releases_and_an_old_copy_does_not(clinic: Clinic
     assert run("ledger", "check", clinic.schema, clinic.release).code == 0
     clinic.ledger.write_bytes(old)
     assert run("ledger", "check", clinic.schema, clinic.release).code == 2
+    assert run("ledger", "check", clinic.ledger, clinic.release).code == 2
+
+
+def test_an_old_copy_of_the_ledger_does_not_give_the_budget_back(clinic: Clinic) -> None:
+    assert run(*clinic.synth(epsilon="0.5", out=clinic.folder / "first")).code == 0
+    old = clinic.ledger.read_bytes()
+    assert run(*clinic.synth(epsilon="1.5", out=clinic.folder / "second")).code == 0
+    clinic.ledger.write_bytes(old)
+    outcome = run(*clinic.synth(epsilon="1.5"))
+    assert outcome.code == 2
+    assert "Put the newest copy back" in outcome.err
+    assert "ledger adopt" in outcome.err
+    assert not clinic.release.exists()
+    assert run("ledger", "adopt", clinic.ledger, "--reason", "the disk died").code == 0
+    assert run(*clinic.synth(epsilon="1.5")).code == 4
+
+
+def test_a_raised_budget_stands_in_the_ledger_in_later_certificates_and_in_what_verify_says(clinic: Clinic) -> None:
+    assert run(*clinic.synth(epsilon="2", out=clinic.folder / "first")).code == 0
+    assert run(*clinic.synth(epsilon="0.5")).code == 4
+    assert run("ledger", "raise", clinic.schema, "--epsilon", "1", "--reason", "less").code == 2
+    assert run("ledger", "raise", clinic.schema, "--epsilon", "3", "--reason", "").code == 2
+    assert run("ledger", "raise", clinic.schema, "--epsilon", "3", "--reason", "the board agreed").code == 0
+    assert run(*clinic.synth(epsilon="0.5")).code == 0
+    for command in (("ledger", "show", clinic.ledger), ("ledger", "check", clinic.ledger, clinic.release)):
+        assert "the board agreed" in run(*command).out
+        assert "the board agreed" in run(*command, "--json").facts["amendments"][0]
+    assert "the board agreed" in run("verify", clinic.release).out
+    assert "the board agreed" in run("verify", clinic.release, "--json").facts["amendments"][0]
+    assert "the board agreed" in run("certificate", clinic.release).out
+    assert not run("verify", clinic.folder / "first", "--json").facts["amendments"]
 
 
 def test_two_processes_at_once_cannot_overspend(clinic: Clinic) -> None:

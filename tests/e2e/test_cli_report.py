@@ -56,6 +56,11 @@ def test_a_record_gives_an_internal_page_and_a_public_one(released: Clinic, tmp_
     facts = run("report", record, "--public", "--out", tmp_path / "p.html", "--figures", tmp_path / "f", "--json").facts
     assert facts["kind"] == "public"
     assert len(list((tmp_path / "f").iterdir())) == len(facts["figures"]) > 4
+    assert (tmp_path / "internal.html").stat().st_mode & 0o077 == 0  # it shows real series
+    assert (tmp_path / "p.html").stat().st_mode & 0o044 == 0o044
+    drawn = run("report", record, "--out", tmp_path / "i.html", "--figures", tmp_path / "drawn")
+    assert drawn.code == 0
+    assert (tmp_path / "drawn").stat().st_mode & 0o077 == 0
     internal, public = ((tmp_path / name).read_text(encoding="utf-8") for name in ("internal.html", "p.html"))
     assert "Gap of means" in internal
     assert "Gap of means" not in public
@@ -123,6 +128,7 @@ def test_a_comparison_is_written_down_in_the_ledger_and_says_what_it_is(released
     assert len(charges(released.ledger)) == before + 1
     assert note.label == "compared with real data, not covered: first, second"
     assert note.epsilon == 0
+    assert (tmp_path / "compare.html").stat().st_mode & 0o077 == 0  # it shows real series
     page = (tmp_path / "compare.html").read_text(encoding="utf-8")
     assert "Choosing by this page is covered by no guarantee" in page
     assert "The ledger of &#39;clinic&#39; says that they were compared" in page

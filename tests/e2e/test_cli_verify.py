@@ -101,8 +101,58 @@ def test_a_foreign_signature_fails(release: Path, tmp_path: Path, home: Path, mo
     assert run("verify", release, "--key", tmp_path / "stranger.pub").code == 0
     monkeypatch.setenv("UNDERSTUDY_HOME", str(home))
     outcome = run("verify", release)
+    assert outcome.code == 5
+    assert "signed" in outcome.err
+    assert run("keys", "export", "--out", tmp_path / "holder.pub").code == 0
+    assert run("verify", release, "--trust", tmp_path / "holder.pub").code == 2
+
+
+@pytest.fixture
+def forged(original: Clinic, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The private table handed out as synthetic data, with a certificate signed by a key made for the purpose."""
+    from understudy.privacy import keys
+    from understudy.privacy.certificate import Certificate, seal
+
+    (release / "synthetic.parquet").write_bytes(original.table.read_bytes())
+    monkeypatch.setenv("UNDERSTUDY_HOME", str(tmp_path / "forger"))
+    seal(Certificate.load(release), release, keys.create("hospital"))
+    monkeypatch.setenv("UNDERSTUDY_HOME", str(tmp_path / "fresh"))
+    return release
+
+
+def test_a_forged_release_does_not_hold_on_a_fresh_machine(forged: Path) -> None:
+    outcome = run("verify", forged, "--json")
+    assert outcome.code == 5
+    assert outcome.facts["exit_code"] == 5
+    assert outcome.facts["holds"] is False
+    assert outcome.facts["signer_known"] is False
+    assert [check["name"] for check in outcome.facts["checks"] if not check["ok"]] == ["signer"]
+    shown = run("verify", forged)
+    assert "anybody can sign a forgery" in shown.err
+    assert "--signer NAME" in shown.err
+
+
+def test_a_signer_is_recorded_by_name_at_first_and_a_forger_fails_under_that_name(
+    original: Clinic, forged: Path, tmp_path: Path
+) -> None:
+    genuine = Path(shutil.copytree(original.release, tmp_path / "genuine"))
+    assert run("verify", genuine).code == 5
+    first = run("verify", genuine, "--signer", "hospital", "--json")
+    assert first.code == 0
+    assert first.facts["holds"]
+    assert first.facts["signer_known"]
+    assert run("verify", genuine).code == 0
+    assert run("verify", genuine, "--signer", "hospital").code == 0
+    outcome = run("verify", forged, "--signer", "hospital", "--json")
     assert outcome.code == 2
-    assert "signer" in outcome.err
+    assert outcome.facts["holds"] is False
+    assert run("verify", forged).code == 5
+
+
+def test_a_broken_release_records_nobody(forged: Path) -> None:
+    (forged / "synthetic.parquet").write_bytes(b"other")
+    assert run("verify", forged, "--signer", "hospital").code == 2
+    assert not run("keys", "list", "--json").facts["keys"]
 
 
 def test_somebody_else_verifies_with_the_holders_public_key(
@@ -112,7 +162,7 @@ def test_somebody_else_verifies_with_the_holders_public_key(
     monkeypatch.setenv("UNDERSTUDY_HOME", str(tmp_path / "elsewhere"))
     assert run("verify", release, "--key", tmp_path / "holder.pub").code == 0
     assert run("keys", "create", "mine").code == 0
-    assert run("verify", release).code == 2
+    assert run("verify", release).code == 5
     assert run("keys", "trust", tmp_path / "holder.pub").code == 0
     assert run("verify", release).code == 0
 

@@ -45,6 +45,16 @@ def test_an_error_after_the_charge_says_that_the_charge_stays(stage: Build) -> N
     check_told(before, check_charged(built, before, report), report)
 
 
+def test_a_crash_between_ledger_and_registry_loses_no_charge_and_locks_nobody_out(stage: Build) -> None:
+    """The registry learns of a charge after the ledger has it; going on afterwards works, and is charged."""
+    built = stage("synth again")
+    found = points(built)
+    begin = found.index("open populations.sqlite-journal")
+    end = found.index("unlink populations.sqlite-journal", begin)
+    survive_all(built, ["kill before"], range(begin, end + 2, 3))
+    survive_all(built, ["power cut"], (begin, end))
+
+
 def test_a_run_that_fails_leaves_no_list_of_kept_out_units(stage: Build) -> None:
     """The list holds identifiers; it is written before the release, and without one it has no purpose."""
     built = stage("synth")

@@ -123,4 +123,12 @@ MUTANTS = (
         ),
         tests=(f"{STREAM}::test_a_certificate_without_a_place_in_the_run_is_refused_and_logged",),
     ),
+    Mutant(
+        name="a ledger without a name",
+        why="one table gets a ledger for each contract, each with the whole budget",
+        file="federated/config.py",
+        before="    name: str = pydantic.Field(min_length=1)\n",
+        after='    name: str = "people"\n',
+        tests=(f"{FOLDER}/test_config.py",),
+    ),
 )

@@ -5,13 +5,15 @@ from tests.mutants.mutant import Mutant
 LEDGER = "tests/unit/privacy/test_ledger.py"
 GRANT = "tests/unit/privacy/test_grant.py"
 EXTRA = "tests/unit/privacy/test_mutant_ledger.py"
+ROLLBACK = "tests/unit/privacy/test_rollback.py"
+AMENDED = "tests/unit/privacy/test_amendments.py"
 
 MUTANTS = (
     Mutant(
         name="uncharged access",
         why="a grant is handed out and nothing is written down",
         file="privacy/ledger.py",
-        before='head = writer.append("charge", self._charge_body(run, plan, price, label, noise))',
+        before='head = writer.append("charge", charge_body(run, plan, price, label, noise))',
         after="head = self._store.genesis",
         tests=(LEDGER,),
     ),
@@ -141,8 +143,8 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         name="a budget raised afterwards",
         why="a ledger that is spent pays again after an edit of the schema",
         file="privacy/ledger.py",
-        before="        if mine != theirs:",
-        after="        if mine[:2] != theirs[:2]:",
+        before="        return theirs in [(self.name, self.unit_sentence, *budget) for budget in budgets]",
+        after="        return theirs[:2] == (self.name, self.unit_sentence)",
         tests=(LEDGER,),
     ),
     Mutant(
@@ -164,9 +166,97 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     Mutant(
         name="a plan dearer than its promise",
         why="the certificate states less than the events cost",
-        file="privacy/ledger.py",
+        file="privacy/charges.py",
         before="if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):",
         after="if plan.epsilon() > plan.guarantee.epsilon * 10:",
         tests=(LEDGER,),
+    ),
+    Mutant(
+        name="an older copy of the ledger opened",
+        why="whoever puts a backup of the ledger back gets its budget again",
+        file="privacy/rollback.py",
+        before="    if is_older(store.rows(), store.genesis, newest):",
+        after="    if newest is not None and newest.sequence == 0 and newest.head != store.genesis:",
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="an older copy of the ledger charged",
+        why="a ledger replaced while a program has it open pays twice from one budget",
+        file="privacy/rollback.py",
+        before="if store.path is not None and is_older(writer.rows, store.genesis, registry.newest(identity)):",
+        after="if store.path is not None and not store.path.exists():",
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="only the number of rows compared",
+        why="a fork of the ledger with as many rows has forgotten other charges",
+        file="privacy/rollback.py",
+        before="return row.sequence <= len(rows) and rows[row.sequence - 1].hash == row.head",
+        after="return row.sequence <= len(rows)",
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="budget given back by adopting an older copy",
+        why="charges that the older copy has forgotten can be spent again",
+        file="privacy/charges.py",
+        before='if row.kind == "adopted":  # what an older copy has forgotten',
+        after='if row.kind == "adopted" and not row.body["runs"]:',
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="executions given back by adopting an older copy",
+        why="iterations that the older copy has forgotten run again without a charge",
+        file="privacy/ledger.py",
+        before='if any(row.kind == "adopted" for row in writer.rows[entry.sequence :]):',
+        after='if any(row.kind == "adopted" for row in writer.rows[: entry.sequence]):',
+        tests=(ROLLBACK,),
+    ),
+    Mutant(
+        name="a raised budget not named in certificates",
+        why="a recipient takes the budget for the one that was declared first",
+        file="privacy/certificate.py",
+        before='amended = {"amendments": list(receipt.amendments)} if receipt.amendments else {}',
+        after="amended: dict[str, Any] = {}",
+        tests=(AMENDED,),
+    ),
+    Mutant(
+        name="more runs without more delta",
+        why="after a raise the shares of delta add up to more than the ledger states",
+        file="privacy/amendments.py",
+        before='return facts.delta * max_runs / facts.max_runs if facts.composition == "basic" else facts.delta',
+        after="return facts.delta",
+        tests=(AMENDED,),
+    ),
+    Mutant(
+        name="any signer passes where no key is trusted",
+        why="the private table, signed with a new key, is called a release that holds",
+        file="privacy/verification.py",
+        before='return Check("signer", False, f"unknown here:',
+        after='return Check("signer", not trusted, f"unknown here:',
+        tests=("tests/unit/privacy/test_certificate.py",),
+    ),
+    Mutant(
+        name="a signer's name given to another key",
+        why="whoever signs with a new key takes the name of somebody who is trusted",
+        file="privacy/keys.py",
+        before="if known is not None and known.hexadecimal != hexadecimal:",
+        after="if known is not None and known.name != name:",
+        tests=("tests/unit/privacy/test_keys.py",),
+    ),
+    Mutant(
+        name="a folder looked at after the charge",
+        why="every rerun of a script spends budget and leaves no release",
+        file="synthesizers/base.py",
+        before="directory = None if save_to is None else unused_directory(save_to)",
+        after="directory = save_to",
+        tests=("tests/unit/synthesizers/test_release.py",),
+    ),
+    Mutant(
+        name="epsilon on the page rounded to nearest",
+        why="the regulator's page promises less loss than the certificate states",
+        file="privacy/budget.py",
+        before='    return f"{math.ceil(value / unit - 1e-6) * unit:.{digits}g}"',
+        after='    return f"{round(value / unit) * unit:.{digits}g}"',
+        tests=("tests/unit/privacy/test_budget.py", "tests/unit/privacy/test_certificate.py"),
     ),
 )

@@ -4,9 +4,7 @@ import time
 from dataclasses import dataclass
 
 from understudy.audit.release import Audited, shadows_for
-from understudy.audit.scores import ceiling
-from understudy.audit.shadow.attacks import COUNTED, require_enough
-from understudy.audit.shadow.features import FEATURES
+from understudy.audit.shadow.attacks import most_provable, require_enough
 from understudy.audit.shadow.models import Shadows
 from understudy.audit.shadow.targets import SCHEMES
 from understudy.errors import InputError
@@ -41,7 +39,7 @@ def outlook(audited: Audited, per_arm: int, seconds: float) -> Outlook:
     """Returns what so many shadows per arm could say; refuses what could say nothing."""
     certificate = audited.release.certificate
     require_enough(per_arm, delta=certificate.delta)
-    most = ceiling(per_arm // COUNTED, delta=certificate.delta, family=len(FEATURES))
+    most = most_provable(per_arm, delta=certificate.delta)
     return Outlook(per_arm=per_arm, seconds=seconds, most=most, claimed=certificate.epsilon)
 
 

@@ -123,8 +123,13 @@ def _upper(errors: NDArray[np.int64], runs: int, alpha: float) -> NDArray[np.flo
     return np.where(errors >= runs, 1.0, bound)
 
 
+def counted(runs: int, chosen_on: float = 0.5) -> int:
+    """Returns how many of so many runs are counted; the others choose a test."""
+    return runs - max(2, min(runs - 2, round(chosen_on * runs)))
+
+
 def _split(scores: Scores, chosen_on: float) -> tuple[Scores, Scores]:
-    cuts = [max(2, min(len(arm) - 2, round(chosen_on * len(arm)))) for arm in (scores.absent, scores.present)]
+    cuts = [len(arm) - counted(len(arm), chosen_on) for arm in (scores.absent, scores.present)]
     first = Scores(scores.absent[: cuts[0]], scores.present[: cuts[1]])
     return first, Scores(scores.absent[cuts[0] :], scores.present[cuts[1] :])
 

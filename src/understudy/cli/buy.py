@@ -184,6 +184,7 @@ def _write(bought: "Bought", out: Path) -> None:
 
 def _tell(output: Output, out: Path, purchase: "Purchase", done: Done, lines: list[str]) -> None:
     from understudy.data.drafts import still_open
+    from understudy.privacy.budget import at_most
 
     left, ledger, unknown = done.left, done.ledger, still_open(done.bought.schema)
     facts: dict[str, Any] = {
@@ -200,8 +201,9 @@ def _tell(output: Output, out: Path, purchase: "Purchase", done: Done, lines: li
         facts,
         f"Bought: {lines[0]}",
         *lines[1:],
-        f"Charged epsilon = {done.price:.4g} as '{purchase.label}'. The ledger counts it as a run, with a run's share "
-        f"of delta ({done.guarantee.delta:.3g}); `understudy ledger show` keeps where the fact came from.",
+        f"Charged epsilon = {at_most(done.price, 4)} as '{purchase.label}'. The ledger counts it as a run, with a "
+        f"run's share of delta ({at_most(done.guarantee.delta)}); `understudy ledger show` keeps where the fact came "
+        "from.",
         f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}{runs}.",
         f"Wrote {out}." + (f" Still open: {', '.join(unknown)}." if unknown else ""),
     )

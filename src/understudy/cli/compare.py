@@ -198,6 +198,7 @@ def write_page(
         cards[candidate.name] = with_verdicts(card.as_dict())
         records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
     with whole_file(report) as draft:
+        draft.touch(mode=0o600)  # it shows real series
         draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
     return recorded, cards
 

@@ -37,7 +37,7 @@ class Output:
     def result(self, facts: Mapping[str, Any], *parts: RenderableType) -> None:
         """Prints what the command found: `facts` to a program, `parts` to a person."""
         if self.json:
-            print(json_format.dumps(_plain(facts), indent=2, allow_nan=False), flush=True)
+            print(json_format.dumps(plain(facts), indent=2, allow_nan=False), flush=True)
         self.say(*parts)
 
     def remark(self, text: str) -> None:
@@ -105,12 +105,12 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Values that JSON has: infinities become text, everything unknown its own text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

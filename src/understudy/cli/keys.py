@@ -63,14 +63,17 @@ def export(
 
 @app.command("trust")
 def trust(
-    file: Annotated[Path, typer.Argument(help="A public key that somebody gave you.")],
+    file: Annotated[Path, typer.Argument(help="A public key that its owner gave you.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the signer; it keeps this key. Default: the name in the file.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Believe certificates signed by this key. Compare its fingerprint by another way first."""
     from understudy.privacy import keys
 
-    key = keys.trust(existing(file, "FILE"))
+    key = keys.trust(existing(file, "FILE"), name)
     Output(json=json, quiet=quiet).result(
         {"name": key.name, "fingerprint": key.fingerprint},
         f"Certificates signed by '{key.name}' ({key.fingerprint}) are believed from now on.",

@@ -14,18 +14,20 @@ if TYPE_CHECKING:
     from understudy.privacy.certificate import Certificate
     from understudy.privacy.ledger import Ledger
 
-app = typer.Typer(help="Show what was charged to a population, and what is left.", no_args_is_help=True)
+app = typer.Typer(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
 Where = Annotated[Path, typer.Argument(help="A schema, whose ledger lies beside it, or a ledger file.")]
 
 
 @app.command("show")
 def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
     """Print every charge and what is left."""
+    from understudy.privacy.budget import at_most
+
     ledger = opened(where)
     facts, left = facts_of(ledger), ledger.remaining()
     charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise")
     for entry in facts["charges"]:
-        cells = (entry["label"], f"{entry['epsilon']:.4g}", f"{entry['delta']:.3g}", entry["recorded_at"])
+        cells = (entry["label"], at_most(entry["epsilon"], 4), at_most(entry["delta"]), entry["recorded_at"])
         executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet"
         charges.add_row(str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible")
     runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"
@@ -34,7 +36,39 @@ def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
         f"Population '{ledger.name}': {ledger.unit_sentence}",
         charges if facts["charges"] else "Nothing has been charged yet.",
         f"Left of epsilon = {ledger.guarantee.epsilon:g}: {left.epsilon:.4g}, at delta = {left.delta:.3g} a run{runs}.",
+        *facts["amendments"],
     )
+
+
+@app.command("raise")
+def raise_budget(
+    where: Where,
+    reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
+    epsilon: Annotated[float | None, typer.Option(help="New total epsilon of the population.")] = None,
+    max_runs: Annotated[
+        int | None, typer.Option(help="New number of runs; delta grows so that each run keeps its share.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Raise a population's budget, on the record: every later certificate names it."""
+    ledger = opened(where)
+    ledger.raise_budget(epsilon=epsilon, max_runs=max_runs, reason=reason)
+    Output(json=json, quiet=quiet).result(facts_of(ledger), ledger.amendments()[-1])
+
+
+@app.command("adopt")
+def adopt(
+    where: Annotated[Path, typer.Argument(help="A ledger file that is an older copy of the one used before.")],
+    reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Continue with an older copy of a ledger whose newest copy is lost. What was spent stays spent."""
+    from understudy.privacy.ledger import Ledger
+
+    ledger = Ledger.adopt(existing(where, "WHERE"), reason=reason)
+    Output(json=json, quiet=quiet).result(facts_of(ledger), ledger.amendments()[-1])
 
 
 @app.command("list")
@@ -70,8 +104,9 @@ def check(
             f"The ledger of '{ledger.name}' does not remember '{release}'. Either the release belongs to "
             "another population, or an old copy of the ledger was put back and has forgotten what was spent."
         )
-    facts = {"ledger": str(ledger.path), "release": str(release), "remembers": True}
-    Output(json=json, quiet=quiet).result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.")
+    amended = ledger.amendments()
+    facts = {"ledger": str(ledger.path), "release": str(release), "remembers": True, "amendments": amended}
+    Output(json=json, quiet=quiet).result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.", *amended)
 
 
 def opened(where: Path) -> "Ledger":
@@ -126,6 +161,7 @@ def facts_of(ledger: "Ledger") -> dict[str, Any]:
         "delta": ledger.guarantee.delta,
         "composition": ledger.composition.kind,
         "max_runs": ledger.composition.max_runs,
+        "amendments": list(ledger.amendments()),
         "head": ledger.head(),
         "remaining": {"epsilon": left.epsilon, "delta": left.delta, "runs": left.runs},
         "charges": charges,

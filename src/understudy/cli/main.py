@@ -1,6 +1,6 @@
 """The way in and the one place where errors become messages and exit codes.
 
-Exit codes: 0 done, 2 bad input, 3 missing data, 4 budget refused, 1 our fault.
+Exit codes: 0 done, 2 bad input, 3 missing data, 4 budget refused, 5 unknown signer, 1 our fault.
 """
 
 import json
@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
-from understudy.errors import Stopped, UnderstudyError
+from understudy.errors import CertificateError, Stopped, UnderstudyError
 
 BAD_INPUT, OUR_FAULT = 2, 1
 _PATIENCE_SECONDS = 2.0  # a second Ctrl-C this soon must not cut the clean-up short
@@ -36,7 +37,8 @@ def _run(given: list[str]) -> int:
 
         return call(given)
     except UnderstudyError as problem:
-        return _report(given, _with_notes(str(problem), problem), problem.exit_code)
+        facts = problem.facts if isinstance(problem, CertificateError) else {}
+        return _report(given, _with_notes(str(problem), problem), problem.exit_code, facts)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -49,14 +51,14 @@ def _run(given: list[str]) -> int:
         return _report(given, _with_notes(_our_fault(problem), problem), OUR_FAULT)
 
 
-def _report(given: list[str], message: str, exit_code: int) -> int:
-    from understudy.cli.console import clean, error_console
+def _report(given: list[str], message: str, exit_code: int, facts: Mapping[str, Any] | None = None) -> int:
+    from understudy.cli.console import clean, error_console, plain
 
     with suppress(BrokenPipeError):
         error_console().print("error:", style="bold red", end=" ")
         error_console().print(clean(message.replace("\n", " ")), style="red", soft_wrap=True)
         if "--json" in given:
-            print(json.dumps({"error": message, "exit_code": exit_code}), flush=True)
+            print(json.dumps({"error": message, "exit_code": exit_code, **plain(facts or {})}), flush=True)
     return exit_code
 
 

@@ -127,6 +127,8 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
 
 def shown(facts: dict[str, Any]) -> list[RenderableType]:
     """Returns the answer for a person."""
+    from understudy.privacy.budget import at_most
+
     releases = table("release", "mechanism", ">noise multiplier", ">signal to noise")
     for release in facts["releases"]:
         figures = (_figure(release["noise_multiplier"]), _figure(release["signal_to_noise"]))
@@ -138,8 +140,8 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
         bold(f"Plan for '{facts['population']}': {facts['units']} units, method {facts['method']}"),
         *facts["why"],
         facts["unit"],
-        f"epsilon {facts['epsilon']:.4g} at delta {facts['delta']:.3g} per unit {facts['relation']}; "
-        f"{facts['replace_one_epsilon']:.4g} per unit replaced",
+        f"epsilon {at_most(facts['epsilon'], 4)} at delta {at_most(facts['delta'])} per unit {facts['relation']}; "
+        f"{at_most(facts['replace_one_epsilon'], 4)} per unit replaced",
         f"Ledger: {left}. A run takes about {minutes}.",
     ]
     if facts["releases"]:

@@ -46,6 +46,8 @@ def report(
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
         with whole_file(out) as draft:
+            if shown.internal is not None:
+                draft.touch(mode=0o600)  # it shows real series
             draft.write_text(render(shown), encoding="utf-8")
         written = [] if figures is None else _draw(shown, figures)
     kind = "public" if shown.internal is None else "internal"
@@ -80,7 +82,7 @@ def read_record(source: Path, progress: Progress, context: Path | None = None) -
 
 
 def _check(checks: "list[Check]", source: Path) -> None:
-    failed = [check.name for check in checks if not check.ok and check.name != "signer"]
+    failed = [check.name for check in checks if not check.ok and not check.unknown]
     if failed:
         raise CertificateError(
             f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
@@ -92,5 +94,5 @@ def _draw(record: "RunRecord", folder: Path) -> list[Path]:
     from understudy.files import whole_folder
     from understudy.report.page import drawings
 
-    with whole_folder(folder) as draft:
+    with whole_folder(folder, mode=0o755 if record.internal is None else 0o700) as draft:
         return [path for drawing in drawings(record) for path in drawing.save(draft)]

@@ -49,7 +49,7 @@ def sample(
         warnings.simplefilter("always", UserWarning)
         drawn = draw(opened, n, rng, context=given, ticks=ticks, label=label, start=start, progress=progress)
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_panel(drawn, target)
+        write_panel(drawn, target, with_context=True)
     remarks = list(dict.fromkeys(str(warning.message) for warning in told if warning.category is UserWarning))
     facts = {
         "file": str(target),

@@ -1,14 +1,15 @@
 """`understudy verify`: anyone, without the data, recomputes what a certificate states."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing
-from understudy.errors import CertificateError
+from understudy.errors import CertificateError, UnknownSigner
 
 if TYPE_CHECKING:
     from understudy.privacy.certificate import Certificate, Check
@@ -16,47 +17,105 @@ if TYPE_CHECKING:
 
 def verify(
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file alone.")],
-    key: Annotated[
-        Path | None,
-        typer.Option(help="Public key that must have signed. Default: your own and trusted keys."),
+    trust: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust",
+            "--key",
+            metavar="KEY",
+            help="Public key that must have signed, or its file; may be repeated. Default: your own and trusted keys.",
+        ),
+    ] = None,
+    signer: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the signer: their key is recorded at first, and expected later."),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Recompute epsilon, file hashes and the signature from the certificate; exit 2 if anything is off."""
-    certificate, checks = checked(release, key)
+    """Recompute epsilon, file hashes and the signature; exit 2 if anything is off, 5 if the signer is unknown."""
+    certificate, checks = checked(release, trust)
+    recorded = None
+    if signer is not None:
+        checks, recorded = _by_name(certificate, checks, signer)
     output = Output(json=json, quiet=quiet)
-    failed = [check.name for check in checks if not check.ok]
-    if not failed:
-        facts = {
-            "holds": True,
-            "status": certificate.status,
-            "epsilon": certificate.epsilon,
-            "delta": certificate.delta,
-        }
-        output.result(facts | {"checks": [vars(check) for check in checks]}, _table(checks), certificate.sentence())
+    facts = _facts(certificate, checks)
+    if facts["holds"]:
+        output.result(facts, _table(checks), *([recorded] if recorded else []), *_told(certificate))
         return
     output.say(_table(checks))
-    raise CertificateError(
-        f"'{release}' does not hold: {', '.join(failed)}. "
-        + " ".join(f"{check.name}: {check.detail.rstrip('.')}." for check in checks if not check.ok)
-        + " Do not rely on it; get it anew from its holder."
-    )
+    raise _refusal(release, certificate, checks, facts)
 
 
-def checked(release: Path, key: Path | None) -> tuple["Certificate", list["Check"]]:
+def checked(release: Path, trust: Sequence[str] | None) -> tuple["Certificate", list["Check"]]:
     """Returns a certificate and the answers to every question that can be put to it."""
     from understudy.privacy import keys
     from understudy.privacy.certificate import Certificate
     from understudy.privacy.certificate import verify as put_questions
 
     certificate = Certificate.load(existing(release, "RELEASE"))
-    trusted = None if key is None else [keys.read_public(existing(key, "--key"))]
+    trusted = [keys.given(key) for key in trust] if trust else None
     return certificate, put_questions(certificate, release if release.is_dir() else None, trusted)
+
+
+def _by_name(certificate: "Certificate", checks: list["Check"], name: str) -> tuple[list["Check"], str | None]:
+    """Expects the key that was recorded under a signer's name, and records it if there is none and all else holds."""
+    from understudy.privacy import keys
+    from understudy.privacy.certificate import Check
+
+    known, found = keys.recorded(name), certificate.signer
+    if known is None and found is not None and all(check.ok or check.unknown for check in checks):
+        known = keys.record(name, found)
+        told = f"Recorded the key {known.fingerprint} as '{name}', on first use: compare it with {name} by another way."
+    else:
+        told = None
+    if known is None:
+        return checks, None
+    right = known.hexadecimal == found
+    answer = Check("signer", right, f"{name}, {known.fingerprint}{'' if right else ' expected: another key signed'}")
+    return [answer if check.name == "signer" else check for check in checks], told
+
+
+def _facts(certificate: "Certificate", checks: list["Check"]) -> dict[str, Any]:
+    return {
+        "holds": all(check.ok for check in checks),
+        "signer_known": all(check.ok for check in checks if check.name == "signer" or check.unknown),
+        "status": certificate.status,
+        "epsilon": certificate.epsilon,
+        "delta": certificate.delta,
+        "amendments": list(certificate.amendments),
+        "checks": [vars(check) for check in checks],
+    }
+
+
+def _told(certificate: "Certificate") -> list[str]:
+    return [certificate.sentence(), *(f"Ledger: {sentence}" for sentence in certificate.amendments)]
+
+
+def _refusal(
+    release: Path, certificate: "Certificate", checks: list["Check"], facts: dict[str, Any]
+) -> CertificateError:
+    from understudy.privacy.keys import fingerprint
+
+    failed = [check for check in checks if not check.ok]
+    if all(check.unknown for check in failed):
+        mark = fingerprint(str(certificate.signer))
+        return UnknownSigner(
+            f"'{release}' agrees with its certificate, but nobody here knows who signed it ({mark}): anybody can sign "
+            "a forgery with a new key. Compare the fingerprint with the holder's by another way; then --signer NAME "
+            "records the key under that name, or --trust FILE takes the holder's public key.",
+            **facts,
+        )
+    return CertificateError(
+        f"'{release}' does not hold: {', '.join(check.name for check in failed)}. "
+        + " ".join(f"{check.name}: {check.detail.rstrip('.')}." for check in failed)
+        + " Do not rely on it; get it anew from its holder.",
+        **facts,
+    )
 
 
 def _table(checks: list["Check"]) -> Table:
     answers = table("", "check", "found")
     for check in checks:
-        answers.add_row("ok" if check.ok else "NO", check.name, check.detail)
+        answers.add_row("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail)
     return answers

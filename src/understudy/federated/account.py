@@ -37,8 +37,7 @@ class Account:
                 population=size,
             )  # fmt: skip
         ledger = Ledger.open(self.file)
-        stated = (self.name, unit, self.guarantee, self.max_runs)
-        if (ledger.name, ledger.unit_sentence, ledger.guarantee, ledger.composition.max_runs) != stated:
+        if not ledger.is_declared_as(self.name, unit, self.guarantee, self.max_runs):
             raise LedgerError(
                 f"'{self.file}' was made for other people or with another budget than [ledger] says. Put the "
                 "declaration back: what was promised about spent budget can't be changed afterwards."

@@ -15,6 +15,7 @@ from understudy.errors import InputError, MissingData
 from understudy.federated.account import Account
 from understudy.federated.contract import Alignment, Contract
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.declaration import file_name
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.modes import Mode
 from understudy.synthesizers.vflgan_ts.parts import own_schema
@@ -44,7 +45,7 @@ class _ContractTable(_Table):
 
 
 class _LedgerTable(_Table):
-    name: str | None = None
+    name: str = pydantic.Field(min_length=1)
     file: Path | None = None
     epsilon: float | None = None
     delta: float | None = None
@@ -59,7 +60,7 @@ class _SideTable(_Table):
     out: Path
     signing_key: str = "default"
     patience_seconds: float = pydantic.Field(default=_PATIENCE, gt=0)
-    ledger: _LedgerTable = _LedgerTable()
+    ledger: _LedgerTable
 
 
 class _PartyTable(_SideTable):
@@ -167,11 +168,11 @@ def load_contract(file: Path) -> Contract:
 
 def load_server(file: Path) -> SideConfig:
     """Reads the aggregator's file."""
-    return _side(file, _read(file, _SideTable), "aggregator")
+    return _side(file, _read(file, _SideTable))
 
 
-def load_party(file: Path, party: str | None = None) -> tuple[SideConfig, Source]:
-    """Reads a party's file; its name, which stands in its certificate, names its ledger if nothing else does."""
+def load_party(file: Path) -> tuple[SideConfig, Source]:
+    """Reads a party's file."""
     table = _read(file, _PartyTable)
     source = Source(
         table=_beside(file, table.table),
@@ -179,7 +180,7 @@ def load_party(file: Path, party: str | None = None) -> tuple[SideConfig, Source
         time_column=table.time_column,
         ignore=table.ignore,
     )
-    return _side(file, table, party or _beside(file, table.keys).name), source
+    return _side(file, table), source
 
 
 def load_keys(file: Path) -> KeysConfig:
@@ -203,10 +204,9 @@ def load_simulation(file: Path) -> Simulation:
     )
 
 
-def _side(file: Path, table: _SideTable, side: str) -> SideConfig:
+def _side(file: Path, table: _SideTable) -> SideConfig:
     contract, ledger, state = load_contract(_beside(file, table.contract)), table.ledger, _beside(file, table.state)
     whole = contract.guarantee
-    name = ledger.name or f"{contract.schema.name}-{side}"
     budget = Guarantee(ledger.epsilon or whole.epsilon, ledger.delta or whole.delta * ledger.max_runs)
     return SideConfig(
         contract=contract,
@@ -215,8 +215,8 @@ def _side(file: Path, table: _SideTable, side: str) -> SideConfig:
         state=state,
         out=_beside(file, table.out),
         account=Account(
-            file=state / f"{name}.ledger" if ledger.file is None else _beside(file, ledger.file),
-            name=name,
+            file=state / f"{file_name(ledger.name)}.ledger" if ledger.file is None else _beside(file, ledger.file),
+            name=ledger.name,
             guarantee=budget,
             max_runs=ledger.max_runs,
         ),
@@ -253,6 +253,11 @@ def _read(file: Path, kind: type[Table]) -> Table:
 def _explained(file: Path, problem: pydantic.ValidationError, prefix: str = "") -> InputError:
     first = problem.errors(include_url=False, include_input=False)[0]
     key = prefix + ".".join(str(word) for word in first["loc"])
+    if key in ("ledger", "ledger.name") and first["type"] == "missing":
+        return InputError(
+            f"{file}: key 'ledger.name': it is missing. Name the population that this side answers for, as its own "
+            "schema does: everything that is ever done to these people's data is charged to the ledger of that name."
+        )
     remedy = {
         "missing": "it is missing; declare it",
         "extra_forbidden": "it is not known; check its spelling or remove it",

@@ -39,6 +39,9 @@ keys = "keys/aggregator"
 address = "127.0.0.1:{port}"
 state = "aggregator"
 out = "aggregator/release"
+
+[ledger]  # of the people whom the banks have in common
+name = "customers-of-both"
 """
 _PARTY = """\
 contract = "contract.toml"

@@ -22,6 +22,7 @@ keys = "{folder}/keys/{side}"
 address = "127.0.0.1:{port}"
 state = "{folder}/{side}"
 out = "{folder}/{side}/release"
+ledger = {{ name = "{people}-{side}" }}
 """
 
 
@@ -74,7 +75,8 @@ def started(plan: Simulation) -> Iterator[list[Side]]:
 def _start(plan: Simulation, name: str, port: int) -> Side:
     home = plan.folder / name / "home"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    text = _FILE.format(contract=plan.contract_file, folder=plan.folder, side=name, port=port)
+    people = plan.contract.schema.name
+    text = _FILE.format(contract=plan.contract_file, folder=plan.folder, side=name, port=port, people=people)
     if name != AGGREGATOR:
         text += f'table = "{plan.tables[name]}"\n'
     file = plan.folder / f"{name}.toml"

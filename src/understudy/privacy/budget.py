@@ -71,3 +71,18 @@ def check_delta(delta: float, population: int | None, *, reproduction: str | Non
 def _check_population(population: int) -> None:
     if population < 1 or not math.isfinite(population):
         raise InputError(f"population must be a positive whole number, got {population}. Declare it in the schema.")
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """Returns a figure in a few digits, rounded up: a promise must not look smaller than it is.
+
+    Example:
+        >>> at_most(1.2341), at_most(1e-6, 2), at_most(float("inf"))
+        ('1.24', '1e-06', 'infinite')
+    """
+    if math.isinf(value):
+        return "infinite"
+    if not value > 0:
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return f"{math.ceil(value / unit - 1e-6) * unit:.{digits}g}"

@@ -130,12 +130,14 @@ def _three_deltas(events: tuple[Event, ...], delta: float, population: int | Non
 
 def ledger_facts(receipt: Receipt) -> dict[str, Any]:
     """What a certificate says about the ledger that was charged."""
+    amended = {"amendments": list(receipt.amendments)} if receipt.amendments else {}
     return {
         "name": receipt.ledger,
         "kind": receipt.ledger_kind,
         "run": receipt.run,
         "composition": receipt.composition,
         "head": receipt.head,
+        **amended,
     }
 
 

@@ -9,11 +9,14 @@ from typing import Annotated, Any
 
 import pydantic
 
-from understudy.errors import BudgetExceeded, LedgerError
+from understudy.errors import BudgetExceeded, InputError, LedgerError
 from understudy.privacy import canonical
+from understudy.privacy.budget import check_delta
 from understudy.privacy.composition import TOLERANCE, Composition
+from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row, Writer
+from understudy.privacy.workload import check_workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,7 @@ class Entry:
     plan: SpendingPlan
     executed: dict[str, int]
     secure_noise: bool
+    sequence: int
 
 
 _Amount = Annotated[float, pydantic.Field(ge=0)]
@@ -76,11 +80,38 @@ class _Resumed:
     recorded_at: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Raised:
+    """Body of a row that raises the budget; the later of two holds."""
+
+    epsilon: _Amount
+    max_runs: Annotated[int, pydantic.Field(ge=1)]
+    reason: str
+    recorded_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Adopted:
+    """Body of a row with which a person went on with an older copy; what the newer one had spent stays spent."""
+
+    forgotten_sequence: int
+    forgotten_head: str
+    runs: Annotated[int, pydantic.Field(ge=0)]
+    amount: _Amount
+    reason: str
+    recorded_at: str
+
+
+_Body = _Charge | _Executed | _Resumed | _Raised | _Adopted
+
+
 def check_rows(rows: tuple[Row, ...]) -> None:
     """Refuses what no ledger writes, even if its hashes fit: other fields, or executions that were not charged."""
     plans: list[SpendingPlan] = []
     for row in rows:
         body = _parsed(row)
+        if isinstance(body, _Raised | _Adopted):
+            continue
         if isinstance(body, _Charge):
             plans.append(SpendingPlan.from_json(body.plan))
         charged = body.run == len(plans) if isinstance(body, _Charge) else 1 <= body.run <= len(plans)
@@ -88,21 +119,25 @@ def check_rows(rows: tuple[Row, ...]) -> None:
             raise LedgerError(f"Row {row.sequence} speaks of a run that was not charged.")
 
 
-def _parsed(row: Row) -> _Charge | _Executed | _Resumed:
+def _parsed(row: Row) -> _Body:
     values = {key: canonical.number(value) if value == "inf" else value for key, value in row.body.items()}
-    body: _Charge | _Executed | _Resumed = _bodies()[row.kind].validate_json(json.dumps(values), strict=True)
+    body: _Body = _bodies()[row.kind].validate_json(json.dumps(values), strict=True)
     return body
 
 
 @cache
 def _bodies() -> dict[str, pydantic.TypeAdapter[Any]]:
-    kinds = {"charge": _Charge, "executed": _Executed, "resumed": _Resumed}
+    kinds = {"charge": _Charge, "executed": _Executed, "resumed": _Resumed, "raised": _Raised, "adopted": _Adopted}
     return {kind: pydantic.TypeAdapter(body) for kind, body in kinds.items()}
 
 
 def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
     """Charges that cost something; a run without private data uses up neither budget nor runs."""
-    return [row.body for row in rows if row.kind == "charge" and row.body["plan"]["entries"]]
+    paid = [row.body for row in rows if row.kind == "charge" and row.body["plan"]["entries"]]
+    for row in rows:
+        if row.kind == "adopted":  # what an older copy has forgotten
+            paid += [{"amount": float(row.body["amount"]) / max(1, row.body["runs"])}] * row.body["runs"]
+    return paid
 
 
 def amount_left(composition: Composition, charges: list[dict[str, Any]]) -> float:
@@ -110,6 +145,29 @@ def amount_left(composition: Composition, charges: list[dict[str, Any]]) -> floa
     if math.isinf(composition.limit):
         return math.inf
     return composition.limit - sum(float(body["amount"]) for body in charges)
+
+
+def check_price(
+    composition: Composition, plan: SpendingPlan, label: str, population: int | None, reproduction: str | None
+) -> float:
+    """Returns what a run costs; refuses one that costs more than it promises or asks for too much delta."""
+    check_workload(plan.events)
+    if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):
+        raise InputError(
+            f"The plan '{label}' costs more than the epsilon = {plan.guarantee.epsilon:g} it promises. "
+            "Calibrate its noise."
+        )
+    check_delta(plan.guarantee.delta, population, reproduction=reproduction)
+    if plan.guarantee.delta > composition.run_delta * (1 + TOLERANCE) and plan.entries:
+        share = f" (its delta divided by max_runs = {composition.max_runs})" if composition.kind == "basic" else ""
+        raise BudgetExceeded(
+            f"'{label}' asks for delta = {plan.guarantee.delta:g}, but this ledger gives each run at most "
+            f"{composition.run_delta:g}{share}. Ask for that delta or less.",
+            requested=plan.guarantee.delta,
+            remaining=composition.run_delta,
+            label=label,
+        )
+    return composition.price(plan)
 
 
 def check_room(
@@ -137,6 +195,20 @@ def check_room(
             remaining=spendable,
             label=label,
         )
+
+
+def charge_body(run: int, plan: SpendingPlan, price: float, label: str, noise: NoiseSource) -> dict[str, Any]:
+    """Returns the row that charges a run."""
+    return {
+        "run": run,
+        "label": label,
+        "epsilon": plan.epsilon(),
+        "delta": plan.guarantee.delta if plan.entries else 0.0,
+        "amount": price,
+        "plan": plan.to_json(),
+        "secure_noise": noise.is_secure,
+        "recorded_at": now(),
+    }
 
 
 def executed_totals(rows: tuple[Row, ...], run: int) -> dict[str, int]:
@@ -175,6 +247,7 @@ def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
         plan=SpendingPlan.from_json(row.body["plan"]),
         executed=executed_totals(rows, run),
         secure_noise=bool(row.body["secure_noise"]) and all(resumed),
+        sequence=row.sequence,
     )
 
 

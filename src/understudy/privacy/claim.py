@@ -13,9 +13,10 @@ import pydantic
 from understudy.data.given import require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.privacy import accountants, canonical
-from understudy.privacy.budget import MAX_PRIVATE_EPSILON
+from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most
 from understudy.privacy.events import Event, NonPrivate, from_json
 from understudy.privacy.statements import ASSUMPTIONS, NOT_PROTECTED, THREAT_MODEL, VALUES_ADJACENCY
+from understudy.privacy.workload import check_form
 
 FORMAT = 1
 FILE_NAME = "certificate.json"
@@ -73,6 +74,13 @@ class Certificate:
         """Whether it is protected that a unit takes part, and not its values alone."""
         return self.adjacency != VALUES_ADJACENCY
 
+    @property
+    def amendments(self) -> tuple[str, ...]:
+        """What was changed about the ledgers that paid, after they were made, a sentence each."""
+        paid = [(self.ledger, ""), *((entry.get("ledger"), f"{entry.get('party')}: ") for entry in self.parties)]
+        told = [(who, ledger.get("amendments")) for ledger, who in paid if isinstance(ledger, Mapping)]
+        return tuple(f"{who}{sentence}" for who, found in told if isinstance(found, list) for sentence in found)
+
     def sentence(self) -> str:
         """The guarantee in one plain sentence."""
         if not self.is_private:
@@ -83,8 +91,8 @@ class Certificate:
         kept = " The charge was kept in memory only." if self.ledger.get("kind") == "in-memory" else ""
         return (
             f"{self.unit} With or without {it} in the data, any conclusion from this release is at most "
-            f"{_at_most(odds)} times likelier (epsilon = {_at_most(self.epsilon)}), but for a chance of "
-            f"{_at_most(self.delta, 2)}.{known}{kept}"
+            f"{at_most(odds)} times likelier (epsilon = {at_most(self.epsilon)}), but for a chance of "
+            f"{at_most(self.delta, 2)}.{known}{kept}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -150,14 +158,6 @@ def _typed() -> pydantic.TypeAdapter[Certificate]:
     return pydantic.TypeAdapter(Certificate)
 
 
-def _at_most(value: float, digits: int = 3) -> str:
-    """A figure in a few digits, rounded up: a promise must not look smaller than it is."""
-    if not 0 < value < math.inf:
-        return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return f"{math.ceil(value / unit - 1e-6) * unit:.{digits}g}"
-
-
 def signed_bytes(certificate: Certificate) -> bytes:
     """What a signature covers: all fields but the signature itself, in one canonical form."""
     body = certificate.to_json()
@@ -194,6 +194,7 @@ def recompute(certificate: Certificate) -> float:
 def parsed_events(certificate: Certificate) -> tuple[Event, ...]:
     """The certificate's events as objects."""
     try:
+        check_form(certificate.events)
         return tuple(from_json(body) for body in certificate.events)
     except (InputError, UnsupportedEvent, TypeError) as problem:
         raise CertificateError(f"The events of this certificate can't be accounted: {problem}") from problem

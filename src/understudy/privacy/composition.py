@@ -23,11 +23,16 @@ TOLERANCE = 1e-9  # rounding only: a budget of 2 must pay for two runs of 1
 
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """The rule a ledger was created with; it never changes afterwards."""
+    """The rule a ledger was created with. Its kind never changes; its budget may be raised, on the record.
+
+    Attributes:
+        first: The budget before it was raised, for which an "rdp" ledger chose its order; None if it never was.
+    """
 
     kind: str
     guarantee: Guarantee
     max_runs: int = 1
+    first: Guarantee | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in COMPOSITIONS:
@@ -45,7 +50,8 @@ class Composition:
     @cached_property
     def order(self) -> float:
         """The one Rényi order of an "rdp" ledger: where Gaussian releases get most out of the budget."""
-        room = [(_renyi_room(self.guarantee, order) / order, order) for order in ORDERS]
+        chosen_for = self.first or self.guarantee  # what was charged at one order can't be told at another
+        room = [(_renyi_room(chosen_for, order) / order, order) for order in ORDERS]
         return float(max(room)[1])
 
     @cached_property

@@ -5,12 +5,13 @@ import re
 import uuid
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pydantic
 
 from understudy.data.given import require_argument
-from understudy.errors import SchemaError
+from understudy.errors import LedgerError, SchemaError
 from understudy.privacy import canonical
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.composition import Composition
@@ -92,6 +93,16 @@ def declared(schema: "Schema") -> dict[str, Any]:
         "composition": schema.budget.composition,
         "population": schema.protected_units,
     }
+
+
+def other_declaration(path: Path | None, facts: Facts, current: Composition) -> LedgerError:
+    """What to say about a schema that declares other people, another unit or another budget than the ledger's."""
+    return LedgerError(
+        f"'{path}' was made for the population '{facts.name}' with epsilon = {current.guarantee.epsilon:g}, delta = "
+        f"{current.guarantee.delta:g}, max_runs = {current.max_runs}, composition = '{current.kind}' and the unit: "
+        f"{facts.unit} The schema now says otherwise. Put the declaration back: what was promised about spent budget "
+        "can't be changed by an edit. `understudy ledger raise` raises a budget on the record."
+    )
 
 
 def file_name(name: str) -> str:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from understudy.privacy.budget import at_most
 from understudy.privacy.claim import Certificate
 from understudy.privacy.keys import fingerprint
 
@@ -77,7 +78,7 @@ def _sections(certificate: Certificate) -> tuple[Section, ...]:
         ("Necessity and proportionality", (), _proportionality(certificate)),
         ("Risks that remain (privacy hazards)", (), certificate.not_protected),
         ("What it rests on (assumptions)", (), certificate.assumptions),
-        ("Measures and accountability", _accountability_rows(certificate), _overrides(certificate.overrides)),
+        ("Measures and accountability", _accountability_rows(certificate), _departures(certificate)),
     )
 
 
@@ -93,11 +94,11 @@ def _protected_rows(certificate: Certificate) -> list[tuple[str, str]]:
 
 
 def _measure_rows(certificate: Certificate) -> list[tuple[str, str]]:
-    rows = [("Epsilon, delta", f"{_number(certificate.epsilon)} at {certificate.delta:.3g}")]
-    others = "; ".join(f"{_number(cost)} at {at:.2g}" for at, cost in certificate.epsilon_at_delta)
+    rows = [("Epsilon, delta", f"{at_most(certificate.epsilon)} at {at_most(certificate.delta)}")]
+    others = "; ".join(f"{at_most(cost)} at {at_most(at)}" for at, cost in certificate.epsilon_at_delta)
     rows.append(("Epsilon at three deltas", others))
-    rows.append(("Replace-one epsilon", _number(certificate.replace_one_epsilon)))
-    rows.append(("Highest odds ratio", _number(math.exp(min(certificate.epsilon, 700.0)))))
+    rows.append(("Replace-one epsilon", at_most(certificate.replace_one_epsilon)))
+    rows.append(("Highest odds ratio", at_most(math.exp(min(certificate.epsilon, 700.0)))))
     rows.append(("Model", "central differential privacy, (epsilon, delta)"))
     return rows
 
@@ -155,12 +156,12 @@ def _party(entry: Mapping[str, Any]) -> str:
     return f"Ed25519 key {mark}; ledger '{ledger.get('name')}', run {ledger.get('run')}"
 
 
-def _overrides(overrides: Mapping[str, Any]) -> list[str]:
-    return [f"Departure from the rules, by name: {name} ({reason})" for name, reason in overrides.items()]
-
-
-def _number(value: float) -> str:
-    return "infinite" if math.isinf(value) else f"{value:.4g}"
+def _departures(certificate: Certificate) -> list[str]:
+    named = certificate.overrides.items()
+    return [
+        *(f"Departure from the rules, by name: {name} ({reason})" for name, reason in named),
+        *(f"Ledger: {sentence}" for sentence in certificate.amendments),
+    ]
 
 
 def _md(text: str) -> str:

@@ -50,6 +50,7 @@ class Receipt:
     reproduction: str | None
     secure_noise: bool
     head: str
+    amendments: tuple[str, ...] = ()  # what was changed about the ledger after it was made, a sentence each
 
 
 @final

@@ -1,8 +1,8 @@
 """The holder's Ed25519 keys, and the public keys of others whose certificates this computer trusts.
 
 Files in UNDERSTUDY_HOME: `keys/NAME.key` (private, readable by its owner only), `keys/NAME.pub`, and
-`trusted/FINGERPRINT.pub`. A signature says who issued a certificate; it says nothing about whether to
-trust them.
+`trusted/FINGERPRINT.pub`, each with the name of its signer. A signature says who issued a certificate; it says nothing
+about whether to trust them.
 """
 
 import os
@@ -110,15 +110,34 @@ def own() -> tuple[PublicKey, ...]:
 
 def trusted() -> tuple[PublicKey, ...]:
     """Keys whose certificates pass here: one's own and those that `trust` added."""
-    others = (read_public(path) for path in sorted(_folder("trusted").glob("*.pub")))
-    return (*own(), *others)
+    return (*own(), *_others())
 
 
-def trust(file: Path | str) -> PublicKey:
+def _others() -> tuple[PublicKey, ...]:
+    return tuple(read_public(path) for path in sorted(_folder("trusted").glob("*.pub")))
+
+
+def trust(file: Path | str, name: str | None = None) -> PublicKey:
     """Adds the public key in `file` to the trusted ones. Compare its fingerprint by another way first."""
     key = read_public(Path(file))
+    return record(name or key.name, key.hexadecimal)
+
+
+def record(name: str, hexadecimal: str) -> PublicKey:
+    """Trusts a key under its signer's name; another key that wants a name already given is refused."""
+    key, known = PublicKey(_checked(name), hexadecimal), recorded(name)
+    if known is not None and known.hexadecimal != hexadecimal:
+        raise InputError(
+            f"The name '{name}' belongs to the key {known.fingerprint}, and this one is {key.fingerprint}. Either it "
+            "is a forgery, or the signer has a new key: ask them by another way, and record it under another name."
+        )
     export(key, _folder("trusted") / f"{key.fingerprint.replace(' ', '')}.pub")
     return key
+
+
+def recorded(name: str) -> PublicKey | None:
+    """Returns the key that was trusted under a signer's name, None if there is none."""
+    return next((key for key in _others() if key.name == name), None)
 
 
 def export(key: PublicKey, path: Path) -> None:
@@ -133,10 +152,21 @@ def read_public(path: Path) -> PublicKey:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"'{path}' can't be read as a public key.") from problem
-    found = re.fullmatch(r"understudy-ed25519 ([0-9a-f]{64}) (\S+)\s*", text)
+    found = _parsed(text)
     if found is None:
         raise InputError(f"'{path}' is not a public key written by `understudy keys`.")
-    return PublicKey(found[2], found[1])
+    return found
+
+
+def given(text: str) -> PublicKey:
+    """Returns a public key that was named by its file, its line as `keys export` prints it, or its 64 digits."""
+    found = PublicKey("given", text) if re.fullmatch(r"[0-9a-f]{64}", text) else _parsed(text)
+    return read_public(Path(text)) if found is None else found
+
+
+def _parsed(text: str) -> PublicKey | None:
+    found = re.fullmatch(r"understudy-ed25519 ([0-9a-f]{64}) (\S+)\s*", text)
+    return None if found is None else PublicKey(found[2], found[1])
 
 
 def fingerprint(hexadecimal: str) -> str:

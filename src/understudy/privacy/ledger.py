@@ -3,24 +3,29 @@
 A ledger outlives runs. Refitting next month on new data of the same people is a new charge to the same
 ledger, because their old and new series are read by releases that can be held side by side.
 
-What a ledger can't do: notice that its file was replaced by an older copy of itself. Certificates carry the
-head of the ledger's hash chain; `Ledger.knows` tells whether a ledger contains the head of a certificate.
+The registry of this computer keeps the newest row of every ledger, so that a file replaced by an older copy of itself
+is refused here. On another computer certificates tell: they carry the head of the ledger's hash chain, and
+`Ledger.knows` says whether a ledger contains it.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from understudy.data.given import require_argument
-from understudy.errors import BudgetExceeded, InputError, LedgerError, UnsupportedEvent
-from understudy.privacy import registry
-from understudy.privacy.budget import Guarantee, check_delta
+from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
+from understudy.privacy import registry, rollback
+from understudy.privacy.amendments import composition_of, raised_body, sentences
+from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import (
     Entry,
     Remaining,
     amount_left,
     append_executed,
+    charge_body,
+    check_price,
     check_room,
     check_rows,
     entry_of,
@@ -28,12 +33,12 @@ from understudy.privacy.charges import (
     now,
     paid_charges,
 )
-from understudy.privacy.composition import TOLERANCE, Composition
-from understudy.privacy.declaration import Facts, declared, file_name, ledger_facts
+from understudy.privacy.composition import Composition
+from understudy.privacy.declaration import Facts, declared, file_name, ledger_facts, other_declaration
 from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
-from understudy.privacy.store import Store
+from understudy.privacy.store import Store, Writer
 
 if TYPE_CHECKING:
     from understudy.data.schema import Schema
@@ -88,6 +93,7 @@ class Ledger:
         except LedgerError:  # another process claimed the name meanwhile; nothing was charged to this file yet
             target.unlink()
             raise
+        rollback.remember(store, facts["identity"])
         return cls(store)
 
     @classmethod
@@ -98,7 +104,19 @@ class Ledger:
         if not target.is_file():
             raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
         ledger = cls.checked(Store(target))
+        rollback.check_newest(ledger._store, ledger._facts.identity)
         registry.claim(ledger.name, target, ledger._facts.identity)
+        return ledger
+
+    @classmethod
+    def adopt(cls, path: Path | str, *, reason: str) -> "Ledger":
+        """Goes on with an older copy of a ledger, on the record; what this computer saw spent stays spent.
+
+        Privacy: runs charged before can't be resumed, because what they have executed is not known any more.
+        """
+        ledger = cls.checked(Store(Path(path).absolute()))
+        registry.claim(ledger.name, Path(path).absolute(), ledger._facts.identity)
+        rollback.adopt(ledger._store, ledger._facts.identity, reason)
         return ledger
 
     @classmethod
@@ -170,10 +188,10 @@ class Ledger:
             BudgetExceeded: the ledger can't pay; it is left as it was.
         """
         price = self._checked_price(plan, label)
-        with self._store.writing() as writer:
+        with self._writing() as writer:
             run = sum(row.kind == "charge" for row in writer.rows) + 1
             check_room(self.composition, paid_charges(writer.rows), plan, price, label)
-            head = writer.append("charge", self._charge_body(run, plan, price, label, noise))
+            head = writer.append("charge", charge_body(run, plan, price, label, noise))
         return self._grant(run, plan, noise, head, secure=noise.is_secure, executed={})
 
     def check(self, plan: SpendingPlan, *, label: str) -> None:
@@ -186,10 +204,21 @@ class Ledger:
         entry = next((entry for entry in self.entries() if entry.run == run), None)
         if entry is None:
             raise LedgerError(f"This ledger has no run {run}.")
-        with self._store.writing() as writer:
+        with self._writing() as writer:
+            if any(row.kind == "adopted" for row in writer.rows[entry.sequence :]):
+                raise LedgerError(
+                    f"Run {run} was charged before an older copy of this ledger was adopted: what it has executed is "
+                    "not known. Start a new run."
+                )
             head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": now()})
         secure = entry.secure_noise and noise.is_secure
         return self._grant(run, entry.plan, noise, head, secure=secure, executed=entry.executed)
+
+    def raise_budget(self, *, epsilon: float | None = None, max_runs: int | None = None, reason: str) -> None:
+        """Raises what may ever be spent, on the record: every later certificate names it with its reason."""
+        with self._writing() as writer:
+            body = raised_body(self._facts, self.composition, epsilon, max_runs, reason)
+            writer.append("raised", body)
 
     def remaining(self) -> Remaining:
         """What the next run may ask for."""
@@ -211,6 +240,10 @@ class Ledger:
     def knows(self, head: str) -> bool:
         """Whether a certificate's ledger head belongs to this ledger; False after an old copy was restored."""
         return head == self._store.genesis or any(row.hash == head for row in self._store.rows())
+
+    def amendments(self) -> tuple[str, ...]:
+        """What was changed about this ledger after it was made, a sentence each."""
+        return sentences(self._store.rows())
 
     @property
     def name(self) -> str:
@@ -242,49 +275,20 @@ class Ledger:
         """The whole budget."""
         return self.composition.guarantee
 
-    @cached_property
+    @property
     def composition(self) -> Composition:
-        """The rule by which runs add up."""
-        budget = Guarantee(self._facts.epsilon, self._facts.delta)
-        return Composition(kind=self._facts.composition, guarantee=budget, max_runs=self._facts.max_runs)
+        """The rule by which runs add up, with the budget as it was last raised."""
+        return composition_of(self._facts, self._store.rows_cached())
 
     @cached_property
     def _facts(self) -> Facts:
         return Facts.from_json(self._store.facts)
 
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
-        if plan.epsilon() > plan.guarantee.epsilon * (1 + 1e-6):
-            raise InputError(
-                f"The plan '{label}' costs more than the epsilon = {plan.guarantee.epsilon:g} it promises. "
-                "Calibrate its noise."
-            )
-        check_delta(plan.guarantee.delta, self.population, reproduction=self.reproduction)
-        if plan.guarantee.delta > self.composition.run_delta * (1 + TOLERANCE) and plan.entries:
-            share = f" (its delta divided by max_runs = {self.composition.max_runs})"
-            raise BudgetExceeded(
-                f"'{label}' asks for delta = {plan.guarantee.delta:g}, but this ledger gives each run at "
-                f"most "
-                f"{self.composition.run_delta:g}{share if self.composition.kind == 'basic' else ''}. "
-                "Ask for that delta or less.",
-                requested=plan.guarantee.delta,
-                remaining=self.composition.run_delta,
-                label=label,
-            )
-        return self.composition.price(plan)
+        return check_price(self.composition, plan, label, self.population, self.reproduction)
 
-    def _charge_body(
-        self, run: int, plan: SpendingPlan, price: float, label: str, noise: NoiseSource
-    ) -> dict[str, Any]:
-        return {
-            "run": run,
-            "label": label,
-            "epsilon": plan.epsilon(),
-            "delta": plan.guarantee.delta if plan.entries else 0.0,
-            "amount": price,
-            "plan": plan.to_json(),
-            "secure_noise": noise.is_secure,
-            "recorded_at": now(),
-        }
+    def _writing(self, *, thorough: bool = True) -> AbstractContextManager[Writer]:
+        return rollback.writing(self._store, self._facts.identity, thorough=thorough)
 
     def _grant(
         self,
@@ -307,13 +311,14 @@ class Ledger:
             reproduction=self.reproduction,
             secure_noise=secure,
             head=head,
+            amendments=sentences(self._store.rows_cached()),
         )
         record: Callable[[str, int], int] = partial(self._record_executed, run, plan)
         return Grant(plan=plan, noise=noise, receipt=receipt, record=record, executed=executed)
 
     def _record_executed(self, run: int, plan: SpendingPlan, label: str, number: int) -> int:
         """Writes executions down before they happen; counts what other grants of the same run have used."""
-        with self._store.writing(thorough=False) as writer:
+        with self._writing(thorough=False) as writer:
             total = latest_total(writer.rows, run, label) + number
             if total > plan.executions(label):
                 raise BudgetExceeded(
@@ -328,20 +333,15 @@ class Ledger:
     def check_belongs_to(self, schema: "Schema") -> None:
         """Refuses a schema of other people, of another unit or with another budget than this ledger was made for."""
         stated = declared(schema)
-        mine = (
-            self.name,
-            self.unit_sentence,
-            self.guarantee,
-            self.composition.max_runs,
-            self.composition.kind,
-        )
         theirs = tuple(stated[key] for key in ("name", "unit_sentence", "guarantee", "max_runs", "composition"))
-        if mine != theirs:
-            raise LedgerError(
-                f"'{self.path}' was made for the population '{self.name}' with epsilon = "
-                f"{self.guarantee.epsilon:g}, "
-                f"delta = {self.guarantee.delta:g}, max_runs = {self.composition.max_runs}, composition = "
-                f"'{self.composition.kind}' and the unit: {self.unit_sentence} The schema now says "
-                f"otherwise. "
-                "Put the declaration back: what was promised about spent budget can't be changed afterwards."
-            )
+        if not self.is_declared_as(*theirs):
+            raise other_declaration(self.path, self._facts, self.composition)
+
+    def is_declared_as(
+        self, name: str, unit_sentence: str, guarantee: Guarantee, max_runs: int, composition: str = "basic"
+    ) -> bool:
+        """Says whether this is the ledger of these people, with the budget it was made with or was raised to."""
+        theirs = (name, unit_sentence, guarantee, max_runs, composition)
+        first, current = composition_of(self._facts, ()), self.composition
+        budgets = [(rule.guarantee, rule.max_runs, rule.kind) for rule in (first, current)]
+        return theirs in [(self.name, self.unit_sentence, *budget) for budget in budgets]

@@ -42,9 +42,14 @@ def mixture_loss(sampling_rate: float, noise_multiplier: float, max_windows: int
 def _edges(shifts: NDArray[np.float64], scale: float, interval: float) -> NDArray[np.float64]:
     """Cell borders; the loss has slope at most max(shift)/scale²."""
     low, high = -_REACH * scale, shifts.max() + _REACH * scale
-    width = interval * scale**2 / max(shifts.max(), 1.0) / _CELLS_PER_STEP
-    cells = min(_MOST_CELLS, max(1000, math.ceil((high - low) / width)))
-    return np.linspace(low, high, cells + 1)
+    return np.linspace(low, high, num_cells(float(shifts.max()), scale, interval) + 1)
+
+
+def num_cells(furthest: float, scale: float, interval: float) -> int:
+    """Returns into how many cells the line is cut."""
+    width = interval * scale**2 / max(furthest, 1.0) / _CELLS_PER_STEP
+    length = furthest + 2 * _REACH * scale
+    return _MOST_CELLS if length >= _MOST_CELLS * width else max(1000, math.ceil(length / width))
 
 
 def _loss_at(

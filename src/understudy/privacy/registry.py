@@ -1,5 +1,6 @@
-"""Which ledger belongs to which population on this computer, so that nobody starts a second one by accident.
+"""Which ledger belongs to which population on this computer, and the newest row it has shown of each.
 
+A second ledger for one population is refused, and so is a ledger file that was replaced by an older copy of itself.
 One small SQLite file, `populations.sqlite`, in the folder named by UNDERSTUDY_HOME (default ~/.understudy).
 """
 
@@ -7,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.errors import LedgerError
@@ -60,9 +62,58 @@ def populations() -> dict[str, Path]:
 
 
 def forget(name: str) -> None:
-    """Removes a population, for example because its data were simulated. What it spent is forgotten here."""
+    """Removes a population, for example because its data were simulated; a new ledger may then be made."""
     with _opened() as connection:
         connection.execute("DELETE FROM populations WHERE name = ?", (name,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A row that was the newest of a ledger when this computer wrote it, and what was spent by then.
+
+    Attributes:
+        sequence: The row's number; 0 is a ledger without rows.
+        head: The row's hash; that of the declared facts if there is none.
+        runs: How many runs had cost something.
+        amount: What they had cost, in the currency of the ledger's composition.
+    """
+
+    sequence: int
+    head: str
+    runs: int
+    amount: float
+
+
+def seen(identity: str) -> tuple[Seen, ...]:
+    """Returns what was remembered of the ledger with this identity, the newest row last."""
+    return _seen(identity, "ORDER BY sequence")
+
+
+def newest(identity: str) -> Seen | None:
+    """Returns the newest row that was remembered of a ledger, None if it was never seen here."""
+    return next(iter(_seen(identity, "ORDER BY sequence DESC LIMIT 1")), None)
+
+
+def _seen(identity: str, order: str) -> tuple[Seen, ...]:
+    query = f"SELECT sequence, head, runs, amount FROM heads WHERE identity = ? {order}"
+    with _opened() as connection:
+        found = connection.execute(query, (identity,)).fetchall()
+    return tuple(Seen(sequence=row[0], head=row[1], runs=row[2], amount=row[3]) for row in found)
+
+
+def remember(identity: str, row: Seen, *, instead: bool = False) -> None:
+    """Records the newest row of a ledger, after the ledger itself has it on the disk.
+
+    Args:
+        instead: forget all other rows, because a person decided to go on with an older copy.
+    """
+    with _opened() as connection:
+        if instead:
+            connection.execute("DELETE FROM heads WHERE identity = ?", (identity,))
+        last = connection.execute("SELECT max(sequence) FROM heads WHERE identity = ?", (identity,)).fetchone()[0]
+        if last is None or last < row.sequence:
+            values = (identity, row.sequence, row.head, row.runs, row.amount)
+            connection.execute("INSERT INTO heads VALUES (?, ?, ?, ?, ?)", values)
 
 
 def _is_copy(registered: Path, path: Path) -> bool:
@@ -88,6 +139,10 @@ def _opened() -> Iterator[sqlite3.Connection]:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS populations (name TEXT PRIMARY KEY, path TEXT, identity TEXT)"
+            )
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS heads (identity TEXT, sequence INTEGER, head TEXT, runs INTEGER, "
+                "amount REAL, PRIMARY KEY (identity, sequence))"
             )
             yield connection
             connection.execute("COMMIT")

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from understudy.data.given import require_argument
 from understudy.errors import CertificateError, InputError
 from understudy.privacy import accountants, keys
-from understudy.privacy.budget import check_delta
+from understudy.privacy.budget import at_most, check_delta
 from understudy.privacy.claim import (
     FORMAT,
     Certificate,
@@ -21,6 +21,7 @@ from understudy.privacy.claim import (
 )
 from understudy.privacy.events import Event, executions
 from understudy.privacy.statements import adjacency
+from understudy.privacy.workload import MAX_DELTAS, check_workload
 
 _TOLERANCE = 0.01
 _PROTECTING = ("entity", "event")  # kinds of units that are somebody's
@@ -28,11 +29,16 @@ _PROTECTING = ("entity", "event")  # kinds of units that are somebody's
 
 @dataclass(frozen=True)
 class Check:
-    """One question put to a certificate and its answer."""
+    """One question put to a certificate and its answer.
+
+    Attributes:
+        unknown: Not ok only because nobody here knows the key that signed.
+    """
 
     name: str
     ok: bool
     detail: str
+    unknown: bool = False
 
 
 def verify(
@@ -44,8 +50,8 @@ def verify(
 
     Args:
         directory: the release; None checks the certificate alone.
-        trusted_keys: the signer must be among them. None means this computer's keyring; if that is empty too,
-            any signer passes and the answer names the fingerprint to compare.
+        trusted_keys: the signer must be among them. None means this computer's own and trusted keys; a signer who is
+            not among those is unknown, which is not ok: anybody can sign a forgery with a new key.
     """
     require_argument(certificate, Certificate, "verify: certificate", "Read it first: Certificate.load(folder).")
     checks = [Check("format", certificate.format == FORMAT, f"certificate format {certificate.format}")]
@@ -56,15 +62,21 @@ def verify(
     if directory is not None:
         checks.append(_check_files(certificate, Path(directory)))
     checks.append(_check_signature(certificate))
-    trusted = keys.trusted() if trusted_keys is None else tuple(trusted_keys)
-    checks.append(_check_signer(certificate.signer, trusted))
+    trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
+    trusted = keys.trusted() if trusted_keys is None else trusted_keys
+    named = bool(trusted_keys)
+    checks.append(_check_signer(certificate.signer, trusted, named=named))
     message = cosigned_bytes(certificate) if certificate.parties else b""
-    return checks + [_check_party(entry, message, trusted) for entry in certificate.parties]
+    return checks + [_check_party(entry, message, trusted, named=named) for entry in certificate.parties]
 
 
 def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[Check]:
+    check_workload(events)
+    if len(certificate.epsilon_at_delta) > MAX_DELTAS:
+        raise CertificateError(f"Epsilon at no more than {MAX_DELTAS} deltas is expected: nobody issues more.")
     found = accountants.epsilon(events, certificate.delta)
-    stated = f"stated {certificate.epsilon:.4g}, recomputed {found:.4g} at delta {certificate.delta:.3g}"
+    stated = f"stated {at_most(certificate.epsilon, 4)}, recomputed {at_most(found, 4)}"
+    stated += f" at delta {at_most(certificate.delta)}"
     return [
         Check("epsilon", _agrees(certificate.epsilon, found), stated),
         _check_other_figures(certificate, events),
@@ -94,7 +106,7 @@ def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) ->
     costs = [(cost, accountants.epsilon(events, at)) for at, cost in certificate.epsilon_at_delta]
     replaced = accountants.replace_one_epsilon(events, certificate.delta)
     right = all(_agrees(cost, found) for cost, found in [*costs, (certificate.replace_one_epsilon, replaced)])
-    return Check("other figures", right, f"epsilon at three deltas; replace-one {replaced:.4g}")
+    return Check("other figures", right, f"epsilon at three deltas; replace-one {at_most(replaced, 4)}")
 
 
 def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: float) -> Check:
@@ -144,25 +156,27 @@ def is_as_signed(certificate: Certificate) -> bool:
     return keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
 
 
-def _check_party(entry: Mapping[str, Any], message: bytes, trusted: tuple[keys.PublicKey, ...]) -> Check:
+def _check_party(
+    entry: Mapping[str, Any], message: bytes, trusted: tuple[keys.PublicKey, ...], *, named: bool
+) -> Check:
     """One of several organisations: it signed just this certificate, with a key that is trusted here."""
     name, signer = f"party {entry.get('party')}", str(entry.get("signer"))
     if not keys.is_signed_by(signer, str(entry.get("signature")), message):
         return Check(name, False, "did not sign this certificate, or it was edited since")
-    found = _check_signer(signer, trusted)
-    return Check(name, found.ok, found.detail)
+    return replace(_check_signer(signer, trusted, named=named), name=name)
 
 
-def _check_signer(signer: str | None, trusted: tuple[keys.PublicKey, ...]) -> Check:
+def _check_signer(signer: str | None, trusted: tuple[keys.PublicKey, ...], *, named: bool) -> Check:
+    """Whether a known key signed; if keys were named for this question, another one contradicts and is not unknown."""
     if signer is None:
         return Check("signer", False, "nobody signed")
     mark = keys.fingerprint(signer)
     for key in trusted:
         if key.hexadecimal == signer:
             return Check("signer", True, f"{key.name}, {mark}")
-    if trusted:
-        return Check("signer", False, f"not among the trusted keys: {mark}. Add it with `understudy keys trust FILE`.")
-    return Check("signer", True, f"signer unknown, no key is trusted here yet; compare the fingerprint {mark}")
+    if named:
+        return Check("signer", False, f"another key than expected: {mark}. Trust it with `understudy keys trust FILE`.")
+    return Check("signer", False, f"unknown here: {mark}. `understudy keys trust FILE` records a key", unknown=True)
 
 
 def _agrees(stated: float, found: float) -> bool:

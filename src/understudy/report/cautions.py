@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from understudy.privacy.budget import at_most
 from understudy.report.words import control_tells_apart, is_no_better
 
 WEAK_EPSILON = 5.0
@@ -20,8 +21,8 @@ def public_cautions(certificate: Mapping[str, Any] | None) -> list[str]:
     epsilon = float(certificate["epsilon"])
     if epsilon >= WEAK_EPSILON:
         cautions.append(
-            f"Epsilon = {epsilon:.3g} is weak: being in the data may make a conclusion {math.exp(epsilon):,.0f} times "
-            "likelier."
+            f"Epsilon = {at_most(epsilon)} is weak: being in the data may make a conclusion {math.exp(epsilon):,.0f} "
+            "times likelier."
         )
     if certificate["ledger"].get("kind") == "in-memory":
         cautions.append("The charge was kept in memory only: another run would not know of it.")

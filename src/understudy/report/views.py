@@ -8,7 +8,7 @@ from understudy.privacy.claim import Certificate
 from understudy.report import words
 from understudy.report.figures import Sides
 from understudy.report.headline import headline as verdict_of
-from understudy.report.words import figure, interval, share, verdict
+from understudy.report.words import figure, interval, promise, share, verdict
 
 Facts = Mapping[str, Any]
 MARKS = {
@@ -47,15 +47,15 @@ def certificate(body: Facts | None) -> dict[str, Any] | None:
         "sentence": found.sentence(),
         "private": found.is_private,
         "status": "private" if found.is_private else "not private",
-        "epsilon": figure(found.epsilon),
-        "delta": figure(found.delta, 2),
+        "epsilon": promise(found.epsilon),
+        "delta": promise(found.delta, 2),
         "belief": share(1 / (1 + math.exp(-found.epsilon))) if found.is_private else None,
         "unit": found.unit,
         "population": f"{found.population} ({size})",
         "adjacency": found.adjacency,
         "doubted": "a unit is in the data" if found.hides_presence else "a unit's values are in the data",
-        "replace_one": figure(found.replace_one_epsilon),
-        "deltas": "; ".join(f"{figure(cost)} at δ = {figure(at, 2)}" for at, cost in found.epsilon_at_delta),
+        "replace_one": promise(found.replace_one_epsilon),
+        "deltas": "; ".join(f"{promise(cost)} at δ = {promise(at, 2)}" for at, cost in found.epsilon_at_delta),
         "method": found.method,
         "noise": found.noise,
         "threat_model": found.threat_model,
@@ -72,8 +72,8 @@ def ledger(facts: Facts | None) -> dict[str, Any] | None:
         (
             str(entry["run"]),
             entry["label"],
-            figure(entry["epsilon"], 4),
-            figure(entry["delta"]),
+            promise(entry["epsilon"], 4),
+            promise(entry["delta"]),
             entry["recorded_at"][:16].replace("T", "\N{NO-BREAK SPACE}"),
             ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet",
             "secure" if entry["secure_noise"] else "reproducible",

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from understudy.privacy.budget import at_most
+
 LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND = "like real", "near real", "in between", "beyond real"
 NO_BETTER, BLIND, UNKNOWN = "no better", "can't tell", "unknown"
 COUNTED = (LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND, NO_BETTER)  # verdicts that say something, from best to worst
@@ -55,6 +57,11 @@ def control_tells_apart(score: Mapping[str, Any]) -> bool:
     return bool(beyond[score["direction"]])
 
 
+def promise(value: float, digits: int = 3) -> str:
+    """Returns an epsilon or a delta with a few digits, rounded up as everywhere."""
+    return "∞" if math.isinf(value) else _typeset(at_most(float(value), digits))
+
+
 def figure(value: float | None, digits: int = 3) -> str:
     """Returns a number with a few digits, or a dash."""
     if value is None:
@@ -62,7 +69,10 @@ def figure(value: float | None, digits: int = 3) -> str:
     number = float(value)
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
-    shown = f"{number:.{digits}g}" if number else "0"
+    return _typeset(f"{number:.{digits}g}" if number else "0")
+
+
+def _typeset(shown: str) -> str:
     if "e" in shown:
         mantissa, _, exponent = shown.partition("e")
         return f"{mantissa} × 10{str(int(exponent)).translate(_RAISED)}".replace("-", "−")

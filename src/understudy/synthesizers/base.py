@@ -7,6 +7,7 @@ and how it draws series from what it learned (`draw`). The order *check, plan, c
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
+from understudy.synthesizers.release import PUBLIC_CONTEXT, Release, unused_directory
 
 _COUNT = "population"  # label under which a population's count is bought
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
@@ -203,10 +204,12 @@ class Synthesizer(ABC):
         progress: Progress | None = None,
         public_inputs: Mapping[str, str] | None = None,
         overrides: Mapping[str, str] | None = None,
+        save_to: str | Path | None = None,
     ) -> Release:
         """Charges the ledger, learns, and returns what may leave the building.
 
         Args:
+            save_to: Directory to save the release to; one that exists is refused before the charge.
             guarantee: What this run may cost; None takes all that is left.
             noise: Secure unless told otherwise; seeded noise marks the certificate *not private*.
             public_inputs: sha256 of public files used, by name, for the certificate.
@@ -215,11 +218,13 @@ class Synthesizer(ABC):
         Privacy: the whole run is charged before any statistic is computed; a crash gives nothing back.
         """
         require_argument(panel, Panel, "fit: panel", "Read the table first: read_panel(table, schema).")
-        require_argument(ledger, Ledger, "fit: ledger", "Open it first: Ledger.open_for(schema).")
+        if not hasattr(ledger, "charge"):  # an audit hands over a ledger that listens
+            require_argument(ledger, Ledger, "fit: ledger", "Open it first: Ledger.open_for(schema).")
         require_argument(guarantee, Guarantee | None, "fit: guarantee", "Write guarantee=Guarantee(1.0, 1e-6).")
         require_argument(noise, NoiseSource | None, "fit: noise", "Leave it out.")
         schema = panel.schema
         schema.require_declared()
+        directory = None if save_to is None else unused_directory(save_to)
         self._check(schema, ledger)
         if schema.context and panel.context is not None:  # public; nothing private is looked at
             self.check_context(schema, shared_context(panel))
@@ -241,7 +246,8 @@ class Synthesizer(ABC):
             trust=self.trust(schema, grant.plan),
             marginal_obfuscation=self.obfuscation(private.panel.schema, arrays),
         )
-        return Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
+        release = Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
+        return release if directory is None else release.save(directory)
 
     def learned_schema(self, schema: Schema) -> Schema:
         """Returns the contract of what is learned from: the schema, or that of its windows."""

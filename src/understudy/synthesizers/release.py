@@ -121,9 +121,7 @@ class Release:
             key: Who vouches for it; None takes the holder's own key, made on first use.
         """
         require_path(directory, "save: directory")
-        target = Path(directory)
-        if target.exists():
-            raise ReleaseError(f"'{target}' exists already. Releases are never overwritten: choose another directory.")
+        target = unused_directory(directory)
         try:
             with whole_folder(target) as draft:
                 self.write_files(draft, samples)
@@ -146,7 +144,7 @@ class Release:
         (folder / FACTS_FILE).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         self.schema.save(folder / SCHEMA_FILE)
         if samples is not None:
-            write_panel(samples, folder / DATA_FILE)
+            write_panel(samples, folder / DATA_FILE, with_context=True)
 
     @classmethod
     def load(cls, directory: str | Path) -> "Release":
@@ -169,6 +167,14 @@ class Release:
             certificate=certificate,
             source=folder,
         )
+
+
+def unused_directory(directory: str | Path) -> Path:
+    """Returns the directory of a release to be; refuses one that is there: releases are never overwritten."""
+    target = Path(directory)
+    if target.exists() or target.is_symlink():
+        raise ReleaseError(f"'{target}' exists already. Releases are never overwritten: choose another directory.")
+    return target
 
 
 def _synthesizer(folder: Path) -> "Synthesizer":

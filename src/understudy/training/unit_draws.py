@@ -38,7 +38,7 @@ class UnitDraws(TorchDispatchMode):
     """
 
     def __init__(self, units: Iterable[int], by_unit: Sequence[bool]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._units, self._by_unit = tuple(units), by_unit
         self.leading: list[int] = []  # size of the first dimension of each draw so far
 
@@ -74,8 +74,9 @@ class UnitDraws(TorchDispatchMode):
 def _leading(func: Any, args: Any) -> int:
     """Return the first dimension of what is drawn, of its declared size or of its first tensor; 0 for a permutation."""
     for declared, given in zip(func._schema.arguments, args, strict=False):
-        if declared.name == "size" or (isinstance(given, Tensor) and given.ndim):
-            return int(given[0] if declared.name == "size" else given.shape[0])
+        shape = given if declared.name == "size" else given.shape if isinstance(given, Tensor) else ()
+        if len(shape):
+            return int(shape[0])
     return 0
 
 

@@ -179,7 +179,7 @@ def _shaken(model: nn.Module) -> Iterator[None]:
     before = [parameter.detach().clone() for parameter in parameters]
     with torch.no_grad():
         for parameter in parameters:
-            parameter += 0.1 * torch.randn_like(parameter)
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
     try:
         yield
     finally:

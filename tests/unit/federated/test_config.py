@@ -1,15 +1,18 @@
 """Files that people write by hand: whatever stands in them, the answer is a run or an error that says what to do."""
 
 import itertools
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.federated.banks import schema
-from understudy.errors import UnderstudyError
+from understudy.errors import InputError, UnderstudyError
 from understudy.federated.config import load_contract, load_keys, load_party, load_server, load_simulation
 
 CONTRACT = {
@@ -70,6 +73,31 @@ def test_a_contract_and_a_party_are_read_as_they_are_written(folder: Path) -> No
     assert side.account.guarantee.delta == 2e-6  # each of two runs has the contract's
     own = source.schema(contract.schema, "bank")
     assert (own.unit.column, own.ignore) == ("who", ("note",))
+
+
+@pytest.mark.parametrize("ledger", [None, "{ epsilon = 9.0 }", '{ name = "" }'])
+@pytest.mark.parametrize("load", [load_party, load_server])
+def test_a_side_that_names_no_population_is_refused(
+    folder: Path, load: Callable[[Path], Any], ledger: str | None
+) -> None:
+    """A name made from the contract's would give one table a ledger for each contract, each with the whole budget."""
+    given = {key: value for key, value in PARTY.items() if key != "ledger"}
+    if load is load_server:
+        given = {key: given[key] for key in ("contract", "keys", "address", "state", "out")}
+    file = written(folder, "side.toml", given | ({} if ledger is None else {"ledger": ledger}))
+    with pytest.raises(InputError, match=r"ledger\.name"):
+        load(file)
+
+
+def test_two_contracts_over_one_table_charge_one_ledger(folder: Path) -> None:
+    """The second contract calls the joined people otherwise; the bank's own people keep their name."""
+    written(folder, "second.toml", CONTRACT | {"name": '"second"', "schema": '"renamed.toml"'})
+    replace(schema(), name="renamed").save(folder / "renamed.toml")
+    accounts = [
+        load_party(written(folder, "bank.toml", PARTY | {"contract": f'"{contract}"'}))[0].account
+        for contract in ("contract.toml", "second.toml")
+    ]
+    assert accounts[0] == accounts[1]
 
 
 @pytest.mark.parametrize("key", CONTRACT)

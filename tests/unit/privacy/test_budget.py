@@ -3,7 +3,7 @@ import math
 import pytest
 
 from understudy.errors import InputError
-from understudy.privacy.budget import Guarantee, check_delta, default_delta
+from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
@@ -43,3 +43,14 @@ def test_a_population_that_nobody_knows_counts_as_the_fewest_a_table_may_hold() 
     with pytest.raises(InputError, match="100 or more"):
         check_delta(1.1e-3, None)
     check_delta(0.9, None, reproduction="Jordon et al. 2019")
+
+
+@pytest.mark.parametrize(("value", "digits"), [(1.2341, 3), (0.99951, 3), (9.9951, 3), (1.00001e-6, 2), (123456.0, 3)])
+def test_a_shown_figure_is_never_below_the_true_one(value, digits):
+    shown = float(at_most(value, digits))
+    assert value <= shown <= value * (1 + 10 ** (1 - digits))
+
+
+def test_a_figure_that_needs_no_rounding_stays():
+    assert [at_most(value) for value in (1.0, 0.5, 1e-6, 20.0, 0.0)] == ["1", "0.5", "1e-06", "20", "0"]
+    assert at_most(float("inf")) == "infinite"

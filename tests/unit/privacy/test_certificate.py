@@ -276,12 +276,19 @@ def test_a_foreign_signature_fails(release):
     assert "keys trust" in next(check.detail for check in verify(forged, folder, trusted) if not check.ok)
 
 
-def test_without_any_trusted_key_the_signer_is_unknown_but_named(release, key):
+def test_without_any_trusted_key_the_signer_is_unknown_and_named(release, key):
     folder, certificate = release
     checks = verify(certificate, folder, [])
-    assert failed(checks) == []
+    assert failed(checks) == ["signer"]
     assert key.public.fingerprint in checks[-1].detail
-    assert "signer unknown" in checks[-1].detail
+    assert checks[-1].unknown
+
+
+def test_a_signer_other_than_the_one_expected_is_wrong_and_not_just_unknown(release):
+    folder, certificate = release
+    (check,) = [check for check in verify(certificate, folder, [keys.create("other").public]) if not check.ok]
+    assert check.name == "signer"
+    assert not check.unknown
 
 
 def test_a_signature_moved_to_another_certificate_fails(release, key):
@@ -357,3 +364,14 @@ def test_the_sentence_never_promises_more_than_the_figures() -> None:
     assert "3.44 times" in said  # e to the 1.2341 is 3.4353
     assert "a chance of 1.4e-05" in said
     assert "epsilon = 1)" in replace(certify(), epsilon=0.9999997).sentence()
+
+
+def test_the_page_never_shows_less_than_the_certificate_states(release):
+    """The sentence and the page say the same figure, rounded up."""
+    _, certificate = release
+    odd = replace(certificate, epsilon=1.2341, delta=1.0049e-6, replace_one_epsilon=2.4681)
+    for page in (to_markdown(odd), to_html(odd)):
+        assert "1.24 at 1.01e-06" in page
+        assert "2.47" in page
+        assert "epsilon = 1.24" in page
+        assert "1.23" not in page

@@ -78,3 +78,25 @@ def test_files_that_are_no_keys_are_refused(tmp_path):
     (home() / "keys" / "alice.key").write_text("not a key")
     with pytest.raises(InputError, match="not a private key"):
         keys.load("alice")
+
+
+def test_a_name_keeps_its_key_and_another_key_under_it_is_refused(tmp_path):
+    first, second = keys.create("first").public, keys.create("second").public
+    assert keys.record("bank", first.hexadecimal) == keys.recorded("bank")
+    keys.record("bank", first.hexadecimal)
+    with pytest.raises(InputError, match="belongs to the key") as caught:
+        keys.record("bank", second.hexadecimal)
+    assert second.fingerprint in str(caught.value)
+    keys.export(second, tmp_path / "second.pub")
+    with pytest.raises(InputError, match="another name"):
+        keys.trust(tmp_path / "second.pub", "bank")
+    assert keys.trust(tmp_path / "second.pub", "bank-2026").name == "bank-2026"
+
+
+def test_a_key_is_given_by_its_file_its_line_or_its_digits(tmp_path):
+    public = keys.create("mine").public
+    keys.export(public, tmp_path / "mine.pub")
+    for text in (str(tmp_path / "mine.pub"), (tmp_path / "mine.pub").read_text(), public.hexadecimal):
+        assert keys.given(text).hexadecimal == public.hexadecimal
+    with pytest.raises(InputError):
+        keys.given("ab" * 31)

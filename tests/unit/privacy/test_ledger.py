@@ -306,17 +306,6 @@ def test_a_ledger_of_another_format_is_refused(tmp_path):
         Ledger.open(tmp_path / "meters.ledger")
 
 
-def test_a_restored_old_copy_is_not_noticed_but_does_not_know_the_newer_head(tmp_path):
-    ledger = make(tmp_path)
-    ledger.charge(one_run(), label="one", noise=NOISE)
-    shutil.copy(tmp_path / "meters.ledger", tmp_path / "backup")
-    newer = ledger.charge(one_run(), label="two", noise=NOISE).receipt.head
-    shutil.copy(tmp_path / "backup", tmp_path / "meters.ledger")
-    restored = Ledger.open(tmp_path / "meters.ledger")
-    assert len(restored.entries()) == 1
-    assert not restored.knows(newer)
-
-
 def test_there_is_no_ledger_in_an_empty_folder(tmp_path):
     with pytest.raises(LedgerError, match="There is no ledger"):
         Ledger.open(tmp_path / "meters.ledger")

@@ -39,6 +39,18 @@ def test_a_directory_that_exists_is_never_overwritten(release: Release, tmp_path
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_fit_that_is_to_be_saved_where_something_is_charges_nothing(tmp_path: Path) -> None:
+    ledger = Ledger.in_memory(Guarantee(2.0, 1e-6), max_runs=2)
+    for _ in range(3):
+        (tmp_path / "out").mkdir(exist_ok=True)
+        with pytest.raises(ReleaseError, match="never overwritten"):
+            METHODS["spectral"]().fit(make_panel(plain_schema()), ledger, save_to=tmp_path / "out")
+    assert not ledger.entries()
+    share = Guarantee(1.0, 5e-7)
+    made = METHODS["spectral"]().fit(make_panel(plain_schema()), ledger, guarantee=share, save_to=tmp_path / "new")
+    assert Release.load(tmp_path / "new").certificate == made.certificate
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "release.json", "schema.toml", "certificate.json"])
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\x00\xff" * 40])
 def test_a_damaged_file_is_refused(name: str, damage: bytes, release: Release, tmp_path: Path) -> None:

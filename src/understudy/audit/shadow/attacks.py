@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from understudy.audit.intervals import Interval, area_under_curve
 from understudy.audit.result import AuditResult
-from understudy.audit.scores import Scores, audit_scores, ceiling
+from understudy.audit.scores import Scores, audit_scores, ceiling, counted
 from understudy.audit.shadow.features import FEATURES, Features
 from understudy.audit.shadow.models import Arm
 from understudy.errors import InputError
@@ -41,8 +41,14 @@ def attack(features: Mapping[Arm, Mapping[str, Features]], *, delta: float, conf
 
 def require_enough(per_arm: int, *, delta: float, confidence: float = 0.95) -> None:
     """Refuses so few shadows that nothing could follow, whatever they show."""
-    if ceiling(per_arm // COUNTED, delta=delta, confidence=confidence, family=len(FEATURES)) == 0:
+    if most_provable(per_arm, delta=delta, confidence=confidence) == 0:
         raise InputError(f"Expected more shadows, got {per_arm} per arm: so few can't prove anything.")
+
+
+def most_provable(per_arm: int, *, delta: float, confidence: float = 0.95) -> float:
+    """Returns the epsilon that a perfect attack on so many shadows would certify, as the audit will state it."""
+    scored = per_arm - per_arm // COUNTED
+    return ceiling(counted(scored), delta=delta, confidence=confidence, family=len(FEATURES)) if scored > 3 else 0.0
 
 
 def scores(features: Mapping[Arm, Mapping[str, Features]], name: str, trained_on: int) -> Scores:

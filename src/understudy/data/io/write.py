@@ -3,6 +3,7 @@
 import codecs
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,19 @@ def panel_to_arrow(panel: Panel) -> pa.Table:
     return pa.Table.from_batches(batches, schema=_arrow_schema(panel.schema))
 
 
-def write_panel(panel: Panel, path: str | Path) -> Path:
+def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False) -> Path:
     """Writes .csv, .parquet, .arrow, .feather, .npz or .npy; the file appears whole or not at all.
+
+    Args:
+        with_context: write a long table's public context too, although the user's table has it elsewhere: series that
+            were made for a context are of little use without it.
 
     Privacy: as `panel_to_arrow`.
     """
     require_argument(panel, Panel, "panel", "Read or sample one first.")
     require_path(path, "write_panel: path")
     target = Path(path)
+    panel = _listing_context(panel) if with_context else panel
     writers = {
         ".csv": _write_csv,
         ".parquet": _write_parquet,
@@ -64,6 +70,16 @@ def write_panel(panel: Panel, path: str | Path) -> Path:
             "another folder."
         ) from error
     return target
+
+
+def _listing_context(panel: Panel) -> Panel:
+    """Returns the panel with its context among the columns to write."""
+    schema = panel.schema
+    if panel.context is None or schema.time.layout != "long":
+        return panel
+    listed = table_columns(schema)
+    more = tuple(channel.name for channel in schema.context if channel.name not in listed)
+    return replace(panel, schema=replace(schema, columns=(*listed, *more)))
 
 
 def _write_csv(panel: Panel, path: Path) -> None:

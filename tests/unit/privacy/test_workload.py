@@ -1,0 +1,139 @@
+"""A small certificate can't keep `verify` busy: what would take minutes is refused before anything is computed."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.privacy.conftest import gaussian_plan, make_schema
+from understudy.errors import CertificateError, InputError
+from understudy.privacy import keys
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.certificate import issue, recompute, sign, verify
+from understudy.privacy.claim import Certificate
+from understudy.privacy.events import (
+    Composed,
+    DiscreteGaussian,
+    MixtureOfGaussians,
+    PureDP,
+    RepeatAndSelect,
+    SubsampledGaussian,
+    to_json,
+)
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.workload import check_workload
+
+NOISE = NoiseSource.secure()
+MOST_CALLS = 20_000  # of Python functions; an account that is computed takes many more, or one that never returns
+
+
+def nested(depth):
+    event = to_json(PureDP(0.1))
+    for _ in range(depth):
+        event = {"type": "Composed", "parts": [event]}
+    return event
+
+
+def selected(depth):
+    event = to_json(PureDP(0.1))
+    for _ in range(depth):
+        event = {"type": "RepeatAndSelect", "base": event, "expected_runs": 2.0, "distribution": "poisson"}
+    return event
+
+
+HEAVY = {
+    "windows times iterations": [to_json(MixtureOfGaussians(0.001, 30.0, 2000, 1000))],
+    "windows alone": [to_json(MixtureOfGaussians(1e-6, 500.0, 10**9, 1))],
+    "windows and hardly any noise": [to_json(MixtureOfGaussians(1e-12, 0.001, 2000, 1))],
+    "hardly any noise": [to_json(SubsampledGaussian(1e-12, 1e-4, 10))],
+    "pure events": [to_json(PureDP(1e-12, 10**12))],
+    "iterations": [to_json(SubsampledGaussian(1e-9, 1.0, 10**12))],
+    "votes": [to_json(DiscreteGaussian(100.0, 10**12, one_vote=True))],
+    "a wide discrete Gaussian": [to_json(DiscreteGaussian(1e12, 1, one_vote=True))],
+    "a long list": [to_json(PureDP(0.001 + place * 1e-9)) for place in range(50_000)],
+    "a list of sampled events": [to_json(SubsampledGaussian(0.01, 2.0 + place / 1e4, 100)) for place in range(900)],
+    "a long list inside one event": [
+        to_json(Composed(tuple(PureDP(0.001 + place * 1e-9) for place in range(50_000))))
+    ],
+    "a deep composition": [nested(60)],
+    "a deep selection": [selected(60)],
+    "a heavy base": [to_json(RepeatAndSelect(MixtureOfGaussians(0.001, 30.0, 2000, 1000), 2.0))],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNDERSTUDY_HOME", str(tmp_path_factory.mktemp("home")))
+        grant = Ledger.in_memory(Guarantee(2.0, 1e-6), max_runs=2).charge(gaussian_plan(), label="run", noise=NOISE)
+        return sign(issue(grant, make_schema(), method="mean"), keys.create("holder"))
+
+
+def calls_of(act):
+    """Counts calls of Python functions: work, and not seconds."""
+    count = 0
+
+    def look(_frame, event, _argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(look)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("what", HEAVY)
+def test_verify_refuses_before_it_computes(certificate, what):
+    heavy = replace(certificate, events=tuple(HEAVY[what]), labels=("mean",) * len(HEAVY[what]))
+    answers = []
+    allowed = MOST_CALLS + len(heavy.dumps())  # reading the text itself, for its signature, takes some
+    assert calls_of(lambda: answers.extend(verify(heavy, None, ()))) < allowed
+    (answer,) = [check for check in answers if check.name == "epsilon"]
+    assert not answer.ok
+    assert "more computing" in answer.detail
+
+
+def test_verify_refuses_more_deltas_than_anybody_issues(certificate):
+    many = replace(certificate, epsilon_at_delta=tuple((1e-9 * (1 + place), 1.0) for place in range(100_000)))
+    answers = []
+    assert calls_of(lambda: answers.extend(verify(many, None, ()))) < MOST_CALLS + len(many.dumps())
+    (answer,) = [check for check in answers if check.name == "epsilon"]
+    assert not answer.ok
+    assert "deltas" in answer.detail
+
+
+def test_a_deep_certificate_is_refused_from_its_text_on(certificate):
+    text = replace(certificate, events=(nested(60),)).dumps()
+    loaded = Certificate.loads(text)
+    with pytest.raises(CertificateError, match="nested"):
+        recompute(loaded)
+
+
+@pytest.mark.parametrize("event", [MixtureOfGaussians(0.001, 30.0, 2000, 1000), PureDP(1e-12, 10**12)])
+def test_what_verify_would_refuse_is_not_charged(event):
+    ledger = Ledger.in_memory(Guarantee(20.0, 1e-6))
+    with pytest.raises(InputError, match="more computing"):
+        ledger.charge(SpendingPlan((PlanEntry("run", event),), Guarantee(20.0, 1e-6)), label="run", noise=NOISE)
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SubsampledGaussian(0.01, 1.0, 1_000_000),
+        SubsampledGaussian(1e-4, 0.3, 100_000),
+        MixtureOfGaussians(0.02, 1.0, 24, 10_000),
+        MixtureOfGaussians(0.02, 4.0, 48, 1000),
+        PureDP(0.001, 100_000),
+        DiscreteGaussian(1000.0, 10_000, one_vote=True),
+        Composed((SubsampledGaussian(0.01, 1.0, 100), PureDP(0.1))),
+    ],
+)
+def test_runs_as_people_make_them_are_not_refused(event):
+    """Negative control: training of a million iterations, or two days of windows, stays below the bound."""
+    check_workload([event])
