@@ -64,7 +64,7 @@ class Expected:
         if self.seconds is None:
             return (
                 "No estimate of the time: a trial on a few invented series of this shape took more time or memory than "
-                f"a plan may. A run needs at least {memory} and many times as long. Use fewer steps or channels."
+                f"a plan may. Expect a run to take many times as long, and at least {memory}."
             )
         minutes = f"{self.seconds / 60:.1f} minutes"
         if self.rough:

@@ -5,6 +5,7 @@ and time are bounded here and by whoever started it.
 """
 
 import json
+import os
 import pickle
 import resource
 import signal
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 
@@ -22,10 +24,11 @@ from understudy.privacy.budget import Guarantee
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.base import Progress
 
-SECONDS, BYTES = 6.0, 500 << 20  # of one processor, that all trials together may take beside loading the program
+SECONDS, BYTES = 6.0, 900 << 20  # of one processor beside loading the program; of memory, the program included
+_HELD, _LOOK_SECONDS = Path("/proc/self/statm"), 0.01
 _FEW_VALUES, _MANY_VALUES = 50_000, 700_000
 _FEWEST_DECLARED = 100  # units, below which some methods refuse
-_UPDATES = 4
+_UPDATES, _MOST_REHEARSED = 4, 64  # updates and series by which a network is timed
 _CLEAR_SECONDS = 0.4  # that updates must add before their time is believed
 _AMPLE = 1e3  # epsilon of methods whose work does not depend on it: noise is quick to find
 
@@ -76,8 +79,10 @@ def trials(part: Part) -> Iterator[Trial]:
 def sizes(schema: Schema, population: int, *, rehearsed: bool) -> tuple[int, int]:
     """Returns how many series the trials have; fewer for networks, whose updates take most of the time."""
     values = schema.num_steps * schema.num_channels
-    few = min(population, max(2, (0 if rehearsed else _FEW_VALUES) // values))
-    return few, min(population, max(2 * few, (_FEW_VALUES if rehearsed else _MANY_VALUES) // values))
+    if rehearsed:
+        return min(population, 2), min(population, max(4, min(_MOST_REHEARSED, _FEW_VALUES // values)))
+    few = min(population, max(2, _FEW_VALUES // values))
+    return few, min(population, max(2 * few, _MANY_VALUES // values))
 
 
 def num_updates(method: Synthesizer) -> int:
@@ -154,14 +159,17 @@ def _peak_bytes() -> int:
 
 
 def _bound() -> None:
-    """Ends this process after `SECONDS`, and refuses it more than `BYTES` beside what the program itself takes."""
+    """Ends this process after `SECONDS` of work, or when it holds more than `BYTES`."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    status = Path("/proc/self/statm")
-    if status.exists():
-        now = int(status.read_text().split()[5]) * resource.getpagesize()
-        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        wanted = now + BYTES
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted if most < 0 else min(wanted, most), most))
+    if _HELD.exists():
+        Thread(target=_watch_memory, daemon=True).start()
+
+
+def _watch_memory() -> None:
+    """Looks at what is held, not at what is reserved, which a limit of the operating system would count."""
+    while int(_HELD.read_text().split()[1]) * resource.getpagesize() < BYTES:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(1)
 
 
 def main() -> None:
