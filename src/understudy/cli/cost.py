@@ -7,7 +7,6 @@ linear in series and in updates; the time of a run follows from trials with few 
 import json
 import math
 import os
-import pickle
 import resource
 import subprocess
 import sys
@@ -86,7 +85,7 @@ def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, pop
     part = Part(method=method, schema=schema, guarantee=guarantee, population=population)
     command = [sys.executable, "-m", "understudy.cli.rehearsal"]
     with tempfile.TemporaryFile() as question:
-        question.write(pickle.dumps(part))
+        question.write(part.to_json().encode())
         question.seek(0)
         pipes = {"stdin": question, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
@@ -109,20 +108,19 @@ def extrapolated(trials: list[Trial], population: int, updates: int, batch: floa
     """Returns (seconds of a run, whether that is rough); None if no trial says how long an update takes.
 
     Time is base(series) + updates · update(drawn series): base a straight line, update in proportion to the drawn
-    series, of which there are `batch` at most.
+    series, of which there are `batch` at most. If the trial on few series was ended, only sampling grows with series.
     """
-    many = trials[1:]
-    if len(trials) < 2:  # a trial was ended
+    many = [trial for trial in trials if trial.series == trials[0].series]
+    update = _update_seconds(many) if many and updates > 1 else 0.0
+    if not many or update is None:
         return None
-    update = _update_seconds(many) if updates > 1 else 0.0
-    if update is None:
-        return None
-    few, last = trials[0], many[0]
-    drawn = min(last.series, batch)
-    grown = max(1.0, min(population, batch) / drawn) if batch else 1.0
+    last = many[0]
+    grown = max(1.0, min(population, batch) / min(last.series, batch)) if batch else 1.0
     base = max(0.0, last.seconds - update * last.updates)
-    start = max(0.0, few.seconds - update * few.updates * min(1.0, few.series / last.series))
-    slope = max(0.0, base - start) / max(1, last.series - few.series)
+    slope = last.draw_seconds / last.series
+    for few in trials[len(many) :]:
+        start = max(0.0, few.seconds - update * few.updates * few.series / last.series)
+        slope = max(0.0, base - start) / (last.series - few.series)
     return base + slope * (population - last.series) + updates * update * grown, grown > _MUCH
 
 

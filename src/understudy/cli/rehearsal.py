@@ -1,12 +1,11 @@
 """Times a method on a few invented series, in a process of its own that can be ended whatever the method does.
 
-`understudy.cli.cost` starts it, hands it a pickled `Part`, and reads one line of JSON for each finished trial. Memory
+`understudy.cli.cost` starts it, hands it a `Part` as JSON, and reads one line of JSON for each finished trial. Memory
 and time are bounded here and by whoever started it.
 """
 
 import json
 import os
-import pickle
 import resource
 import signal
 import sys
@@ -21,7 +20,7 @@ import numpy as np
 
 from understudy.data import Panel, Schema
 from understudy.privacy.budget import Guarantee
-from understudy.synthesizers import Synthesizer
+from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.base import Progress
 
 SECONDS, BYTES = 6.0, 900 << 20  # of one processor beside loading the program; of memory, the program included
@@ -42,38 +41,56 @@ class Part:
     guarantee: Guarantee
     population: int
 
+    def to_json(self) -> str:
+        """Plain text, from which `from_json` makes the same part in another process."""
+        told = {"method": self.method.name, "options": asdict(self.method), "schema": self.schema.dumps()}
+        return json.dumps({**told, "guarantee": asdict(self.guarantee), "population": self.population})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Part":
+        """The part that `to_json` wrote."""
+        told = json.loads(text)
+        return cls(
+            method=METHODS[told["method"]](**told["options"]),
+            schema=Schema.loads(told["schema"]),
+            guarantee=Guarantee(**told["guarantee"]),
+            population=told["population"],
+        )
+
 
 @dataclass(frozen=True)
 class Trial:
     """One run on invented series.
 
     Attributes:
+        draw_seconds: How long sampling and writing took.
         update_seconds: How long one update took, as the method's progress tells; None if it does not.
     """
 
     series: int
     updates: int
     seconds: float
+    draw_seconds: float
     update_seconds: float | None
     peak_bytes: int
 
 
 def trials(part: Part) -> Iterator[Trial]:
-    """Yields a run on few series and one on more; for a method whose progress says nothing, one with more updates."""
+    """Yields runs on more series, with more updates while these are too quick to time, and then one on few series."""
     few, many = sizes(part.schema, part.population, rehearsed=bool(part.method.rehearsed))
     method = part.method.rehearsal(part.schema, part.guarantee)
     guarantee = replace(part.guarantee, epsilon=_AMPLE) if method.rehearsed else part.guarantee
     total = num_updates(method)
     _timed(method, part.schema, guarantee, few, 1)  # loads what the first run loads
-    first = _timed(method, part.schema, guarantee, few, 1)
     updates = min(_UPDATES, total)
-    last = _timed(method, part.schema, guarantee, many, updates)
-    yield from (first, last)
-    alone = last
+    alone = last = _timed(method, part.schema, guarantee, many, updates)
+    yield last
     while last.update_seconds is None and updates < total and last.seconds - alone.seconds < _CLEAR_SECONDS:
         updates = min(8 * updates, total)
         last = _timed(method, part.schema, guarantee, many, updates)
         yield last
+    if few < many:
+        yield _timed(method, part.schema, guarantee, few, 1)
 
 
 def sizes(schema: Schema, population: int, *, rehearsed: bool) -> tuple[int, int]:
@@ -124,10 +141,12 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
         given = _read_back(table, panel) if _readable(schema) else panel
         ledger = Ledger.in_memory(guarantee)
         release = short.fit(given, ledger, guarantee=guarantee, noise=NoiseSource.secure(), progress=hear)
+        fitted = time.perf_counter()
         drawn = draw(release, num_series, np.random.default_rng(), context=context_for(release))
         write_panel(drawn, Path(folder) / "samples.parquet")
-        seconds = time.perf_counter() - begin
-        return Trial(num_series, updates, seconds, _update_seconds(heard, updates), _peak_bytes())
+        ended = time.perf_counter()
+        told = _update_seconds(heard, updates)
+        return Trial(num_series, updates, ended - begin, ended - fitted, told, _peak_bytes())
 
 
 def _update_seconds(heard: dict[str, list[float]], updates: int) -> float | None:
@@ -174,7 +193,7 @@ def _watch_memory() -> None:
 
 def main() -> None:
     """Reads a part from standard input and writes what its trials took."""
-    part = pickle.load(sys.stdin.buffer)  # written by `cost` in the process that started this one
+    part = Part.from_json(sys.stdin.read())
     _bound()
     for trial in trials(part):
         print(json.dumps(asdict(trial)), flush=True)

@@ -3,8 +3,9 @@
 import pytest
 
 from understudy.cli.cost import Expected, extrapolated
-from understudy.cli.rehearsal import Trial, num_updates, sizes, with_updates
+from understudy.cli.rehearsal import Part, Trial, num_updates, sizes, with_updates
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
+from understudy.privacy.budget import Guarantee
 from understudy.synthesizers import METHODS
 
 
@@ -21,33 +22,39 @@ def schema(units: int, steps: int, channels: int) -> Schema:
 def trial(series: int, updates: int, *, told: bool = True, batch: int = 512) -> Trial:
     """A trial of a run that takes 2 s, 5 ms for each series, and 1 ms for each drawn series of an update."""
     update = 0.001 * min(series, batch)
-    return Trial(series, updates, 2 + 0.005 * series + updates * update, update if told else None, 2**29)
+    seconds = 2 + 0.005 * series + updates * update
+    return Trial(series, updates, seconds, 0.005 * series, update if told else None, 2**29)
 
 
 def test_seconds_of_a_run_follow_from_two_trials() -> None:
-    found = extrapolated([trial(2, 1), trial(64, 4)], 10_000, 300, 512)
+    found = extrapolated([trial(64, 4), trial(2, 1)], 10_000, 300, 512)
     assert found is not None
     assert found[0] == pytest.approx(2 + 50 + 300 * 0.512, rel=0.01)
     assert not found[1]
 
 
 def test_updates_that_no_progress_tells_are_timed_by_their_difference() -> None:
-    trials = [trial(2, 1, told=False), trial(64, 4, told=False), trial(64, 32, told=False)]
+    trials = [trial(64, 4, told=False), trial(64, 32, told=False), trial(2, 1, told=False)]
     found = extrapolated(trials, 10_000, 300, 64)
     assert found is not None
     assert found[0] == pytest.approx(2 + 50 + 300 * 0.064, rel=0.01)
 
 
 def test_a_batch_far_larger_than_a_trial_makes_the_figure_rough() -> None:
-    found = extrapolated([trial(2, 1), trial(4, 4)], 10_000, 300, 512)
+    found = extrapolated([trial(4, 4), trial(2, 1)], 10_000, 300, 512)
     assert found is not None
     assert found[1]
 
 
+def test_without_the_trial_on_few_series_sampling_alone_grows() -> None:
+    found = extrapolated([trial(64, 4)], 10_000, 300, 512)
+    assert found is not None
+    assert found[0] == pytest.approx(2 + 50 + 300 * 0.512, rel=0.01)
+
+
 def test_a_trial_that_was_ended_says_nothing() -> None:
     assert extrapolated([], 100, 1, 0) is None
-    assert extrapolated([trial(2, 1)], 100, 300, 64) is None
-    assert extrapolated([trial(2, 1, told=False), trial(64, 4, told=False)], 100, 300, 64) is None
+    assert extrapolated([trial(64, 4, told=False)], 100, 300, 64) is None
 
 
 def test_sentences_say_what_is_known() -> None:
@@ -69,5 +76,7 @@ def test_trials_have_few_series_whatever_the_schema(shape: tuple[int, int, int],
 def test_a_rehearsal_shortens_what_a_method_repeats(name: str) -> None:
     method = METHODS[name]()
     total = num_updates(method)
+    part = Part(method=method, schema=schema(500, 24, 1), guarantee=Guarantee(1.0, 1e-6), population=500)
+    assert Part.from_json(part.to_json()) == part
     assert num_updates(with_updates(method, 3)) == (3 if method.rehearsed else total)
     assert (total > 1) == bool(method.rehearsed)
