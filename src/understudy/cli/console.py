@@ -34,6 +34,12 @@ class Output:
             for part in parts:
                 _console().print(_Clean(part), soft_wrap=isinstance(part, str | Text))
 
+    def caution(self, *sentences: str) -> None:
+        """Prints what a person should know before something is spent; to standard error, so that results stay apart."""
+        if not self.quiet:
+            for sentence in sentences:
+                error_console().print(_Clean(sentence), soft_wrap=True)
+
     def result(self, facts: Mapping[str, Any], *parts: RenderableType) -> None:
         """Prints what the command found: `facts` to a program, `parts` to a person."""
         if self.json:

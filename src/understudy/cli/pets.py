@@ -14,7 +14,7 @@ import typer
 
 from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
 from understudy.cli.console import Json, Output, Quiet
-from understudy.cli.places import existing, require_room, unused
+from understudy.cli.places import existing, folder_for, require_room, unused
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def vote(
     proposal: Annotated[Path | None, typer.Option(help="What to vote on. Without it a run is opened.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="What the whole run costs; charged when it is opened.")] = None,
     delta: Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")] = None,
-    start: Annotated[str, typer.Option(help="rules, or spectral to start from a release with half the budget.")] = (
-        "rules"
-    ),
+    start: Annotated[
+        str, typer.Option(help="rules, or spectral to start from a release that gets 70 % of the budget.")
+    ] = ("rules"),
     scale: Annotated[str, typer.Option(help="bought, or bounds to buy no distributions.")] = "bought",
     iterations: Annotated[int | None, typer.Option(min=1, help="Votes of the run.")] = None,
     window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
@@ -100,7 +100,8 @@ def evolve(
 
     output = Output(json=json, quiet=quiet)
     counted = Paper.load(existing(ballot, "--ballot"), "ballot")
-    state = folder / _STATE
+    state = folder_for(folder, "FOLDER") / _STATE
+    folder_for(unused(out, "--out").parent, "--out")
     made = evolver.advance(Paper.load(state, "state"), counted) if state.is_file() else evolver.begin(counted, pack)
     if isinstance(made, Release):
         made.save(unused(folder / _RELEASE, "FOLDER/release"))
@@ -110,7 +111,6 @@ def evolve(
             made.certificate.sentence(),
         )
         return
-    unused(out, "--out")
     made.save(state)
     evolver.proposal_paper(made).save(out)
     left = made.facts["left"]
@@ -172,6 +172,7 @@ def _check_places(request: Request) -> None:
             existing(path, option)
     if request.proposal is not None and request.epsilon is not None:
         raise InputError("--epsilon: a run is charged when it is opened, not when it votes. Leave it out.")
+    folder_for(request.out.parent, "--out")
     require_room(request.out, _BALLOT_BYTES)
 
 

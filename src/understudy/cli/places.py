@@ -27,6 +27,18 @@ def unused(path: Path, what: str) -> Path:
     return path
 
 
+def folder_for(path: Path, what: str) -> Path:
+    """Returns a folder, made if nothing is there yet, before anything is spent on what goes into it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(
+            f"{what}: a folder is expected at '{path}', and none can be made there ({problem.strerror}). "
+            "Choose another place."
+        ) from problem
+    return path
+
+
 def outside(path: Path, release: Path, what: str) -> Path:
     """Returns a path that is not within the release directory, every file of which is certified."""
     if path.resolve().is_relative_to(release.resolve()):

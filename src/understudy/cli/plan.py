@@ -73,7 +73,7 @@ def plan(
 
 def answer(question: Question, progress: Progress) -> dict[str, Any]:
     """Returns every figure of the plan as plain values."""
-    from understudy.cli import expectation
+    from understudy.cli import cost, expectation
     from understudy.data import Schema
     from understudy.privacy.statements import NOISY_ROWS
 
@@ -91,11 +91,14 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         pack=question.pack,
         options=question.options,
     )
-    spending = method.spending_plan(schema if question.population is None else assumed, guarantee)
-    counted = any(entry.label == NOISY_ROWS for entry in spending.entries)
     size, ledger = assumed.population.size or 1, _ledger(question.schema, schema)
     progress("timing", 0.0)
-    cost = expectation.expected_cost(method, assumed, guarantee, size)
+    with cost.expected_cost(method, assumed, guarantee, size) as finish:
+        spending = method.spending_plan(schema if question.population is None else assumed, guarantee)
+        outlook = _outlook(question, method, assumed, guarantee)
+        privacy = _cost_of_privacy(spending.events, guarantee)
+        expected = finish(spending)
+    counted = any(entry.label == NOISY_ROWS for entry in spending.entries)
     releases = [
         {
             "label": entry.label,
@@ -114,12 +117,14 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         "relation": "whose values are taken away" if counted else "added or removed",
         "method": method.name,
         "why": _why(question, assumed, guarantee),
-        **_cost_of_privacy(spending.events, guarantee),
+        **privacy,
         "releases": releases,
-        "outlook": list(method.outlook(assumed, guarantee)),
+        "outlook": outlook,
         "ledger": ledger,
-        "seconds": cost.seconds,
-        "peak_mib": cost.peak_bytes / 2**20,
+        "seconds": expected.seconds,
+        "peak_mib": expected.peak_bytes / 2**20,
+        "fits": expected.fits,
+        "cost": expected.sentence(),
         "verdict": foreseen if trial is None or not spending.entries else _tried_verdict(trial, guarantee, foreseen),
         "simulation": trial,
     }
@@ -135,14 +140,13 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
         releases.add_row(release["label"], release["mechanism"], *figures)
     ledger = facts["ledger"]
     left = "no ledger yet: the first run makes it" if ledger is None else f"epsilon {ledger['epsilon']:.4g} left"
-    minutes = f"{facts['seconds'] / 60:.1f} minutes, {facts['peak_mib'] / 1024:.1f} GiB"
     lines: list[RenderableType] = [
         bold(f"Plan for '{facts['population']}': {facts['units']} units, method {facts['method']}"),
         *facts["why"],
         facts["unit"],
         f"epsilon {at_most(facts['epsilon'], 4)} at delta {at_most(facts['delta'])} per unit {facts['relation']}; "
         f"{at_most(facts['replace_one_epsilon'], 4)} per unit replaced",
-        f"Ledger: {left}. A run takes about {minutes}.",
+        f"Ledger: {left}. {facts['cost']}",
     ]
     if facts["releases"]:
         lines.append(releases)
@@ -150,6 +154,13 @@ def shown(facts: dict[str, Any]) -> list[RenderableType]:
     if facts["simulation"] is not None:
         lines += _shown_simulation(facts["simulation"])
     return [*lines, bold(facts["verdict"])]
+
+
+def _outlook(question: Question, method: "Synthesizer", schema: "Schema", guarantee: "Guarantee") -> list[str]:
+    """Returns what the method foretells, and whether series that it draws would be mostly noise."""
+    from understudy.cli.budget import doubts
+
+    return [*method.outlook(schema, guarantee), *doubts(method, schema, guarantee, question.task)]
 
 
 def _why(question: Question, schema: "Schema", guarantee: "Guarantee") -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.signal import lfilter
 from scipy.special import ndtr
 
 from understudy.cli.console import Progress
@@ -15,12 +16,14 @@ from understudy.data import Channel, Panel, Population, Schema, simulate_househo
 from understudy.data.channels import num_codes
 from understudy.data.households import households_schema
 from understudy.data.panel import broadcast_context
+from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.gaussian import gaussian_epsilon, gaussian_mu
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import METHODS, Draw, Release, Synthesizer
 
+_FEWEST_TRIED = 100
 _MAX_TRIED = 4_000_000  # values in a trial; a larger population is tried with fewer units and less noise
 _SEED = 7
 _SKEW = 2.5  # most values low, a few high: what meters, vitals and accounts have in common
@@ -91,7 +94,13 @@ def context_for(release: Release) -> np.ndarray | None:
 
 def num_tried(schema: Schema, population: int) -> int:
     """Returns how many units a trial takes: the population, up to what fits into seconds."""
-    return min(population, max(1000, _MAX_TRIED // (schema.num_steps * schema.num_channels)))
+    values = schema.num_steps * schema.num_channels
+    if _FEWEST_TRIED * values > _MAX_TRIED:
+        raise InputError(
+            f"--simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Ask "
+            "with --window-steps or fewer channels."
+        )
+    return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
 
 
 def expected_utility(
@@ -176,11 +185,9 @@ def _generic(schema: Schema, num_series: int) -> Panel:
 def _channel(channel: Channel, place: int, level: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.ndarray:
     steps = np.arange(num_steps)
     rhythm = np.sin(2 * np.pi * steps / max(4, min(24, num_steps // 2)) + place)
-    movement = np.empty((len(level), num_steps))
-    movement[:, 0] = rng.standard_normal(len(level))
-    for step in steps[1:]:
-        fresh = np.sqrt(1 - _MEMORY**2) * rng.standard_normal(len(level))
-        movement[:, step] = _MEMORY * movement[:, step - 1] + fresh
+    fresh = rng.standard_normal((num_steps, len(level))).T
+    fresh[:, 1:] *= np.sqrt(1 - _MEMORY**2)
+    movement = lfilter([1.0], [1.0, -_MEMORY], fresh, axis=1)
     values = _skewed(channel, ndtr(0.6 * level + 0.5 * rhythm + 0.6 * movement))
     return np.where(rng.random(values.shape) < 0.03, np.nan, values) if channel.missing else values
 

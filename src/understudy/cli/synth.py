@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.budget import charge_stays_known, guarantee_for, method_for, refuse_early, require_budget
+from understudy.cli.budget import charge_stays_known, doubts, guarantee_for, method_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
-from understudy.cli.holdouts import check_share, check_split, list_beside, split
+from understudy.cli.holdouts import check_split, list_beside, split
 from understudy.cli.options import TASK_HELP, Options
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from understudy.data import Panel, Schema
+    from understudy.privacy.budget import Guarantee
     from understudy.privacy.charges import Remaining
     from understudy.privacy.keys import SigningKey
     from understudy.privacy.ledger import Ledger
-    from understudy.synthesizers import Release
+    from understudy.synthesizers import Release, Synthesizer
 
 _MODEL_BYTES = 64 * 2**20
 LIST_HELP = (
@@ -106,6 +107,8 @@ def synth(
         window_steps=window_steps, window_stride=window_stride, pack=pack, options=tuple(options or ()),
         holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
     )  # fmt: skip
+    cautions = foreseen(request)
+    output.caution(*cautions)
     with output.progress() as progress:
         release, ledger, left = run(request, progress)
     certificate = release.certificate
@@ -121,6 +124,7 @@ def synth(
         "holdout_list": held_out,
         "series_shipped": _ships(release, request),
         "findings": findings,
+        "cautions": cautions,
     }
     lines = [
         f"Wrote {out}.",
@@ -137,6 +141,12 @@ def synth(
     output.result(facts, *lines)
 
 
+def foreseen(request: Request) -> list[str]:
+    """Returns what public facts say against this run, before anything is read or charged."""
+    schema, guarantee, method = _configured(request)
+    return doubts(method, schema, guarantee, request.task)
+
+
 def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Remaining"]:
     """Returns the saved release, the ledger it was charged to, and what is left there.
 
@@ -144,26 +154,11 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     """
     import numpy as np
 
-    from understudy.data import Schema, read_panel
+    from understudy.data import read_panel
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
 
-    _check_places(request)
-    schema = Schema.load(request.schema)
-    schema.require_declared()
-    require_budget(schema)
-    check_share(request.holdout, schema, allow_few_units=request.few_units is not None)
-    guarantee = guarantee_for(schema, request.epsilon, request.delta)
-    method = method_for(
-        request.method,
-        request.window_steps,
-        schema,
-        guarantee=guarantee,
-        task=request.task,
-        window_stride=request.window_stride,
-        pack=request.pack,
-        options=request.options,
-    )
+    schema, guarantee, method = _configured(request)
     refuse_early(request.schema, schema, method.spending_plan(schema, guarantee), method.name)
     progress("reading", 0.0)
     few = request.few_units is not None
@@ -190,6 +185,29 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
             release = release.save(request.out, samples=samples, key=key)
         left = ledger.remaining()
     return release, ledger, left
+
+
+def _configured(request: Request) -> tuple["Schema", "Guarantee", "Synthesizer"]:
+    """Returns schema, guarantee and method after every check that needs no table."""
+    from understudy.data import Schema
+
+    _check_places(request)
+    schema = Schema.load(request.schema)
+    schema.require_declared()
+    require_budget(schema)
+    check_share(request.holdout, schema, allow_few_units=request.few_units is not None)
+    guarantee = guarantee_for(schema, request.epsilon, request.delta)
+    method = method_for(
+        request.method,
+        request.window_steps,
+        schema,
+        guarantee=guarantee,
+        task=request.task,
+        window_stride=request.window_stride,
+        pack=request.pack,
+        options=request.options,
+    )
+    return schema, guarantee, method
 
 
 def _samples(release: "Release", request: Request, rng: "np.random.Generator", progress: Progress) -> "Panel | None":

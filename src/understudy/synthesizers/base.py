@@ -27,6 +27,7 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release, unused_directory
 
 _COUNT = "population"  # label under which a population's count is bought
+_FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
 
 
@@ -116,6 +117,7 @@ class Synthesizer(ABC):
     name: ClassVar[str]
     whole_windows: ClassVar[bool] = False  # whether windows of events that have an empty step are left out
     completes: ClassVar[bool] = False  # whether `complete` fills gaps
+    rehearsed: ClassVar[str] = ""  # the option that counts a run's updates, such as "recipe.iterations"
     window_steps: int | None = None
     window_stride: int | None = None
 
@@ -151,12 +153,19 @@ class Synthesizer(ABC):
         """Returns what public facts foretell about a run, a sentence each, for whoever plans it."""
         return ()
 
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """Returns the ratio of the noise on a summed gradient to the largest possible sum, from public facts.
+
+        None for a method that is not trained with noisy gradients.
+        """
+        return None
+
     def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
         """Returns what whoever releases should know of a release, a sentence each; made from the release alone."""
         return ()
 
-    def without_checks(self) -> "Synthesizer":
-        """Returns the method without what a few invented series could not pass, to be timed on them."""
+    def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "Synthesizer":
+        """Returns the method to time on a few invented series: with the sizes of this run, and no check they'd fail."""
         return self
 
     def own_inputs(self) -> Mapping[str, str]:
@@ -329,6 +338,11 @@ def _all_that_is_left(ledger: Ledger, label: str) -> Guarantee:
             label=label,
         )
     return Guarantee(left.epsilon, left.delta)
+
+
+def num_pooled(schema: Schema, most: int) -> int:
+    """Returns how many series to draw where their quantiles are wanted: `most`, fewer where they are long or wide."""
+    return max(_FEWEST_POOLED, min(most, _POOLED_VALUES // (schema.num_steps * schema.num_channels)))
 
 
 def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import clip_rows
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries
+from understudy.synthesizers.base import Draw, PrivateSeries, num_pooled
 from understudy.synthesizers.baselines.cuts import (
     LEVELS,
     SEGMENT_LEVELS,
@@ -153,7 +153,7 @@ class Counting:
         if not isinstance(cut, Frequencies):
             return {**arrays, PROFILE: np.zeros((0, 0)), NODES: np.zeros((0, 0))}
         rng = np.random.default_rng(seed)
-        working, _ = self.table.decoded(draw(_POOL, rng), rng)
+        working, _ = self.table.decoded(draw(num_pooled(self.table.schema, _POOL), rng), rng)
         return {**arrays, PROFILE: cut.profile, NODES: score_nodes(working)}
 
 

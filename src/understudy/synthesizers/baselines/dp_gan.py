@@ -29,8 +29,8 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.baselines import ads_gan, rows
 from understudy.synthesizers.baselines.rows import Layout, generated, scored
-from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged
+from understudy.synthesizers.frame.facts import Facts, facts_of
+from understudy.synthesizers.frame.gradients import TRAINING, as_charged, noise_ratio, num_parameters, sizes_only
 from understudy.synthesizers.options import require_above_zero
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.windows import Batch
@@ -76,6 +76,7 @@ class DpGan(Synthesizer):
     """
 
     name: ClassVar[str] = "dp-gan"
+    rehearsed: ClassVar[str] = "recipe.iterations"
     whole_windows: ClassVar[bool] = True
     mode: Literal["dp", "ads-gan"] = "dp"
     recipe: Recipe = field(default_factory=Recipe)
@@ -132,6 +133,18 @@ class DpGan(Synthesizer):
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says first that nobody is protected, where that is so."""
         return (f"Not private: {ads_gan.NOT_PRIVATE}.",) if self.mode == "ads-gan" else ()
+
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """That of the critic."""
+        learned, config = self.learned_schema(schema), self._config(schema)
+        if self.mode == "ads-gan":
+            return None
+        event = self._plan(learned, config, guarantee).event(TRAINING)
+        layout = Layout.of(learned, facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0)))
+        with sizes_only():
+            number = num_parameters(layout.critic(self.recipe.width, self.seed))
+        drawn = config.sampling_rate * self.num_contributions(schema, schema.population.size or 1)
+        return noise_ratio(getattr(event, "noise_multiplier", 0.0), number, drawn)
 
     def _learn_without_privacy(
         self, private: PrivateSeries, grant: Grant, layout: Layout, bought: Facts, progress: Progress

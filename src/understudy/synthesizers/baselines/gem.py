@@ -51,6 +51,7 @@ class Gem(Synthesizer):
     """
 
     name: ClassVar[str] = "gem"
+    rehearsed: ClassVar[str] = "updates"
     cut: CutName = "frequencies"
     coefficients: int = 4
     rounds: int = 3

@@ -57,6 +57,7 @@ class GsWgan(Synthesizer):
     """
 
     name: ClassVar[str] = "gs-wgan"
+    rehearsed: ClassVar[str] = "iterations"
     critics: int = 50
     iterations: int = 30
     questions: int = 16

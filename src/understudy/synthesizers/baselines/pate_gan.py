@@ -57,6 +57,7 @@ class PateGan(Synthesizer):
     """
 
     name: ClassVar[str] = "pate-gan"
+    rehearsed: ClassVar[str] = "rounds"
     teachers: int = 50
     rounds: int = 8
     questions: int = 32

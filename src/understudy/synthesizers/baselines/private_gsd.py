@@ -41,6 +41,7 @@ class PrivateGsd(Synthesizer):
     """
 
     name: ClassVar[str] = "private-gsd"
+    rehearsed: ClassVar[str] = "generations"
     cut: CutName = "frequencies"
     coefficients: int = 4
     rows: int = 500

@@ -18,7 +18,7 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry
-from understudy.synthesizers.base import Draw, PrivateSeries
+from understudy.synthesizers.base import Draw, PrivateSeries, num_pooled
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
@@ -113,7 +113,9 @@ def some_classes(bought: Facts, layout: Layout, number: int, rng: np.random.Gene
 def arrays_of(bought: Facts, layout: Layout, generator: nn.Module, seed: int) -> dict[str, np.ndarray]:
     """Returns what is released: facts, the generator, and quantiles of a large draw, by which scores are ranked."""
     rng = np.random.default_rng(seed)
-    series, _ = _drawn(layout, generator, some_classes(bought, layout, _POOL, rng), rng)
+    series, _ = _drawn(
+        layout, generator, some_classes(bought, layout, num_pooled(layout.encoding.schema, _POOL), rng), rng
+    )
     return {**bought.to_arrays(), _NODES: score_nodes(series), **to_arrays(generator, _GENERATOR)}
 
 

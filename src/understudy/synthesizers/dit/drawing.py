@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.synthesizers.base import Draw, Gaps
+from understudy.synthesizers.base import Draw, Gaps, num_pooled
 from understudy.synthesizers.dit.columns import nodes_of, ranks_by_nodes
 from understudy.synthesizers.dit.denoising import Asked
 from understudy.synthesizers.dit.model import Released, num_columns
@@ -55,7 +55,7 @@ def measured_nodes(
 ) -> np.ndarray:
     """Returns quantiles [column, node] of what the network draws; it costs no privacy to look at its output."""
     shares = released.facts.label_share
-    labels = rng.choice(len(shares), size=_MEASURED, p=shares / shares.sum())
+    labels = rng.choice(len(shares), size=num_pooled(released.columns.schema, _MEASURED), p=shares / shares.sum())
     return nodes_of(whole(method, released, labels, context, rng)[:, : released.columns.schema.num_steps])
 
 

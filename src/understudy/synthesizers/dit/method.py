@@ -47,14 +47,20 @@ from understudy.synthesizers.dit.model import (
     Released,
     empty_network,
     freeze_all_but_conditioning,
-    noise_over_signal,
-    num_trained,
 )
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged, to_arrays
+from understudy.synthesizers.frame.gradients import (
+    MOSTLY_NOISE,
+    TRAINING,
+    as_charged,
+    noise_ratio,
+    num_parameters,
+    sizes_only,
+    to_arrays,
+)
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
@@ -79,6 +85,7 @@ class Dit(Synthesizer):
     """
 
     name: ClassVar[str] = "dit"
+    rehearsed: ClassVar[str] = "recipe.iterations"
     whole_windows: ClassVar[bool] = True
     completes: ClassVar[bool] = True
     network: Network = field(default_factory=Network)
@@ -125,7 +132,7 @@ class Dit(Synthesizer):
         unit = None if schema.unit.kind == "event" else private.panel.unit
         windows = UnitWindows(examples, unit, draw, np.random.default_rng())
         plan = as_charged(grant.plan.event(TRAINING), private.population, self.recipe.clip, draw).plan()
-        louder = noise_over_signal(model, plan.noise_multiplier, plan.expected_batch)
+        louder = noise_ratio(plan.noise_multiplier, num_parameters(model), plan.expected_batch)
         train(
             Task(model=model, loss=self.denoising(schema, neighbours).loss, windows=windows),
             plan,
@@ -156,20 +163,22 @@ class Dit(Synthesizer):
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what an event is."""
         learned, config = self.learned_schema(schema), self._config(schema)
-        noise = self._calibrated(learned, config, guarantee).noise_multiplier or 0.0
-        model = empty_network(self.shape(learned), learned, packs.reference(None, self.shape(learned)), self.seed)
-        if self.recipe.tuned == "conditioning":
-            freeze_all_but_conditioning(model)
-        relative = noise_over_signal(model, noise, config.expected_batch)
+        ratio = self.gradient_noise(schema, guarantee)
         told = (
-            f"{num_trained(model)} parameters learn in {config.iterations} iterations of {config.expected_batch:.0f} "
-            f"expected; noise on a gradient is {relative:.2g} times what all of them together can weigh"
-            + (", so most of what is learned is noise." if relative > 3 else ".")
+            f"{self._num_parameters(learned)} parameters learn in {config.iterations} iterations of "
+            f"{config.expected_batch:.0f} expected; the noise on a summed gradient is {ratio:.2g} times the largest "
+            "possible sum" + (", so most of what is learned is noise." if ratio > MOSTLY_NOISE else ".")
         )
         if schema.unit.kind != "event":
             return (told,)
         protected = f"any {schema.unit.event_steps} consecutive steps of {schema.time.frequency} of one series"
         return (f"Protected: {protected}, which up to {self.influence(schema)} windows can touch.", told)
+
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float:
+        """That of the transformer."""
+        learned, config = self.learned_schema(schema), self._config(schema)
+        noise = self._calibrated(learned, config, guarantee).noise_multiplier or 0.0
+        return noise_ratio(noise, self._num_parameters(learned), config.expected_batch)
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack."""
@@ -194,6 +203,13 @@ class Dit(Synthesizer):
         packs.check(self.pack, self.shape(learned), self.recipe.tuned, learned)
         training = self._calibrated(learned, config, guarantee).plan().event
         return SpendingPlan((*_fact_entries(learned, guarantee), PlanEntry(TRAINING, training)), guarantee)
+
+    def _num_parameters(self, learned: Schema) -> int:
+        with sizes_only():
+            model = empty_network(self.shape(learned), learned, packs.reference(None, self.shape(learned)), self.seed)
+        if self.recipe.tuned == "conditioning":
+            freeze_all_but_conditioning(model)
+        return num_parameters(model)
 
     def _calibrated(self, learned: Schema, config: DPSGDConfig, guarantee: Guarantee) -> DPSGDConfig:
         return config.calibrated(guarantee, others=[entry.event for entry in _fact_entries(learned, guarantee)])

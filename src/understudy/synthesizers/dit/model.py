@@ -60,16 +60,6 @@ def freeze_all_but_conditioning(model: MaskedDiT) -> None:
         parameter.requires_grad_(name in trained or name.startswith("predict."))
 
 
-def num_trained(model: MaskedDiT) -> int:
-    """Returns the number of parameters that are trained."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-
-
-def noise_over_signal(model: MaskedDiT, noise_multiplier: float, expected_batch: float) -> float:
-    """Returns how long the noise on a gradient is, beside what all units of a batch together can weigh."""
-    return float(noise_multiplier * np.sqrt(num_trained(model)) / expected_batch)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Released:
     """A release put together again: what a trained network needs to be asked."""

@@ -1,5 +1,6 @@
 """What methods that are trained with private gradients share: the plan as it was charged, and networks as arrays."""
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -11,6 +12,7 @@ from understudy.training import DPSGDConfig, DrawUnits, DrawWindows
 from understudy.training.step import Loss
 
 TRAINING = "training"  # label under which gradients are charged
+MOSTLY_NOISE = 3.0  # ratio of noise to the largest possible gradient above which little else is learned
 
 
 def as_charged(event: Event, population: int, clip_norm: float, draw: DrawUnits | DrawWindows) -> DPSGDConfig:
@@ -24,6 +26,21 @@ def as_charged(event: Event, population: int, clip_norm: float, draw: DrawUnits 
         noise_multiplier=event.noise_multiplier,
         draw=draw,
     )
+
+
+def noise_ratio(noise_multiplier: float, num_parameters: int, drawn: float) -> float:
+    """Returns the length of the noise on a summed gradient over the largest possible sum of `drawn` clipped ones."""
+    return noise_multiplier * math.sqrt(num_parameters) / drawn
+
+
+def sizes_only() -> torch.device:
+    """Returns a context in which networks have shapes and no memory, to count parameters of any number."""
+    return torch.device("meta")
+
+
+def num_parameters(network: nn.Module) -> int:
+    """Returns the number of parameters that are trained."""
+    return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
 
 
 def to_arrays(network: nn.Module, prefix: str) -> dict[str, np.ndarray]:

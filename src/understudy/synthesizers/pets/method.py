@@ -16,7 +16,7 @@ arXiv:2004.00010 (discrete Gaussian).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -135,6 +135,13 @@ class Pets(Synthesizer):
         noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
         fitted = world.modules_of(world.load_pack(self.pack), learned)
         return (*self.recipe.outlook(voters, noise, num_labels(schema)), fitted.adaptation)
+
+    def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "Pets":
+        """With as many candidates as the whole population votes on."""
+        learned, voters = self.learned_schema(schema), self.num_contributions(schema, schema.population.size or 1)
+        noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
+        size = self.recipe.num_candidates(voters, noise, num_labels(schema))
+        return replace(self, recipe=replace(self.recipe, population=max(2, size)))
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack and the public table."""

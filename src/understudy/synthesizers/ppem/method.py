@@ -76,6 +76,7 @@ class Ppem(Synthesizer):
     """
 
     name: ClassVar[str] = "ppem"
+    rehearsed: ClassVar[str] = "recipe.iterations"
     whole_windows: ClassVar[bool] = True
     sensitive: str | tuple[str, ...] = ()
     mode: modes.Mode = "both"
@@ -153,7 +154,14 @@ class Ppem(Synthesizer):
         learned, plan = self.learned_schema(schema), self.planned(schema, guarantee)
         return statements.outlook(self, learned, self._attributes(learned), plan, self._held_out(schema))
 
-    def without_checks(self) -> "Ppem":
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """That of the energies; none where x* comes from `spectral`."""
+        if self.mode not in modes.PRIVATE or self.conditional == "spectral":
+            return None
+        learned, plan = self.learned_schema(schema), self.planned(schema, guarantee)
+        return statements.gradient_noise(self, learned, self._attributes(learned), plan)
+
+    def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "Ppem":
         """Without an effect to reach; one attempt."""
         return replace(self, effect=None, attempts=1)
 

@@ -11,6 +11,7 @@ from understudy.data.channels import num_codes
 from understudy.privacy.events import Gaussian, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
+from understudy.synthesizers.frame import gradients
 from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.ppem import contest, effects, modes, probes, sketch, targets
 from understudy.synthesizers.ppem.attributes import Attribute, Partition
@@ -90,12 +91,10 @@ def outlook(
 
 def _learned(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan) -> list[str]:
     """Returns what noise leaves of energies and sketch."""
-    number = num_parameters(method, schema, attributes)
-    noise = float(getattr(plan.event(TRAINING), "noise_multiplier", 0.0))
-    relative = noise * math.sqrt(number) / method.recipe.batch
+    number, ratio = num_parameters(method, schema, attributes), gradient_noise(method, schema, attributes, plan)
     told = [
-        f"{number} parameters of two energies learn in {method.recipe.iterations} iterations; noise on a gradient is "
-        f"{relative:.2g} times what all drawn units together can weigh."
+        f"{number} parameters of two energies learn in {method.recipe.iterations} iterations; the noise on a summed "
+        f"gradient is {ratio:.2g} times the largest possible sum."
     ]
     columns = sum(len(attribute.columns) for attribute in attributes)
     if columns > _WIDE:
@@ -107,6 +106,12 @@ def _learned(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], 
         error = event.noise_multiplier * math.sqrt(columns) / schema.population.size
         told.append(f"The sketch of x′ knows shares of its cells to about {error:.2g}.")
     return told
+
+
+def gradient_noise(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan) -> float:
+    """Returns the ratio of the noise on a summed gradient of the energies to the largest possible sum."""
+    noise = float(getattr(plan.event(TRAINING), "noise_multiplier", 0.0))
+    return gradients.noise_ratio(noise, num_parameters(method, schema, attributes), method.recipe.batch)
 
 
 def any_effect(method: "Ppem", attributes: tuple[Attribute, ...]) -> effects.Effect:
@@ -131,5 +136,6 @@ def num_parameters(method: "Ppem", schema: Schema, attributes: tuple[Attribute, 
 
     nothing = facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0))
     partition = Partition(encoding_of(bare(schema), nothing, attributes), attributes)
-    energies = contest.Energies(partition, method.recipe, marginal=method.has_generator, conditional=True)
-    return sum(parameter.numel() for parameter in energies.parameters())
+    with gradients.sizes_only():
+        energies = contest.Energies(partition, method.recipe, marginal=method.has_generator, conditional=True)
+    return gradients.num_parameters(energies)

@@ -37,6 +37,7 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import classes_of
+from understudy.synthesizers.frame.gradients import MOSTLY_NOISE, noise_ratio, num_parameters, sizes_only
 from understudy.synthesizers.options import require_above_zero, require_one_of
 from understudy.synthesizers.pub2priv import drawing, purchases
 from understudy.synthesizers.pub2priv.conditions import Conditions
@@ -91,6 +92,7 @@ class Pub2Priv(Synthesizer):
     """
 
     name: ClassVar[str] = "pub2priv"
+    rehearsed: ClassVar[str] = "iterations"
     network: Literal["auto", "moments", "followed", "projected", "paper"] = "auto"
     knowledge: Literal["pack", "direct", "none"] = "pack"
     iterations: int = 150
@@ -193,15 +195,21 @@ class Pub2Priv(Synthesizer):
             return f"Noise moves {what} by about {error:.2g}, where 0.5 is much" + (
                 ", so little will be learned from context." if error > 0.25 else "."
             )
-        config = self._config(schema)
-        noise = config.calibrated(guarantee, others=[entry.event for entry in bought]).noise_multiplier or 0.0
-        numbers = self._num_parameters(schema)
-        relative = noise * np.sqrt(numbers) / config.expected_batch
+        ratio = self._ratio(schema, guarantee)
         return (
-            f"{numbers} parameters learn in {self.iterations} iterations of {config.expected_batch:.0f} units; noise "
-            f"on a gradient is {relative:.2g} times what all units together can weigh"
-            + (", so most of what is learned is noise." if relative > 3 else ".")
+            f"{self._num_parameters(schema)} parameters learn in {self.iterations} iterations of "
+            f"{self._config(schema).expected_batch:.0f} units; the noise on a summed gradient is {ratio:.2g} times the "
+            "largest possible sum" + (", so most of what is learned is noise." if ratio > MOSTLY_NOISE else ".")
         )
+
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """That of a denoiser; none where products are summed."""
+        return None if self.network in _SUMMED else self._ratio(self.learned_schema(schema), guarantee)
+
+    def _ratio(self, learned: Schema, guarantee: Guarantee) -> float:
+        config, bought = self._config(learned), purchases.entries(self.network, self.conditions(learned), guarantee)
+        noise = config.calibrated(guarantee, others=[entry.event for entry in bought]).noise_multiplier or 0.0
+        return noise_ratio(noise, self._num_parameters(learned), config.expected_batch)
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack of θ_T and the public tables."""
@@ -252,11 +260,11 @@ class Pub2Priv(Synthesizer):
     def _num_parameters(self, schema: Schema) -> int:
         """Returns how many numbers the gradients teach, from public facts."""
         conditions, diffusion = self.conditions(schema), schedule(self.diffusion_steps)
-        model: nn.Module = denoiser_of(conditions, self.signals, diffusion, self.width, self.layers)
-        if self.network == "paper":
-            encoding = Encoding.of(schema, (), linear_scales(schema, None))
-            model = self.empty_network(Published(conditions, encoding, self.heads))
-        return sum(parameter.numel() for parameter in model.parameters())
+        if self.network != "paper":
+            return num_parameters(denoiser_of(conditions, self.signals, diffusion, self.width, self.layers))
+        published = Published(conditions, Encoding.of(schema, (), linear_scales(schema, None)), self.heads)
+        with sizes_only():
+            return num_parameters(self.empty_network(published))
 
     def _loss(self, core: Projected | Published) -> Loss:
         return denoising_loss(schedule(self.diffusion_steps), self.draws, core.loss_weight)

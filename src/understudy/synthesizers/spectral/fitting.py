@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.data import Channel, Schema
+from understudy.synthesizers.base import num_pooled
 from understudy.synthesizers.spectral import dependence, gaps, profile, sampling
 from understudy.synthesizers.spectral.counts import nearest_distribution, shrink, smooth_by_risk
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
@@ -99,7 +100,7 @@ def missing_shares(totals: np.ndarray, columns: tuple[Channel, ...], count: floa
 def with_score_nodes(model: Model, schema: Schema) -> Model:
     """Adds the quantiles of the model's own scores, from a large draw: post-processing, seeded so that it repeats."""
     rng = np.random.default_rng(0)
-    kinds = sampling.draw_kinds(model, schema, _POOL_SERIES, None, rng)
+    kinds = sampling.draw_kinds(model, schema, num_pooled(schema, _POOL_SERIES), None, rng)
     scores, _ = sampling.draw_scores(model, schema, kinds, rng)
     _, missing = sampling.draw_absence(model, schema, scores, rng)
     nodes = np.linspace(0, 1, _POOL_NODES)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from understudy.data import Panel, Schema
-from understudy.synthesizers.base import Draw
+from understudy.synthesizers.base import Draw, num_pooled
 from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.frame.gradients import load_arrays
@@ -117,5 +117,5 @@ def pool_nodes(
         return np.zeros((0, _NODES))
     rng = np.random.default_rng(seed)
     share = facts.label_share
-    classes = rng.choice(len(share), size=_POOL, p=share / share.sum())
+    classes = rng.choice(len(share), size=num_pooled(encoding.schema, _POOL), p=share / share.sum())
     return score_nodes(working_rows(generators, recipe, encoding, classes, num_classes, rng)[0])

@@ -70,6 +70,7 @@ class VflganTs(Synthesizer):
     """
 
     name: ClassVar[str] = "vflgan-ts"
+    rehearsed: ClassVar[str] = "recipe.iterations"
     mode: Mode = "sound"
     scale: Literal["bought", "bounds"] = "bought"
     checkpoint: Literal["last", "minimum-awd"] = "last"
@@ -169,6 +170,13 @@ class VflganTs(Synthesizer):
             return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
         learned = self.learned_schema(schema)
         return modes.outlook(self.mode, learned, self.plan(learned, guarantee), self.recipe)
+
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """That of discriminators and extractors in the mode `sound`."""
+        learned = self.learned_schema(schema)
+        return (
+            modes.gradient_noise(learned, self.plan(learned, guarantee), self.recipe) if self.mode == "sound" else None
+        )
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""

@@ -21,7 +21,7 @@ from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.base import PrivateSeries
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged
+from understudy.synthesizers.frame.gradients import TRAINING, as_charged, noise_ratio
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
 from understudy.synthesizers.vflgan_ts.holdings import Holding, holdings_of
 from understudy.synthesizers.vflgan_ts.party import Rows
@@ -126,6 +126,14 @@ def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tu
         f"{drawn:.3g} gradients of length {recipe.clip_norm:g} at the most against noise of length {noise:.3g}.",
         trust(mode, plan)[-1],
     )
+
+
+def gradient_noise(schema: Schema, plan: SpendingPlan, recipe: Recipe) -> float:
+    """Returns the ratio of the noise on a summed gradient, in all hands together, to the largest possible sum."""
+    event = plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian)
+    number = num_parameters(holdings_of(schema), schema.num_steps, recipe)
+    return noise_ratio(event.noise_multiplier, number, event.sampling_rate * (schema.population.size or 1))
 
 
 def num_parameters(holdings: tuple[Holding, ...], num_steps: int, recipe: Recipe) -> int:
