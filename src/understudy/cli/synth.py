@@ -16,7 +16,7 @@ import typer
 
 from understudy.cli.budget import charge_stays_known, doubts, guarantee_for, method_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
-from understudy.cli.holdouts import check_split, list_beside, split
+from understudy.cli.holdouts import check_share, check_split, list_beside, split
 from understudy.cli.options import TASK_HELP, Options
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw

@@ -74,8 +74,8 @@ class UnitDraws(TorchDispatchMode):
 def _leading(func: Any, args: Any) -> int:
     """Return the first dimension of what is drawn, of its declared size or of its first tensor; 0 for a permutation."""
     for declared, given in zip(func._schema.arguments, args, strict=False):
-        shape = given if declared.name == "size" else given.shape if isinstance(given, Tensor) else ()
-        if len(shape):
+        shape = tuple(given.shape) if isinstance(given, Tensor) else tuple(given) if declared.name == "size" else ()
+        if shape:
             return int(shape[0])
     return 0
 
