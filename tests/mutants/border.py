@@ -6,6 +6,7 @@ GRANT = "tests/unit/privacy/test_grant.py"
 MECHANISMS = "tests/unit/privacy/test_mechanisms.py"
 NOISE = "tests/unit/privacy/test_noise.py"
 DRAWS = "tests/statistical/test_noise_distribution.py"
+BITS = "tests/statistical/test_low_order_bits.py"
 EXTRA = "tests/unit/privacy/test_mutant_border.py"
 TAILS = "tests/statistical/test_noise_tails.py"
 
@@ -289,5 +290,29 @@ MUTANTS = (
         before="reach = int(10 * scale) + 10",
         after="reach = int(3 * scale)",
         tests=(f"{TAILS}::test_discrete_gaussians_have_their_tails",),
+    ),
+    Mutant(
+        name="noise added below the lattice",
+        why="low-order bits of the statistic are published and tell neighbours apart",
+        file="privacy/grant.py",
+        before="return from_lattice(to_lattice(bounded.value, step) + noise, step)",
+        after="return np.asarray(bounded.value + from_lattice(noise, step))",
+        tests=(BITS,),
+    ),
+    Mutant(
+        name="lattice too coarse",
+        why="rounding moves neighbours apart by more than the noise was widened for",
+        file="privacy/lattice.py",
+        before="_ROUNDING = 2.0**-11",
+        after="_ROUNDING = 2.0**-8",
+        tests=(BITS,),
+    ),
+    Mutant(
+        name="noise scaled to the plain bound",
+        why="nobody pays for what rounding adds to the bound",
+        file="privacy/lattice.py",
+        before="WIDENING = 1 + 2.0**-10",
+        after="WIDENING = 1 + 0 * 2.0**-10",
+        tests=(GRANT,),
     ),
 )

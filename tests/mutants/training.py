@@ -10,6 +10,7 @@ VALIDATE = "tests/unit/training/test_validate_module.py"
 NOISE = "tests/statistical/test_training_noise.py"
 EXTRA = "tests/unit/training/test_mutant_training.py"
 TIED = "tests/unit/training/clipping/test_tied_forms.py"
+SUMS = "tests/unit/training/clipping/test_exact_sums.py"
 
 MUTANTS = (
     Mutant(
@@ -300,5 +301,53 @@ MUTANTS = (
         before="forms = bool(self.kept) + (self.outer is not None) + (self.rows is not None)",
         after="forms = bool(self.kept) + (self.outer is not None)",
         tests=(TIED,),
+    ),
+    Mutant(
+        name="kept gradients added up in float32",
+        why="one unit moves the rounding of all others, many times the clip norm",
+        file="training/clipping/records.py",
+        before="_FLOAT32_PAIRS = 1 << 11",
+        after="_FLOAT32_PAIRS = 1 << 40",
+        tests=(SUMS,),
+    ),
+    Mutant(
+        name="outer products added up in float32",
+        why="one unit moves the rounding of all others, many times the clip norm",
+        file="training/clipping/forms.py",
+        before="target.addmm_((self.output * factors.unsqueeze(1)).t(), self.input.double())",
+        after="target += (self.output * factors.unsqueeze(1)).float().t() @ self.input",
+        tests=(SUMS,),
+    ),
+    Mutant(
+        name="squares of a wide gradient added up in float32",
+        why="a norm that comes out short lets a unit past the clip norm",
+        file="training/clipping/forms.py",
+        before="_BLOCK = 2048",
+        after="_BLOCK = 1 << 30",
+        tests=(SUMS,),
+    ),
+    Mutant(
+        name="gradients not put on the lattice",
+        why="low-order bits of the sum are in the weights and tell neighbours apart",
+        file="training/flat.py",
+        before="vector.mul_(1 / step).round_()",
+        after="vector.mul_(1 / step)",
+        tests=("tests/statistical/test_low_order_bits.py",),
+    ),
+    Mutant(
+        name="trial at zero",
+        why="a network that mixes units behind a layer that starts at zero passes",
+        file="training/validate_module.py",
+        before="torch.random.fork_rng(devices=[]), _shaken(model):",
+        after="torch.random.fork_rng(devices=[]):",
+        tests=(VALIDATE,),
+    ),
+    Mutant(
+        name="numbers shared when a unit is left out",
+        why="a loss that draws at random can't be compared, and all of them would be refused or none",
+        file="training/validate_module.py",
+        before="with UnitDraws(units, by_unit):",
+        after="with UnitDraws(range(len(units)), ()):",
+        tests=(VALIDATE,),
     ),
 )

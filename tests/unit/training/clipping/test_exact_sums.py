@@ -68,12 +68,14 @@ def gradient_as_given(model: nn.Module, batch: dict[str, Tensor], generator: tor
     ("number", "chunk"),
     [(UNITS, UNITS + 1), (UNITS, 1000), (UNITS, 7001), (8192, 500), (1024, 1025), (512, 64), (128, 129), (64, 65)],
 )
-def test_one_unit_moves_an_iteration_by_its_own_length_in_any_chunks(number: int, chunk: int) -> None:
+@pytest.mark.parametrize("form", ["outer", "kept"])
+def test_one_unit_moves_an_iteration_by_its_own_length_in_any_chunks(number: int, chunk: int, form: str) -> None:
     """A clip norm of 1.01 leaves all units as they are; the noise is replaced by nothing."""
     config = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=1.01, noise_multiplier=1.0)
     written = []
     for rows in drifting(number):
-        model = nn.Linear(1, WIDTH, bias=False)
+        model = nn.Linear(1, WIDTH)
+        (model.bias if form == "outer" else model.weight).requires_grad_(False)
         gradient = PrivateGradient(
             model, config.plan(), NoiseSource.constant(0.0), Performance(max_units_in_memory=chunk)
         )
