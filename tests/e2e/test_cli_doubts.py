@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.commands import OPTIONS, Clinic, charges, make_clinic, run
+from understudy.privacy.budget import Guarantee
+from understudy.synthesizers.contract.panels import plain_schema
+from understudy.synthesizers.dit.method import Dit
 
 
 @pytest.fixture
@@ -14,7 +17,9 @@ def clinic(tmp_path: Path) -> Clinic:
 
 def outlook(clinic: Clinic, method: str, *more: str) -> str:
     asked = ("plan", clinic.schema, "--epsilon", "1", "--method", method, *OPTIONS.get(method, ()), *more, "--json")
-    return " ".join(run(*asked).facts["outlook"])
+    outcome = run(*asked)
+    assert outcome.code == 0, outcome.err
+    return " ".join(outcome.facts["outlook"])
 
 
 @pytest.mark.parametrize("method", ["dit", "dp-gan", "ppem", "vflgan-ts"])
@@ -36,6 +41,12 @@ def test_a_plan_does_not_doubt_where_nothing_speaks_against_it(clinic: Clinic) -
     assert "Expect poor series" not in outlook(clinic, "spectral")
     assert "Expect poor series" not in outlook(clinic, "dit", "--task", "complete")
     assert "Expect poor series" not in outlook(clinic, "dit", "--population", "1000000", "--epsilon", "2")
+
+
+def test_public_weights_are_not_judged_by_networks_that_started_from_nothing() -> None:
+    schema, guarantee = plain_schema(), Guarantee(1.0, 1e-5)
+    assert Dit().gradient_noise(schema, guarantee) is not None
+    assert Dit(pack="town.safetensors").gradient_noise(schema, guarantee) is None
 
 
 def test_synth_says_so_before_the_charge(clinic: Clinic) -> None:

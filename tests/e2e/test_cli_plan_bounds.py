@@ -70,7 +70,7 @@ def asked(folder: Path, method: str, units: int, steps: int, channels: int) -> A
 def check(folder: Path, method: str, cell: tuple[int, int, int]) -> Answer:
     found = asked(folder, method, *cell)
     facts = json.loads(found.text)
-    assert facts.get("cost") or facts.get("error")
+    assert facts.get("cost") or "memory" not in facts["error"]  # a method may refuse a shape; a plan may not run short
     assert found.seconds < PROCESSOR_SECONDS
     assert found.peak_bytes < GIBIBYTE
     return found
@@ -87,7 +87,7 @@ def check(folder: Path, method: str, cell: tuple[int, int, int]) -> Answer:
     ],
 )
 def test_a_plan_takes_seconds_and_less_than_a_gibibyte(method: str, cell: tuple[int, int, int], tmp_path: Path) -> None:
-    check(tmp_path, method, cell)
+    assert "cost" in json.loads(check(tmp_path, method, cell).text)
 
 
 def test_a_plan_says_where_the_run_would_not_fit(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ class Synthesizer(ABC):
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """Returns the ratio of the noise on a summed gradient to the largest possible sum, from public facts.
 
-        None for a method that is not trained with noisy gradients.
+        None for a method that is not trained with noisy gradients, or does not start from random weights.
         """
         return None
 

@@ -163,7 +163,7 @@ class Dit(Synthesizer):
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what an event is."""
         learned, config = self.learned_schema(schema), self._config(schema)
-        ratio = self.gradient_noise(schema, guarantee)
+        ratio = self._ratio(schema, guarantee)
         told = (
             f"{self._num_parameters(learned)} parameters learn in {config.iterations} iterations of "
             f"{config.expected_batch:.0f} expected; the noise on a summed gradient is {ratio:.2g} times the largest "
@@ -174,8 +174,11 @@ class Dit(Synthesizer):
         protected = f"any {schema.unit.event_steps} consecutive steps of {schema.time.frequency} of one series"
         return (f"Protected: {protected}, which up to {self.influence(schema)} windows can touch.", told)
 
-    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float:
-        """That of the transformer."""
+    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
+        """That of the transformer; none with a pack: what public weights are worth beside noise was not measured."""
+        return self._ratio(schema, guarantee) if self.pack is None else None
+
+    def _ratio(self, schema: Schema, guarantee: Guarantee) -> float:
         learned, config = self.learned_schema(schema), self._config(schema)
         noise = self._calibrated(learned, config, guarantee).noise_multiplier or 0.0
         return noise_ratio(noise, self._num_parameters(learned), config.expected_batch)
