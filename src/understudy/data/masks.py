@@ -4,12 +4,30 @@ The four ways of paper 003, which writes m = 1 where a step is *observed*. Pure 
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool
 
 Mask = Bool[np.ndarray, "series step"]
 LONGEST_HORIZON = 4  # sevenths of the steps that a forecaster is trained on at most
+
+
+@runtime_checkable
+class Coins(Protocol):
+    """What masks ask of a generator of random numbers: numpy's, or one whose rows belong to units."""
+
+    def random(self, size: Any) -> Any:
+        """Returns uniform numbers in [0, 1)."""
+
+    def uniform(self, low: float, high: float, size: Any) -> Any:
+        """Returns uniform numbers in [low, high)."""
+
+    def integers(self, low: int, high: int, size: Any) -> Any:
+        """Returns whole numbers from low to high − 1."""
+
+    def permuted(self, x: Any, *, axis: int) -> Any:
+        """Returns the array with every row in an order of its own."""
 
 
 def random_mask(num_series: int, num_steps: int, share: float, rng: np.random.Generator) -> Mask:
@@ -40,7 +58,7 @@ def full_mask(num_series: int, num_steps: int) -> Mask:
     return np.ones((num_series, num_steps), dtype=bool)
 
 
-def training_masks(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
+def training_masks(num_series: int, num_steps: int, rng: Coins) -> Mask:
     """Hides steps of each series in one of the four ways, all equally likely, within the ranges of paper 003.
 
     A share of 0.1 to 0.5 at random; the last 1/7 to 4/7 (24 to 96 of 168 steps); every second of 4 to 8 blocks; all.

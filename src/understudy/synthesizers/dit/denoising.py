@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from understudy.data.masks import training_masks
+from understudy.data.masks import Coins, training_masks
 from understudy.nn.diffusion import Diffusion
 from understudy.synthesizers.dit.bridge import bridge
 from understudy.training.windows import Batch
@@ -24,9 +24,7 @@ Prediction = Literal["velocity", "noise"]
 _CHUNK_ENTRIES = 1 << 18
 
 
-def draw_hidden(
-    num_series: int, num_steps: int, num_channels: int, num_static: int, rng: np.random.Generator
-) -> np.ndarray:
+def draw_hidden(num_series: int, num_steps: int, num_channels: int, num_static: int, rng: Coins) -> np.ndarray:
     """Returns True [series, step, column] where an entry is hidden in training.
 
     Steps as paper 003 hides them. Real gaps are in one channel and not in all, so every second series has them hidden
@@ -40,6 +38,31 @@ def draw_hidden(
     hidden = np.concatenate([some, static], axis=1)[:, None, :]
     along = np.concatenate([np.ones(num_channels, bool), np.zeros(num_static, bool)])
     return np.asarray(hidden & np.where(along, steps[:, :, None], True))
+
+
+@dataclass(frozen=True, eq=False)
+class RowCoins:
+    """Random numbers of a torch generator, as numpy hands them out; rows belong to windows. Implements `Coins`."""
+
+    generator: torch.Generator
+
+    def random(self, size: int | tuple[int, ...]) -> np.ndarray:
+        """Returns uniform numbers in [0, 1)."""
+        shape = (size,) if isinstance(size, int) else size
+        drawn = torch.rand(shape, generator=self.generator, dtype=torch.float64, device=self.generator.device)
+        return np.asarray(drawn.cpu())
+
+    def uniform(self, low: float, high: float, size: int | tuple[int, ...]) -> np.ndarray:
+        """Returns uniform numbers in [low, high)."""
+        return low + (high - low) * self.random(size)
+
+    def integers(self, low: int, high: int, size: int | tuple[int, ...]) -> np.ndarray:
+        """Returns whole numbers from low to high − 1."""
+        return np.minimum(np.floor(self.uniform(low, high, size)), high - 1).astype(np.int64)
+
+    def permuted(self, x: np.ndarray, *, axis: int) -> np.ndarray:
+        """Returns the array with every row in an order of its own."""
+        return np.take_along_axis(x, self.random(x.shape).argsort(axis=axis), axis=axis)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,7 +91,7 @@ class Denoising:
         """Returns the mean squared error over hidden, known entries, one for each draw of each window."""
         shown_batch = {name: tensor.repeat_interleave(self.draws, 0) for name, tensor in batch.items()}
         x, known = shown_batch["x"], shown_batch["known"]
-        rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
+        rng = RowCoins(generator)
         num_static = x.shape[2] - self.num_channels
         hidden = torch.from_numpy(draw_hidden(len(x), x.shape[1], self.num_channels, num_static, rng)).to(x.device)
         scored, shown = (hidden & known).to(x.dtype), (known & ~hidden).to(x.dtype)
@@ -80,7 +103,7 @@ class Denoising:
         found = model(noisy, time, x - level, shown, *self._said(shown_batch, rng))
         return ((found - target).square() * scored).sum((1, 2)) / scored.sum((1, 2)).clamp_min(1.0)
 
-    def _said(self, batch: Batch, rng: np.random.Generator) -> tuple[Tensor, Tensor | None]:
+    def _said(self, batch: Batch, rng: Coins) -> tuple[Tensor, Tensor | None]:
         """Returns classes and contexts, some of them left unsaid."""
         label, context = batch["label"], batch.get("context")
         silent = torch.from_numpy(rng.random(len(label)) < self.drop).to(label.device)
