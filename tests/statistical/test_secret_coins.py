@@ -157,7 +157,7 @@ def test_series_that_a_contest_checks_itself_on_are_drawn_by_secret_coins() -> N
 def held_out(folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> list[str]:
     clinic = make_clinic(folder)
     monkeypatch.setenv("UNDERSTUDY_HOME", str(folder / "home"))
-    done = run(*clinic.synth("--holdout", "0.5", "--n", "3", *more))
+    done = run(*clinic.synth("--holdout", "0.5", "--allow-few-units", "a test", "--n", "3", *more))
     assert done.code == 0, done.err
     with (folder / "release.holdout.csv").open() as file:
         return [row[0] for row in csv.reader(file)][1:]
