@@ -65,7 +65,7 @@ class Expected:
                 "No estimate of the time: a trial on a few invented series of this shape took more time or memory than "
                 f"a plan may. Expect a run to take many times as long, and at least {memory}."
             )
-        minutes = f"{self.seconds / 60:.1f} minutes"
+        minutes = "0.1 minutes or less," if self.seconds < 6 else f"{self.seconds / 60:.1f} minutes"
         if self.rough:
             return f"A run takes up to about {minutes} and {memory}: a rough figure, from one trial on few series."
         return f"A run takes about {minutes} and {memory} on this machine."
@@ -115,24 +115,27 @@ def extrapolated(trials: list[Trial], population: int, updates: int, batch: floa
         return None
     first, rest = trials[0], trials[1:]
     if first.update_seconds is not None:
-        update, drawn = first.update_seconds, min(first.series, batch)
-        grown = max(1.0, min(population, batch) / drawn) if batch else 1.0
-        base = max(0.0, first.seconds - update * first.updates)
+        grown = max(1.0, min(population, batch) / min(first.series, batch)) if batch else 1.0
+        base = max(0.0, first.seconds - first.update_seconds * first.updates)
         sampling = first.draw_seconds / first.series * (population - first.series)
-        return base + sampling + updates * update * grown, grown > _MUCH
+        return base + sampling + updates * first.update_seconds * grown, grown > _MUCH
     if not rest:
         return (first.seconds * population / first.series, True) if updates == 1 else None
-    many = [trial for trial in rest if trial.series == first.series]
-    more = many[-1].updates - many[0].updates
+    return _compared(rest, population, updates)
+
+
+def _compared(trials: list[Trial], population: int, updates: int) -> tuple[float, bool] | None:
+    """Returns the same from trials that differ in updates, and in series if there was time for that."""
+    many = [trial for trial in trials if trial.series == trials[0].series]
+    series, more = many[0].series, many[-1].updates - many[0].updates
     if updates > 1 and not more:
         return None
     update = max(0.0, many[-1].seconds - many[0].seconds) / max(1, more)
     base = max(0.0, many[0].seconds - update * many[0].updates)
-    slope, rough = base / first.series, True
-    for few in rest[len(many) :]:
-        slope, rough = max(0.0, base - max(0.0, few.seconds - update)) / (first.series - few.series), False
-    rough = rough and first.series < population
-    return base + slope * (population - first.series) + updates * update, rough
+    slope, rough = base / series, series < population
+    for few in trials[len(many) :]:
+        slope, rough = max(0.0, base - max(0.0, few.seconds - update)) / (series - few.series), False
+    return base + slope * (population - series) + updates * update, rough
 
 
 def _finished(process: "subprocess.Popen[bytes]") -> list[Trial]:

@@ -63,6 +63,7 @@ def test_a_trial_that_was_ended_says_nothing() -> None:
 
 def test_sentences_say_what_is_known() -> None:
     assert "about 2.0 minutes" in Expected(120.0, False, 2**30, 2**34).sentence()
+    assert "0.0 minutes" not in Expected(2.0, False, 2**30, 2**34).sentence()
     assert "rough" in Expected(120.0, True, 2**30, 2**34).sentence()
     assert "No estimate" in Expected(None, False, 2**30, 2**34).sentence()
     assert "would not fit" in Expected(120.0, False, 2**35, 2**34).sentence()
