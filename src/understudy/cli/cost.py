@@ -37,7 +37,7 @@ class Expected:
 
     Attributes:
         seconds: None where no trial ended.
-        rough: Whether updates were timed on far fewer series than a run draws, as if all of it grew with them.
+        rough: Whether one trial on far fewer series had to do, as if all of its time grew with them.
         peak_bytes: Memory at the fullest moment; at least so much where no trial ended.
         available_bytes: Memory of this machine, or the limit set for this process.
     """
@@ -65,9 +65,9 @@ class Expected:
                 "No estimate of the time: a trial on a few invented series of this shape took more time or memory than "
                 f"a plan may. Expect a run to take many times as long, and at least {memory}."
             )
-        minutes = f"{self.seconds / 60:.1f} minutes"
+        minutes = "0.1 minutes or less," if self.seconds < 6 else f"{self.seconds / 60:.1f} minutes"
         if self.rough:
-            return f"A run takes up to about {minutes} and {memory}: a rough figure, from updates on few series."
+            return f"A run takes up to about {minutes} and {memory}: a rough figure, from one trial on few series."
         return f"A run takes about {minutes} and {memory} on this machine."
 
 
@@ -108,29 +108,34 @@ def extrapolated(trials: list[Trial], population: int, updates: int, batch: floa
     """Returns (seconds of a run, whether that is rough); None if no trial says how long an update takes.
 
     Time is base(series) + updates · update(drawn series): base a straight line, update in proportion to the drawn
-    series, of which there are `batch` at most. If the trial on few series was ended, only sampling grows with series.
+    series, of which there are `batch` at most. Where the first trial told its updates, sampling alone grows with
+    series; where it is the only one, all of it does.
     """
-    many = [trial for trial in trials if trial.series == trials[0].series]
-    update = _update_seconds(many) if many and updates > 1 else 0.0
-    if not many or update is None:
+    if not trials:
         return None
-    last = many[0]
-    grown = max(1.0, min(population, batch) / min(last.series, batch)) if batch else 1.0
-    base = max(0.0, last.seconds - update * last.updates)
-    slope = last.draw_seconds / last.series
+    first, rest = trials[0], trials[1:]
+    if first.update_seconds is not None:
+        grown = max(1.0, min(population, batch) / min(first.series, batch)) if batch else 1.0
+        base = max(0.0, first.seconds - first.update_seconds * first.updates)
+        sampling = first.draw_seconds / first.series * (population - first.series)
+        return base + sampling + updates * first.update_seconds * grown, grown > _MUCH
+    if not rest:
+        return (first.seconds * population / first.series, True) if updates == 1 else None
+    return _compared(rest, population, updates)
+
+
+def _compared(trials: list[Trial], population: int, updates: int) -> tuple[float, bool] | None:
+    """Returns the same from trials that differ in updates, and in series if there was time for that."""
+    many = [trial for trial in trials if trial.series == trials[0].series]
+    series, more = many[0].series, many[-1].updates - many[0].updates
+    if updates > 1 and not more:
+        return None
+    update = max(0.0, many[-1].seconds - many[0].seconds) / max(1, more)
+    base = max(0.0, many[0].seconds - update * many[0].updates)
+    slope, rough = base / series, series < population
     for few in trials[len(many) :]:
-        start = max(0.0, few.seconds - update * few.updates * few.series / last.series)
-        slope = max(0.0, base - start) / (last.series - few.series)
-    return base + slope * (population - last.series) + updates * update * grown, grown > _MUCH
-
-
-def _update_seconds(own: list[Trial]) -> float | None:
-    """Returns what progress told, or else the difference between two numbers of updates."""
-    if own[0].update_seconds is not None:
-        return own[0].update_seconds
-    first, last = own[0], own[-1]
-    more = last.updates - first.updates
-    return max(0.0, last.seconds - first.seconds) / more if more else None
+        slope, rough = max(0.0, base - max(0.0, few.seconds - update)) / (series - few.series), False
+    return base + slope * (population - series) + updates * update, rough
 
 
 def _finished(process: "subprocess.Popen[bytes]") -> list[Trial]:

@@ -23,8 +23,8 @@ from understudy.privacy.budget import Guarantee
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.base import Progress
 
-SECONDS, BYTES = 6.0, 900 << 20  # of one processor beside loading the program; of memory, the program included
-_HELD, _LOOK_SECONDS = Path("/proc/self/statm"), 0.01
+SECONDS, BYTES = 4.0, 800 << 20  # of one processor beside loading the program; of memory, the program included
+_HELD, _LOOK_SECONDS = Path("/proc/self/statm"), 0.005
 _FEW_VALUES, _MANY_VALUES = 50_000, 700_000
 _FEWEST_DECLARED = 100  # units, below which some methods refuse
 _UPDATES, _MOST_REHEARSED = 4, 64  # updates and series by which a network is timed
@@ -76,16 +76,22 @@ class Trial:
 
 
 def trials(part: Part) -> Iterator[Trial]:
-    """Yields runs on more series, with more updates while these are too quick to time, and then one on few series."""
+    """Yields a run that also loads what a first run loads, which is enough if its progress tells every update.
+
+    Otherwise the same again, with more updates while these are too quick to time, and then a run on few series.
+    """
     few, many = sizes(part.schema, part.population, rehearsed=bool(part.method.rehearsed))
     method = part.method.rehearsal(part.schema, part.guarantee)
     guarantee = replace(part.guarantee, epsilon=_AMPLE) if method.rehearsed else part.guarantee
     total = num_updates(method)
-    _timed(method, part.schema, guarantee, few, 1)  # loads what the first run loads
     updates = min(_UPDATES, total)
+    first = _timed(method, part.schema, guarantee, many, updates)
+    yield first
+    if first.update_seconds is not None:
+        return
     alone = last = _timed(method, part.schema, guarantee, many, updates)
     yield last
-    while last.update_seconds is None and updates < total and last.seconds - alone.seconds < _CLEAR_SECONDS:
+    while updates < total and last.seconds - alone.seconds < _CLEAR_SECONDS:
         updates = min(8 * updates, total)
         last = _timed(method, part.schema, guarantee, many, updates)
         yield last
@@ -178,14 +184,18 @@ def _peak_bytes() -> int:
 
 
 def _bound() -> None:
-    """Ends this process after `SECONDS` of work, or when it holds more than `BYTES`."""
+    """Ends this process after `SECONDS` of work, or when it holds more than `BYTES`; refuses to reserve far more."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     if _HELD.exists():
+        reserved = int(_HELD.read_text().split()[5]) * resource.getpagesize()
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        wanted = reserved + BYTES if most < 0 else min(reserved + BYTES, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
         Thread(target=_watch_memory, daemon=True).start()
 
 
 def _watch_memory() -> None:
-    """Looks at what is held, not at what is reserved, which a limit of the operating system would count."""
+    """Looks at what is held; the limit above counts what is reserved, of which libraries use little."""
     while int(_HELD.read_text().split()[1]) * resource.getpagesize() < BYTES:
         time.sleep(_LOOK_SECONDS)
     os._exit(1)

@@ -1,5 +1,7 @@
 """The time of a run follows from short trials, and what is not known is said."""
 
+from dataclasses import replace
+
 import pytest
 
 from understudy.cli.cost import Expected, extrapolated
@@ -26,39 +28,42 @@ def trial(series: int, updates: int, *, told: bool = True, batch: int = 512) -> 
     return Trial(series, updates, seconds, 0.005 * series, update if told else None, 2**29)
 
 
-def test_seconds_of_a_run_follow_from_two_trials() -> None:
-    found = extrapolated([trial(64, 4), trial(2, 1)], 10_000, 300, 512)
+def test_seconds_of_a_run_follow_from_one_trial_that_tells_its_updates() -> None:
+    found = extrapolated([trial(64, 4)], 10_000, 300, 512)
     assert found is not None
     assert found[0] == pytest.approx(2 + 50 + 300 * 0.512, rel=0.01)
     assert not found[1]
 
 
 def test_updates_that_no_progress_tells_are_timed_by_their_difference() -> None:
-    trials = [trial(64, 4, told=False), trial(64, 32, told=False), trial(2, 1, told=False)]
-    found = extrapolated(trials, 10_000, 300, 64)
+    few, some, more = (trial(*size, told=False, batch=2) for size in ((2, 1), (64, 4), (64, 32)))
+    trials = [replace(some, seconds=9.0), some, more, few]
+    found = extrapolated(trials, 10_000, 300, 0)
     assert found is not None
-    assert found[0] == pytest.approx(2 + 50 + 300 * 0.064, rel=0.01)
+    assert found[0] == pytest.approx(2 + 50 + 300 * 0.002, rel=0.01)
+    assert not found[1]
 
 
 def test_a_batch_far_larger_than_a_trial_makes_the_figure_rough() -> None:
-    found = extrapolated([trial(4, 4), trial(2, 1)], 10_000, 300, 512)
+    found = extrapolated([trial(4, 4)], 10_000, 300, 512)
     assert found is not None
     assert found[1]
 
 
-def test_without_the_trial_on_few_series_sampling_alone_grows() -> None:
-    found = extrapolated([trial(64, 4)], 10_000, 300, 512)
-    assert found is not None
-    assert found[0] == pytest.approx(2 + 50 + 300 * 0.512, rel=0.01)
+def test_a_single_trial_without_updates_bounds_a_run_from_above() -> None:
+    found = extrapolated([trial(64, 1, told=False)], 640, 1, 0)
+    assert found == (pytest.approx(10 * trial(64, 1).seconds), True)
 
 
 def test_a_trial_that_was_ended_says_nothing() -> None:
     assert extrapolated([], 100, 1, 0) is None
     assert extrapolated([trial(64, 4, told=False)], 100, 300, 64) is None
+    assert extrapolated([trial(64, 4, told=False), trial(64, 4, told=False)], 100, 300, 64) is None
 
 
 def test_sentences_say_what_is_known() -> None:
     assert "about 2.0 minutes" in Expected(120.0, False, 2**30, 2**34).sentence()
+    assert "0.0 minutes" not in Expected(2.0, False, 2**30, 2**34).sentence()
     assert "rough" in Expected(120.0, True, 2**30, 2**34).sentence()
     assert "No estimate" in Expected(None, False, 2**30, 2**34).sentence()
     assert "would not fit" in Expected(120.0, False, 2**35, 2**34).sentence()
