@@ -105,7 +105,7 @@ def _list(folder: Path, name: str) -> Path:
 def test_a_stop_keeps_what_was_measured(clinic: Clinic, tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     target = ("evaluate", clinic.release, "--real", clinic.table, "--record", record)
-    process = start(*target, "--suite", "general", "--suite", "vertical", "--thorough", "--json")
+    process = start(*target, "--suite", "general", "--suite", "vertical", "--budget", "paper", "--json")
     assert process.stderr is not None
     assert "Estimate" in process.stderr.readline()
     assert "%" in process.stderr.readline()  # the quick ones are done by the first line

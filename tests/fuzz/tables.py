@@ -17,7 +17,7 @@ def commands(layout: str, suffix: str) -> list[Command]:
     schema, draft = {"table": ("schema.toml", "draft.toml"), "wide": ("wide.toml", "wide.toml")}[layout]
     shared = [
         *(synth(file, schema), synth(file, schema, "--allow-few-units", "fuzz", "--json")),
-        *(synth(file, schema, "--holdout", "0.5"), buy_bounds(file, draft)),
+        *(synth(file, schema, "--holdout", "0.5", "--allow-few-units", "a test"), buy_bounds(file, draft)),
         *(("init", file, "--out", "made.toml"), plan(schema, "--public", file)),
     ]
     return [*shared, buy_population(file, draft), buy_categories(file, draft)] if layout == "table" else shared
