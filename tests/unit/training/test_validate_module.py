@@ -188,9 +188,12 @@ def test_a_randomised_loss_that_couples_nobody_passes() -> None:
     check_task(_task(each_alone), Performance())
 
 
-def test_coupling_behind_a_layer_that_starts_at_zero_is_found_out_and_the_layer_stays_at_zero() -> None:
-    model = nn.Sequential(nn.Linear(6, 3), Centred(), nn.Linear(1, 2))
-    nn.init.zeros_(model[2].weight)
+def test_coupling_behind_layers_that_start_at_zero_is_found_out_and_they_stay_at_zero() -> None:
+    """Two such layers in a row: neither losses nor gradients depend on what comes before them."""
+    model = nn.Sequential(nn.Linear(6, 3), Centred(), nn.Linear(1, 2), nn.Linear(2, 2))
+    zeros = [*model[2].parameters(), model[3].weight]
+    for parameter in zeros:
+        nn.init.zeros_(parameter)
     with pytest.raises(UnsafeModule):
         check_task(_task(_noisy_output, model), Performance())
-    assert not model[2].weight.any()
+    assert not any(parameter.any() for parameter in zeros)
