@@ -101,7 +101,7 @@ def test_a_layer_without_noise_is_caught_by_a_canary_inside_it_and_not_outside(
 def test_a_clip_of_each_layer_is_caught_by_a_canary_in_two_layers_and_not_in_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def by_layer(clipper: PerUnitClipper, losses: object, num_units: int, targets: dict) -> None:
+    def by_layer(clipper: PerUnitClipper, losses: object, num_units: int, targets: dict, in_all: int) -> None:
         gradients = clipper.collect(losses, num_units).dense()
         for key, gradient in gradients.items():
             squared = gradient.reshape(num_units, -1).square().sum(1)

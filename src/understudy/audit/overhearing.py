@@ -40,7 +40,7 @@ def overheard(hear: Hear, *, known: bool = True) -> Iterator[None]:
 
     def add_to(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
         genuine(reserve, vector, scale, step)
-        told = hear(GRADIENTS, vector.detach().cpu().double().numpy())
+        told = hear(GRADIENTS, vector.detach().cpu().double().numpy().copy())  # the vector is used again
         vector.copy_(torch.from_numpy(np.array(told)).reshape(vector.shape))
 
     seed = SimpleNamespace(randbits=lambda bits: _SEED)

@@ -7,7 +7,6 @@ rest, including layers that this package has never heard of.
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -128,9 +127,13 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
     by_unit = scaled_draws(lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2))
 
     def gradients(units: Sequence[int]) -> Tensor:
-        losses = partial(_seeded, model, loss, _of_units(batch, units, num_units))
-        with UnitDraws(units, by_unit):
-            dense = clipper.collect(losses, len(units)).dense()
+        own = _of_units(batch, units, num_units)
+
+        def losses() -> Tensor:  # run again where the engine falls back to a slower way: each time from the first draw
+            with UnitDraws(units, by_unit):
+                return _seeded(model, loss, own)
+
+        dense = clipper.collect(losses, len(units)).dense()
         return torch.cat([gradient.flatten(1) for gradient in dense.values()], 1).nan_to_num()
 
     everybody = gradients(range(num_units))

@@ -47,9 +47,9 @@ def test_units_are_separate_and_the_engine_s_gradients_are_right(depth: int) -> 
     model = denoiser(depth, condition=2)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    batch = {"x": torch.randn(6, 2, 3), "c": torch.randn(6, 2)}
+    batch = {"x": torch.randn(6, 2, 3), "c": torch.randn(6, 2), "time": torch.arange(6)}
     validate_module(model)
-    try_out(model, lambda m, b, g: m(b["x"], torch.arange(6)[: len(b["x"])], b["c"]).square(), batch, 3)
+    try_out(model, lambda m, b, g: m(b["x"], b["time"], b["c"]).square(), batch, 3)
 
 
 def test_the_mean_follows_the_condition() -> None:
