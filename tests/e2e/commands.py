@@ -185,6 +185,33 @@ def start(*arguments: str | Path, **options: Any) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, env=environment, **(pipes | options))
 
 
+_LAUNCHER = """
+import json, os, resource, subprocess, sys
+limit = int(sys.argv[1])
+if limit:
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+_, status, usage = os.wait4(subprocess.Popen(sys.argv[3:]).pid, 0)
+found = [os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024]
+open(sys.argv[2], "w").write(json.dumps(found))
+"""
+
+
+def measured(
+    folder: Path, *arguments: str | Path, processor_seconds: int = 0, **options: Any
+) -> tuple[int, float, int]:
+    """Runs a command and returns its exit code, its processor seconds and the bytes of its largest process.
+
+    A small process starts it, because a process inherits the peak memory of whoever started it.
+    """
+    usage = folder / "usage.json"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("variables", {})}
+    command = [sys.executable, "-m", "understudy.cli.main", *(str(argument) for argument in arguments)]
+    launcher = [sys.executable, "-c", _LAUNCHER, str(processor_seconds), str(usage), *command]
+    subprocess.run(launcher, env=environment, check=True, **options)
+    code, seconds, peak = json.loads(usage.read_text())
+    return code, seconds, peak
+
+
 def finish(process: "subprocess.Popen[str]") -> Outcome:
     """Waits for a started command."""
     out, err = process.communicate(timeout=120)

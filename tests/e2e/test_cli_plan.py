@@ -1,13 +1,12 @@
 """`plan` reads public facts only, and what it foretells comes true."""
 
 import json
-import os
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import Clinic, make_clinic, run, start
+from tests.e2e.commands import Clinic, make_clinic, measured, run, start
 
 FACTOR = 2.0
 
@@ -135,15 +134,13 @@ def _compare(folder: Path, num_homes: int) -> None:
 def _measured_run(homes: Path, home: Path) -> tuple[float, float]:
     files = {name: homes / name for name in ("households.parquet", "schema.toml", "context.parquet")}
     begin = time.monotonic()
-    process = start(
-        "synth", files["households.parquet"], "--schema", files["schema.toml"], "--context",
+    code, _, peak = measured(
+        homes, "synth", files["households.parquet"], "--schema", files["schema.toml"], "--context",
         files["context.parquet"], "--epsilon", "1", "--out", homes / "release", "--quiet",
-        variables={"UNDERSTUDY_HOME": str(home)}, stdout=None, stderr=None,
+        variables={"UNDERSTUDY_HOME": str(home)},
     )  # fmt: skip
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return time.monotonic() - begin, usage.ru_maxrss / 1024
+    assert code == 0
+    return time.monotonic() - begin, peak / 2**20
 
 
 def test_options_of_a_method_change_its_plan_and_wrong_ones_are_refused(clinic: Clinic) -> None:

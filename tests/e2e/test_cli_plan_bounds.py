@@ -2,14 +2,12 @@
 
 import itertools
 import json
-import os
-import resource
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import start
+from tests.e2e.commands import measured
 from understudy.synthesizers import METHODS
 
 UNITS, STEPS, CHANNELS = (500, 10_000, 1_000_000), (24, 168, 35_064), (1, 7, 500)
@@ -57,14 +55,11 @@ def asked(folder: Path, method: str, units: int, steps: int, channels: int) -> A
     more = ("--set", "sensitive=mean(c0)") if method == "ppem" else ()
     with (folder / "answer.json").open("w+") as out:
         command = ("plan", schema, "--epsilon", "1", "--method", method, *more, "--json")
-        process = start(*command, stdout=out, stderr=None)
-        resource.prlimit(process.pid, resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        code, seconds, peak = measured(folder, *command, processor_seconds=PROCESSOR_SECONDS, stdout=out)
         out.seek(0)
         text = out.read()
-    assert process.returncode in (0, 2), f"ended by {process.returncode}"
-    return Answer(text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    assert code in (0, 2), f"ended by {code}"
+    return Answer(text, seconds, peak)
 
 
 def check(folder: Path, method: str, cell: tuple[int, int, int]) -> Answer:
