@@ -21,10 +21,10 @@ def granted(label: str, event: Event, noise: NoiseSource | None = None) -> Grant
 
 
 def test_every_coordinate_of_a_statistic_has_noise_of_its_own() -> None:
-    """Two of 64 doubles agree by chance with probability below 1e-12; shared noise makes all of them agree."""
+    """Of 64 multiples of the step two agree in one run of fifty; 16 pairs in fewer than one of 1e20. Shared noise: all."""
     released = granted("mean", Gaussian(2.0)).gaussian("mean", Bounded(np.zeros((8, 8)), 1.0))
     assert released.shape == (8, 8)
-    assert len(np.unique(released)) == 64
+    assert len(np.unique(released)) > 48
 
 
 def test_no_normal_is_handed_out_twice_in_one_call() -> None:
