@@ -21,7 +21,7 @@ def granted(label: str, event: Event, noise: NoiseSource | None = None) -> Grant
 
 
 def test_every_coordinate_of_a_statistic_has_noise_of_its_own() -> None:
-    """Of 64 multiples of the step two agree in one run of fifty, 16 pairs in none of 1e20; shared noise: all of them."""
+    """Of 64 multiples of the step two agree in one run of fifty, 16 pairs in none of 1e20; shared noise: all."""
     released = granted("mean", Gaussian(2.0)).gaussian("mean", Bounded(np.zeros((8, 8)), 1.0))
     assert released.shape == (8, 8)
     assert len(np.unique(released)) > 48
