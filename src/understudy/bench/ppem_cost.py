@@ -86,7 +86,7 @@ def _iteration(kind: str, width: int) -> Callable[[], None]:
     private = gradient.flat.optimiser(lambda parameters: torch.optim.Adam(parameters, lr=1e-3))
 
     def privately() -> None:
-        gradient.add_clipped(lambda: contest.private_loss(model, batch, generator), _BATCH)
+        gradient.add_clipped(lambda: contest.private_loss(model, batch, generator), _BATCH, _BATCH)
         gradient.finish()
         gradient.add_public(contest.public_loss, generator)
         private.step()

@@ -51,7 +51,7 @@ class PrivateGradient:
                 self.add_clipped(partial(loss, self._model, batch, generator), len(chunk), len(drawn))
         self.finish()
 
-    def add_clipped(self, losses: Callable[[], Tensor], num_units: int, in_all: int = 0) -> None:
+    def add_clipped(self, losses: Callable[[], Tensor], num_units: int, in_all: int) -> None:
         """Adds the clipped gradients of one chunk of a batch of `in_all` units."""
         self._clipper.add_clipped_sum(losses, num_units, self._sums_by_parameter, in_all)
 

@@ -34,7 +34,7 @@ def engine_sum(model: nn.Module, losses: Callable[[], Tensor], num_units: int, c
     targets = {
         id(parameter): torch.zeros_like(parameter.detach(), dtype=torch.float64) for parameter in clipper.parameters
     }
-    clipper.add_clipped_sum(losses, num_units, targets)
+    clipper.add_clipped_sum(losses, num_units, targets, num_units)
     return torch.cat([targets[id(parameter)].reshape(-1) for parameter in clipper.parameters])
 
 

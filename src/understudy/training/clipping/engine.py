@@ -50,7 +50,7 @@ class PerUnitClipper:
         self._patch = Patch(model, Expand.UNKNOWN)
         self._pool = Pool()
 
-    def add_clipped_sum(self, losses: Losses, num_units: int, targets: Mapping[int, Tensor], in_all: int = 0) -> None:
+    def add_clipped_sum(self, losses: Losses, num_units: int, targets: Mapping[int, Tensor], in_all: int) -> None:
         """Adds Σ over units of clip(∇ loss of that unit) to `targets`.
 
         Args:
@@ -58,7 +58,7 @@ class PerUnitClipper:
                 shape. A unit's loss is the mean over everything that is its own.
             num_units: units in this chunk.
             targets: float64 accumulators shaped like the parameters, by parameter id.
-            in_all: units in all chunks, if there are several.
+            in_all: units in all chunks of the iteration; a number that is too small weakens the bound on rounding.
         """
         self._add_clipped(self.collect(losses, num_units), targets, in_all)
 

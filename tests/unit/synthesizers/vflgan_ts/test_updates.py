@@ -23,7 +23,7 @@ def test_rows_are_clipped_as_the_engine_clips_them() -> None:
     kept = masks(ROWS, WIDTHS, 0.3, torch.Generator().manual_seed(2))
     clipper, expected = PerUnitClipper(network, PLAN.clip_norm), torch.zeros_like(update.flat.gradient).double()
     targets = _cut(expected, list(network.parameters()))
-    clipper.add_clipped_sum(lambda: network(series, kept).sum(1), ROWS, targets)
+    clipper.add_clipped_sum(lambda: network(series, kept).sum(1), ROWS, targets, ROWS)
     slopes = Perceptron(network, update.flat.views)(series.transpose(0, 1), kept).back(torch.ones(3, ROWS, 1))
     update((slopes,), ())
     assert torch.allclose(update.flat.gradient, expected.float(), atol=PLAN.clip_norm * 2**-11)
