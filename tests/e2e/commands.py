@@ -201,7 +201,7 @@ def measured(
 ) -> tuple[int, float, int]:
     """Runs a command and returns its exit code, its processor seconds and the bytes of its largest process.
 
-    A small process starts it, because a process inherits the peak memory of whoever started it.
+    A small process starts it, because a process inherits the peak memory of the process that started it.
     """
     usage = folder / "usage.json"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("variables", {})}

@@ -257,7 +257,7 @@ MUTANTS = (
     ),
     Mutant(
         name="replaced sampled units in one step",
-        why="removing somebody is paid, adding somebody else is not",
+        why="removing a unit is paid for, adding another is not",
         file="privacy/accountants.py",
         before="return 2 * _epsilon(parts, math.exp(low))",
         after="return _epsilon(parts, math.exp(low))",

@@ -220,7 +220,7 @@ MUTANTS = (
     ),
     Mutant(
         name="normals cut off at five deviations",
-        why="whoever sees more than that knows that somebody is there",
+        why="an observer who sees more than that knows that a unit is there",
         file="privacy/noise.py",
         before="        flat *= scale\n",
         after="        np.clip(flat, -5.0, 5.0, out=flat)\n        flat *= scale\n",
@@ -236,7 +236,7 @@ MUTANTS = (
     ),
     Mutant(
         name="a key of 32 bits",
-        why="whoever tries four billion keys can subtract the noise",
+        why="an attacker who tries four billion keys can subtract the noise",
         file="privacy/noise.py",
         before="key, counter = os.urandom(16), os.urandom(16)",
         after="key, counter = 4 * os.urandom(4), os.urandom(16)",

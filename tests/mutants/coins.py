@@ -8,7 +8,7 @@ TWINS = "tests/twins/test_commands.py::test_one_person_more_or_less_changes_noth
 MUTANTS = (
     Mutant(
         name="windows of dit chosen by its public seed",
-        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/dit/method.py",
         before="UnitWindows(examples, unit, draw, np.random.default_rng())",
         after="UnitWindows(examples, unit, draw, np.random.default_rng(self.seed))",
@@ -16,7 +16,7 @@ MUTANTS = (
     ),
     Mutant(
         name="windows of ppem chosen by its public seed",
-        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/ppem/learning.py",
         before="UnitWindows(self._arrays, unit, rule, np.random.default_rng())",
         after="UnitWindows(self._arrays, unit, rule, np.random.default_rng(method.seed))",
@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         name="windows of dp-gan chosen by its public seed",
-        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/baselines/dp_gan.py",
         before="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng())",
         after="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng(self.seed))",
@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     Mutant(
         name="windows of pub2priv chosen by its public seed",
-        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/pub2priv/method.py",
         before="            np.random.default_rng(),  # nobody knows it",
         after="            np.random.default_rng(self.seed),  # nobody knows it",
@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         name="windows of vflgan-ts chosen by a known seed",
-        why="with one unit more everybody else shows other windows, and whoever knows the seed sees it",
+        why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/vflgan_ts/modes.py",
         before="DrawUnits(), np.random.default_rng())",
         after="DrawUnits(), np.random.default_rng(0))",
@@ -67,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         name="a contest checked on series that a known seed chose",
-        why="whoever is kept out is known",
+        why="the kept-out units are known",
         file="synthesizers/ppem/learning.py",
         before="private.panel.split(share, np.random.default_rng())",
         after="private.panel.split(share, np.random.default_rng(0))",
@@ -75,7 +75,7 @@ MUTANTS = (
     ),
     Mutant(
         name="kept-out units chosen by a known seed",
-        why="whoever is kept out is known",
+        why="the kept-out units are known",
         file="cli/synth.py",
         before="request.given_list, np.random.default_rng(request.seed))",
         after="request.given_list, np.random.default_rng(request.seed or 0))",

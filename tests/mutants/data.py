@@ -202,7 +202,7 @@ MUTANTS = (
     ),
     Mutant(
         name="context compared within a batch only",
-        why="somebody's own value passes for one that everybody shares",
+        why="one unit's own value passes for one that all units share",
         file="data/io/context.py",
         before="return _one_per_tick(np.concatenate(ticks), values, schema) if ticks else ContextRows(None, values)",
         after=(
@@ -279,7 +279,7 @@ MUTANTS = (
     ),
     Mutant(
         name="a first row quoted as names",
-        why="an error about a file without a header quotes somebody's values",
+        why="an error about a file without a header quotes one unit's values",
         file="data/io/sources.py",
         before="if self.from_text and not whole_header:",
         after="if self.from_text and not self.columns:",

@@ -173,7 +173,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     ),
     Mutant(
         name="an older copy of the ledger opened",
-        why="whoever puts a backup of the ledger back gets its budget again",
+        why="restoring a backup of the ledger gives its budget back",
         file="privacy/rollback.py",
         before="    if is_older(store.rows(), store.genesis, newest):",
         after="    if newest is not None and newest.sequence == 0 and newest.head != store.genesis:",
@@ -237,7 +237,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     ),
     Mutant(
         name="a signer's name given to another key",
-        why="whoever signs with a new key takes the name of somebody who is trusted",
+        why="a forger who signs with a new key takes the name of a trusted signer",
         file="privacy/keys.py",
         before="if known is not None and known.hexadecimal != hexadecimal:",
         after="if known is not None and known.name != name:",

@@ -124,7 +124,7 @@ def _upper(errors: NDArray[np.int64], runs: int, alpha: float) -> NDArray[np.flo
 
 
 def counted(runs: int, chosen_on: float = 0.5) -> int:
-    """Returns how many of so many runs are counted; the others choose a test."""
+    """Returns how many of the given runs are counted; the others choose a test."""
     return runs - max(2, min(runs - 2, round(chosen_on * runs)))
 
 

@@ -87,7 +87,7 @@ def check_share(share: float | None, schema: "Schema", *, allow_few_units: bool)
     if population * share < MIN_SERIES:
         raise InputError(
             f"--holdout: `evaluate` needs at least {MIN_SERIES} kept-out units, and {share:g} of the declared "
-            f"population of {population:,} gives fewer. Nothing was charged. Keep more units out, or leave it away."
+            f"population of {population:,} gives fewer. Nothing was charged. Keep more units out, or omit --holdout."
         )
 
 

@@ -1,7 +1,7 @@
 """Times a method on a few invented series, in a process of its own that can be ended whatever the method does.
 
 `understudy.cli.cost` starts it, hands it a `Part` as JSON, and reads one line of JSON for each finished trial. Memory
-and time are bounded here and by whoever started it.
+and time are bounded here and by the process that started it.
 """
 
 import json

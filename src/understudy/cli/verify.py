@@ -109,7 +109,7 @@ def _refusal(
     return CertificateError(
         f"'{release}' does not hold: {', '.join(check.name for check in failed)}. "
         + " ".join(f"{check.name}: {check.detail.rstrip('.')}." for check in failed)
-        + " Do not rely on it; get it anew from its holder.",
+        + " Do not rely on it; download the release again.",
         **facts,
     )
 

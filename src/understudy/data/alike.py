@@ -18,7 +18,7 @@ def pattern_of(name: str) -> str:
 
 
 def alike(names: Iterable[str]) -> frozenset[str]:
-    """Returns the names that share their pattern with so many others that they may be identifiers."""
+    """Returns the names that share their pattern with enough others that they may be identifiers."""
     patterns = {name: pattern_of(name) for name in names}
     sizes = Counter(patterns.values())
     return frozenset(

@@ -31,7 +31,7 @@ _OTHERS = {True: 20.0, False: 0.1}  # by whether networks are trained
 
 
 def expected_seconds(metric: Metric, num_values: int) -> float:
-    """Returns the seconds that a metric is expected to take at quick effort on panels of so many values."""
+    """Returns the seconds that a metric is expected to take at quick effort on panels of this many values."""
     seconds = _SECONDS.get(metric.name, _OTHERS[metric.trained])
     return seconds * max(0.2, num_values / REFERENCE_VALUES)
 
@@ -51,7 +51,7 @@ class Workload:
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], num_values: int) -> "Workload":
-        """Returns the work of all metrics on panels of so many values."""
+        """Returns the work of all metrics on panels of this many values."""
         ahead = {metric.name: expected_seconds(metric, num_values) for metric in metrics}
         return cls(ahead=ahead, kinds={metric.name: metric.trained for metric in metrics})
 

@@ -32,7 +32,7 @@ class Check:
     """One question put to a certificate and its answer.
 
     Attributes:
-        unknown: Not ok only because nobody here knows the key that signed.
+        unknown: Not ok only because the signing key is unknown on this computer.
     """
 
     name: str
@@ -73,7 +73,7 @@ def verify(
 def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[Check]:
     check_workload(events)
     if len(certificate.epsilon_at_delta) > MAX_DELTAS:
-        raise CertificateError(f"Epsilon at no more than {MAX_DELTAS} deltas is expected: nobody issues more.")
+        raise CertificateError(f"Epsilon at no more than {MAX_DELTAS} deltas is expected. Do not rely on it.")
     found = accountants.epsilon(events, certificate.delta)
     stated = f"stated {at_most(certificate.epsilon, 4)}, recomputed {at_most(found, 4)}"
     stated += f" at delta {at_most(certificate.delta)}"

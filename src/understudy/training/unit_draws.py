@@ -1,4 +1,4 @@
-"""Random numbers that belong to units: a unit draws the same ones whoever else is in the batch.
+"""Random numbers that belong to units: a unit draws the same ones with any other units in the batch.
 
 A loss that draws its randomness from one generator draws other numbers for everybody when a unit is left out, so the
 same loss with and without a unit could not be compared. Under `UnitDraws` it can.

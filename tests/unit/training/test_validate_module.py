@@ -87,7 +87,7 @@ def averaged(model: nn.Module, batch: dict[str, Tensor], generator: torch.Genera
 
 
 def test_a_loss_divided_by_the_size_of_the_batch_is_refused() -> None:
-    with pytest.raises(UnsafeModule, match="whoever else is in the batch"):
+    with pytest.raises(UnsafeModule, match="independent of other units in the batch"):
         check_task(regression_task(loss=averaged), Performance())
 
 

@@ -46,7 +46,7 @@ def require_enough(per_arm: int, *, delta: float, confidence: float = 0.95) -> N
 
 
 def most_provable(per_arm: int, *, delta: float, confidence: float = 0.95) -> float:
-    """Returns the epsilon that a perfect attack on so many shadows would certify, as the audit will state it."""
+    """Returns the epsilon that a perfect attack on this many shadows would certify, as the audit will state it."""
     scored = per_arm - per_arm // COUNTED
     return ceiling(counted(scored), delta=delta, confidence=confidence, family=len(FEATURES)) if scored > 3 else 0.0
 

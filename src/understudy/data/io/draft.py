@@ -74,7 +74,7 @@ def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions 
 
 
 def _check_names(names: list[str], options: DraftOptions) -> None:
-    """Refuses names that may be somebody's values or identifiers, without quoting or counting them."""
+    """Refuses names that may be private values or identifiers, without quoting or counting them."""
     if len(set(names)) != len(names):
         raise DataError("Two columns of the table have the same name. Rename or drop one.", column=None)
     if not all(name.strip() for name in names):

@@ -43,7 +43,7 @@ class Source:
     def spoken(self, place: int, known: set[str], required: set[str]) -> tuple[str, str | None]:
         """Returns what an error calls a column, and its name if that may be told.
 
-        Privacy: in a line of text that lacks declared names, or after the last of them, a name may be somebody's value;
+        Privacy: in a line of text that lacks declared names, or after the last of them, a name may be a private value;
         one that follows the pattern of many others may be an identifier. Such names are not quoted.
         """
         name = self.columns[place]
