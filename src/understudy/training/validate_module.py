@@ -143,8 +143,8 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
         if float(moved.max()) > TOLERANCE * size:
             raise UnsafeModule(
                 "Expected every unit's gradient to be independent of other units in the batch, got gradients that "
-                "change when a unit is left out. Look for a division by the batch's size or by a count taken over the batch, "
-                "and for random numbers that units share."
+                "change when a unit is left out. Look for a division by the batch's size or by a count taken over "
+                "the batch, and for random numbers that units share."
             )
 
 
