@@ -23,7 +23,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.base import Progress
 
-SECONDS, BYTES = 4.0, 800 << 20  # of one processor beside loading the program; of memory, the program included
+SECONDS, BYTES = 3.0, 800 << 20  # of one processor beside loading the program; of memory, the program included
 _HELD, _LOOK_SECONDS = Path("/proc/self/statm"), 0.005
 _FEW_VALUES, _MANY_VALUES = 50_000, 700_000
 _FEWEST_DECLARED = 100  # units, below which some methods refuse
