@@ -1,9 +1,9 @@
 """Who does work that falls into parts: processes of this machine, or those of a Dask cluster."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from understudy.errors import InputError, MissingData
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 CLUSTER = "dask://"
 _PATIENCE = 20  # seconds to wait for a scheduler and its workers
+_ATTEMPTS = 3  # of parts whose process died
 Workers = int | str  # a number of processes, or dask://host:port
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 
 def workers_of(text: str) -> Workers:
@@ -48,3 +51,26 @@ def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
         raise InputError(f"workers: no scheduler answers at '{address}'. Start one with `dask scheduler`.") from problem
     with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
         yield joblib.Parallel(return_as="generator_unordered")
+
+
+def once_each(function: Callable[[Part], Result], parts: Sequence[Part], workers: Workers) -> list[Result]:
+    """Returns what `function` returns for each part, in their order; parts of a process that died are done again."""
+    if workers == 1:
+        return [function(part) for part in parts]
+    from joblib import delayed
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    done: dict[int, Result] = {}
+    for attempt in range(_ATTEMPTS):
+        left = [(place, part) for place, part in enumerate(parts) if place not in done]
+        try:
+            with pool(workers) as run:
+                done |= run(delayed(_placed)(function, place, part) for place, part in left)
+        except TerminatedWorkerError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    return [done[place] for place in range(len(parts))]
+
+
+def _placed(function: Callable[[Part], Result], place: int, part: Part) -> tuple[int, Result]:
+    return place, function(part)

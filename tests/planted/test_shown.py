@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.commands import Clinic, run
 from tests.planted.search import Planted, found
 from tests.planted.test_commands import BOUNDS, BUY, PLANTED, SYNTH, clinic  # noqa: F401 - a fixture
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 
 EACH_KIND = 5  # objects of one class that are looked at
 # Their arrays were released, are drawn from what was, or follow from the schema alone.

@@ -21,7 +21,8 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.base import PrivateSeries, Progress
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Progress
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral

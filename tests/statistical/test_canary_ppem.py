@@ -23,7 +23,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.ppem import Ppem, donors, learning
 from understudy.synthesizers.ppem.contest import Contest

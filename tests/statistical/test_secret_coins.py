@@ -145,7 +145,7 @@ def test_every_owner_of_a_vertical_run_has_coins_of_its_own_in_every_run() -> No
 
 
 def test_series_that_a_contest_checks_itself_on_are_drawn_by_secret_coins() -> None:
-    from understudy.synthesizers.base import PrivateSeries
+    from understudy.privacy.private_series import PrivateSeries
     from understudy.synthesizers.ppem.learning import _split
 
     panel = random_panel(small_schema(), 200, np.random.default_rng(0))

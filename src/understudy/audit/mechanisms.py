@@ -14,11 +14,12 @@ from understudy.audit.canaries import Scene
 from understudy.audit.gaussian_test import mu_test
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import Scores
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows
 from understudy.privacy.events import DiscreteGaussian, Event, Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded, clipped_sum
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 
@@ -44,17 +45,18 @@ def audit_mechanism(
 
 
 def gaussian_sum(event: Gaussian, radius: float) -> Mechanism:
-    """`Grant.gaussian` on a sum of clipped rows."""
+    """`Grant.release` of a sum of clipped rows."""
 
     def run(rows: NDArray[np.float64], runs: int) -> NDArray[np.float64]:
         grant = grant_for(replace(event, count=runs))
-        return np.stack([grant.gaussian(LABEL, clipped_sum(rows, radius)) for _ in range(runs)])
+        statistic = Statistic(label=LABEL, shape=rows.shape[1:], bound=radius)
+        return np.stack([grant.release(statistic, Given(Rows(rows))) for _ in range(runs)])
 
     return run
 
 
 def discrete_gaussian_sum(event: DiscreteGaussian, l2_bound: float) -> Mechanism:
-    """`Grant.discrete_gaussian` on a sum of whole-numbered rows, none of them longer than `l2_bound`.
+    """`Grant.release` of a sum of whole-numbered rows, clipped to `l2_bound`.
 
     Its noise is not normal, but from a scale of one on its first moments are those of a normal to a part in a
     million, and the mu-test looks at nothing else.
@@ -62,8 +64,8 @@ def discrete_gaussian_sum(event: DiscreteGaussian, l2_bound: float) -> Mechanism
 
     def run(rows: NDArray[np.float64], runs: int) -> NDArray[np.float64]:
         grant = grant_for(replace(event, count=runs))
-        votes = Bounded(np.rint(rows.sum(axis=0)).astype(np.int64), l2_bound)
-        return np.stack([grant.discrete_gaussian(LABEL, votes) for _ in range(runs)]).astype(np.float64)
+        statistic = Statistic(label=LABEL, shape=rows.shape[1:], bound=l2_bound, step=1.0)
+        return np.stack([grant.release(statistic, Given(Rows(rows))) for _ in range(runs)])
 
     return run
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.privacy.border import Private, Statistic
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 
 Answers = Mapping[str, NDArray[np.float64]]
 
@@ -56,11 +56,11 @@ class _Heard:
     def __init__(self, grant: Grant, witness: Witness) -> None:
         self._grant, self._witness = grant, witness
 
-    def gaussian(self, label: str, bounded: Bounded) -> NDArray[np.float64]:
-        return self._witness.hear(label, self._grant.gaussian(label, bounded))
+    def release(self, statistic: Statistic, private: Private) -> NDArray[np.float64]:
+        return self._witness.hear(statistic.label, self._grant.release(statistic, private))
 
-    def discrete_gaussian(self, label: str, bounded: Bounded) -> NDArray[np.int64]:
-        return self._witness.hear(label, self._grant.discrete_gaussian(label, bounded))
+    def distances(self, statistic: Statistic, private: Private, expected: Any) -> NDArray[np.float64]:
+        return self._witness.hear(statistic.label, self._grant.distances(statistic, private, expected))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._grant, name)

@@ -207,7 +207,7 @@ def _with_noise(method: Dit, study: Study, noise: float, delta: float) -> tuple[
     unlimited = Guarantee(math.inf, delta)
     plan = SpendingPlan((*facts, PlanEntry(TRAINING, event)), unlimited)
     grant = Ledger.in_memory(unlimited).charge(plan, label="published", noise=NoiseSource.secure())
-    private = method._private_series(study.train, schema.population.size or 1)
+    private = method.private_series(study.train, schema.population.size or 1)
     arrays = method.learn(private, grant, lambda stage, share: None)
-    made = Release(synthesizer=method, schema=private.panel.schema, arrays=arrays, certificate=None)  # type: ignore[arg-type]
+    made = Release(synthesizer=method, schema=private.schema, arrays=arrays, certificate=None)  # type: ignore[arg-type]
     return made, accountants.epsilon((event,), delta)

@@ -14,7 +14,8 @@ from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.kernels import gram, quadratic_test, stein_gram, two_sample_test
 from understudy.evaluate.metric import Effort, Undefined
 from understudy.evaluate.ppem.models import METRICS, determination, squared_error
-from understudy.synthesizers.base import Draw, PrivateSeries, Release
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Release
 from understudy.synthesizers.ppem import Ppem, drawing
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
@@ -53,7 +54,7 @@ class Measures:
     def rows(self, panel: Panel) -> Rows:
         """Returns a panel as (x′, x*)."""
         number = panel.num_series
-        return Rows.of(PrivateSeries(panel, np.ones(number), 1, number), self.partition)
+        return Rows.of(PrivateSeries.of(panel, number), self.partition)
 
     def figures(self, candidate: Panel, against: Panel | None = None) -> dict[str, float]:
         """Returns all figures of a candidate, against kept-out real rows unless others are given."""

@@ -35,8 +35,8 @@ from understudy.privacy.certificate import FILE_NAME, Certificate
 from understudy.privacy.claim import cosigned_bytes
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
+from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
-from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.frame.gradients import to_arrays as network_arrays
 from understudy.synthesizers.vflgan_ts import owners, parts

@@ -4,7 +4,6 @@ A `Grant` is what a ledger hands out after it has durably written a charge. Each
 was charged and is not executed more often than charged, writes the execution down, and only then adds noise.
 """
 
-import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from understudy.errors import BudgetExceeded, InputError
+from understudy.privacy.border import WIDENING, Counted, Private, Statistic, lattice_step
 from understudy.privacy.domains import domain_threshold, first_keys_by_noisy_count
 from understudy.privacy.events import (
     ApproximateDP,
@@ -26,8 +26,6 @@ from understudy.privacy.events import (
     RepeatAndSelect,
     SubsampledGaussian,
 )
-from understudy.privacy.lattice import WIDENING, from_lattice, lattice_step, to_lattice
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.quantiles import quantile_scores
@@ -57,7 +55,7 @@ class Receipt:
 class Grant:
     """Permission to execute one charged plan, each label at most as often as it was charged.
 
-    **Privacy**: unit, relation and sensitivity are those of the `Bounded` statistics handed in; the event
+    **Privacy**: unit, relation and sensitivity are those of the statistics handed in; the event
     executed is the one charged under the label. Made by `Ledger.charge`, not by hand.
     """
 
@@ -86,37 +84,58 @@ class Grant:
         """How often `label` may still be executed."""
         return self.plan.executions(label) - self._executed[label]
 
-    def gaussian(self, label: str, bounded: Bounded) -> NDArray[np.float64]:
-        """Return the statistic on its lattice plus discrete Gaussian noise of noise_multiplier·l2_bound per coordinate.
+    def release(self, statistic: Statistic, private: Private) -> NDArray[np.float64]:
+        """Return the sum of one clipped vector per unit plus noise of the deviation noise_multiplier · bound · reach.
 
-        The noise is larger by what rounding may add to the bound, less than 0.1 %: docs/claims/gaussian.md.
+        Exact: discrete Gaussian noise on whole multiples of a public step.
+
+        **Privacy**: every unit is clipped here, whatever the statistic computes; docs/claims/border.md.
         """
-        event = self._event(label, Gaussian)
-        scale = event.noise_multiplier * bounded.l2_bound * WIDENING
-        step = lattice_step(min(scale, bounded.l2_bound), bounded.value.size)
-        self._execute(label)
-        noise = self.noise.discrete_gaussian(scale / step, bounded.value.shape)
-        return from_lattice(to_lattice(bounded.value, step) + noise, step)
+        return self._noised(statistic, private, lambda total, step: total)
 
-    def discrete_gaussian(self, label: str, bounded: Bounded) -> NDArray[np.int64]:
-        """An integer statistic plus discrete Gaussian noise; the answer is exact in the computer's arithmetic."""
-        event = self._event(label, DiscreteGaussian)
-        _check_integers(bounded)
-        if event.one_vote and bounded.l2_bound != 1:
-            raise InputError("A one-vote release needs l2_bound = 1: a unit adds one to a single coordinate.")
-        self._execute(label)
-        return bounded.value + self.noise.discrete_gaussian(
-            event.noise_multiplier * bounded.l2_bound, bounded.value.shape
-        )
+    def distances(
+        self, statistic: Statistic, private: Private, expected: Sequence[NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return noisy sums of absolute differences between tables of votes, end to end, and what is expected of each.
 
-    def discrete_laplace(self, label: str, bounded: Bounded) -> int:
-        """One whole number plus discrete Laplace noise of scale l2_bound/epsilon."""
+        **Privacy**: a table's distance moves by no more than a unit's votes in it are worth together, so all distances
+        move by no more than `Cells` counts as the length of these votes, of which each table is a ballot.
+        """
+        ends = np.cumsum([len(table) for table in expected])[:-1]
+
+        def apart(total: NDArray[np.int64], step: float) -> NDArray[np.int64]:
+            tables = zip(np.split(total, ends), expected, strict=True)
+            return np.array([np.abs(table - np.rint(other / step).astype(np.int64)).sum() for table, other in tables])
+
+        return self._noised(statistic, private, apart)
+
+    def _noised(
+        self,
+        statistic: Statistic,
+        private: Private,
+        measured: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
+    ) -> NDArray[np.float64]:
+        event = self._sum_event(statistic.label)
+        deviation = self.deviation(statistic.label, statistic.bound * private.reach)
+        step = statistic.step or lattice_step(statistic.bound, deviation)
+        if isinstance(event, DiscreteGaussian) and event.one_vote:
+            if not statistic.bound == step * private.reach == step:
+                raise InputError("A one-vote release needs a bound of one step: a unit adds one to one coordinate.")
+        else:
+            deviation *= WIDENING
+        self._execute(statistic.label)
+        exact = measured(private.total(statistic, step), step)
+        return (exact + self.noise.discrete_gaussian(deviation / step, exact.shape)).astype(np.float64) * step
+
+    def deviation(self, label: str, reach: float) -> float:
+        """Return the standard deviation of the noise on a release that one unit moves by `reach` at most; public."""
+        return self._sum_event(label).noise_multiplier * reach
+
+    def count(self, label: str, private: Counted) -> int:
+        """Return the number of units plus discrete Laplace noise of scale 1/epsilon."""
         event = self._event(label, PureDP)
-        _check_integers(bounded)
-        if bounded.value.size != 1:
-            raise InputError("Discrete Laplace noise is for one number: its sensitivity is not Euclidean.")
         self._execute(label)
-        return int(bounded.value.reshape(())) + int(self.noise.discrete_laplace(bounded.l2_bound / event.epsilon, 1)[0])
+        return private.num_units + int(self.noise.discrete_laplace(1 / event.epsilon, 1)[0])
 
     def quantile(self, label: str, values_one_per_unit: ArrayLike, candidates: ArrayLike, q: float) -> float:
         """A point of a public grid near the q-quantile, by the exponential mechanism.
@@ -206,6 +225,10 @@ class Grant:
             raise InputError(f"'{label}' was charged as {type(event).__name__}, not as {kind.__name__}.")
         return event
 
+    def _sum_event(self, label: str) -> Gaussian | DiscreteGaussian:
+        event = self.plan.event(label)
+        return event if isinstance(event, DiscreteGaussian) else self._event(label, Gaussian)
+
     def _execute(self, label: str, number: int = 1) -> int:
         with self._lock:
             before = self._executed[label]
@@ -228,10 +251,3 @@ class Grant:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("A Grant can't be copied or saved: its executions would be counted twice over.")
-
-
-def _check_integers(bounded: Bounded) -> None:
-    if bounded.value.dtype.kind not in "iu":
-        raise InputError("Discrete noise needs a statistic of whole numbers (an integer array).")
-    if not math.isfinite(bounded.l2_bound):
-        raise InputError("Discrete noise needs a finite l2_bound.")

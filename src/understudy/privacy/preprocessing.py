@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from understudy.data.panel import Panel
 from understudy.errors import InputError
-from understudy.privacy.events import ApproximateDP, Gaussian, PureDP
+from understudy.privacy.events import ApproximateDP, PureDP
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded, clipped_sum
 
 
 @dataclass(frozen=True)
@@ -73,28 +72,7 @@ class Count:
 
     def run(self, grant: Grant, panel: Panel) -> int:
         """A number of units, at least 1, usable as the population everything else is derived from."""
-        return max(1, grant.discrete_laplace(self.label, Bounded(np.array(panel.num_units), 1.0)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quantile:
-    """A quantile of one number per unit, such as the longest length or the median load of each.
-
-    **Privacy**: exponential mechanism on a public grid, epsilon-DP.
-    """
-
-    label: str
-    epsilon: float
-    q: float
-    grid: Grid
-
-    def event(self) -> PureDP:
-        """What it costs."""
-        return PureDP(self.epsilon)
-
-    def run(self, grant: Grant, values_one_per_unit: NDArray[np.float64]) -> float:
-        """A point of the grid; missing values are skipped, and without any value every point is as likely."""
-        return grant.quantile(self.label, values_one_per_unit, self.grid.candidates(), self.q)
+        return max(1, grant.count(self.label, panel))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,42 +102,6 @@ class ChannelBounds:
         low = grant.quantile(self.label, one_per_unit(panel, self.channel, "min"), points, 1 - self.coverage)
         high = grant.quantile(self.label, one_per_unit(panel, self.channel, "max"), points, self.coverage)
         return (low, high) if low < high else (self.grid.low, self.grid.high)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeanAndScale:
-    """Mean and standard deviation of a channel with public bounds, each unit weighing the same.
-
-    **Privacy**: per unit one vector (mean, mean square, 1)/√3 of its values on [0, 1], clipped to norm 1; one
-    Gaussian release of the sum.
-    """
-
-    channel: str
-    low: float
-    high: float
-    noise_multiplier: float
-    smallest_scale: float = 1e-3
-
-    @property
-    def label(self) -> str:
-        """Label of the charge."""
-        return f"mean and scale of {self.channel}"
-
-    def event(self) -> Gaussian:
-        """What it costs."""
-        return Gaussian(self.noise_multiplier)
-
-    def run(self, grant: Grant, panel: Panel) -> tuple[float, float]:
-        """(mean, scale) in the channel's own units; scale never below `smallest_scale` of the declared range."""
-        width = self.high - self.low
-        first = (one_per_unit(panel, self.channel, "mean", self.low, self.high) - self.low) / width
-        second = one_per_unit(panel, self.channel, "mean square", self.low, self.high)
-        rows = np.stack([first, second, np.ones_like(first)], axis=1) / math.sqrt(3)
-        noisy = grant.gaussian(self.label, clipped_sum(rows, 1.0)) * math.sqrt(3)
-        number = max(1.0, noisy[2])
-        mean = min(1.0, max(0.0, noisy[0] / number))
-        variance = max(self.smallest_scale**2, noisy[1] / number - mean**2)
-        return self.low + width * mean, width * math.sqrt(min(variance, 0.25))
 
 
 @dataclass(frozen=True)

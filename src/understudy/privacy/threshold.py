@@ -7,10 +7,7 @@ rounded down onto a grid in which one unit moves them by whole steps, so that no
 import math
 from typing import final
 
-import numpy as np
-
 from understudy.errors import BudgetExceeded, InputError
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 
 _STEPS = 1024  # of the grid, the most that one unit can move a figure, one of them for rounding
@@ -21,7 +18,7 @@ class AboveThreshold:
     """Answers at most `max_questions` questions, the last one with yes. Made by `Grant.above_threshold`.
 
     **Privacy**: epsilon-DP for all answers together. The threshold has noise of scale 2Δ/epsilon, every figure noise of
-    its own of scale 4Δ/epsilon; Δ is the figure's `l2_bound`, the same for all of them.
+    its own of scale 4Δ/epsilon; Δ is the figure's bound, the same for all of them.
     """
 
     def __init__(self, epsilon: float, noise: NoiseSource, max_questions: int, mistake: float) -> None:
@@ -32,8 +29,8 @@ class AboveThreshold:
         self._margin = math.ceil(6 * _STEPS / epsilon * math.log(2 * max_questions / mistake))
         self._bound: float | None = None
 
-    def __call__(self, figure: Bounded) -> bool:
-        """Says whether a figure is above zero; no further question is answered after a yes.
+    def __call__(self, figure: float, bound: float) -> bool:
+        """Says whether a figure, which one unit moves by at most `bound`, is above zero; none is asked after a yes.
 
         A figure that is not above zero gets a yes with a chance of at most `mistake` over all questions: noise has to
         exceed 6Δ/epsilon · log(2 · questions / mistake), of which the threshold's own noise has a third.
@@ -45,10 +42,10 @@ class AboveThreshold:
                 remaining=0.0,
                 label="check",
             )
-        if figure.value.size != 1 or self._bound not in (None, figure.l2_bound):
-            raise InputError("AboveThreshold takes one number at a time, always with the same l2_bound.")
-        self._left, self._bound = self._left - 1, figure.l2_bound
-        whole = math.floor(float(np.asarray(figure.value).reshape(())) / figure.l2_bound * (_STEPS - 1))
+        if self._bound not in (None, bound) or not 0 < bound < math.inf:
+            raise InputError("AboveThreshold takes figures with one positive bound, the same for all.")
+        self._left, self._bound = self._left - 1, bound
+        whole = math.floor(figure / bound * (_STEPS - 1)) if math.isfinite(figure) else 0
         noisy = whole + int(self._noise.discrete_laplace(4 * _STEPS / self._epsilon, 1)[0])
         above = noisy >= self._threshold + self._margin
         self._left = 0 if above else self._left

@@ -7,6 +7,7 @@ and how it draws series from what it learned (`draw`). The order *check, plan, c
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,40 +16,22 @@ import numpy as np
 from understudy.data import Channel, Integer, Panel, Population, Schema, constraints, windows
 from understudy.data.channels import num_codes
 from understudy.data.given import require_argument
+from understudy.data.table import Table
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release, unused_directory
+from understudy.workers import Workers
 
 _COUNT = "population"  # label under which a population's count is bought
 _FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PrivateSeries:
-    """What a method learns from: series, what each weighs, and how far one unit reaches.
-
-    Attributes:
-        panel: The series; windows of them if the method cuts windows.
-        weights: One number per series. For entities a unit's series share the weight one, so a bounded vector per
-            series is a bounded vector per unit.
-        influence: Factor by which one unit's reach exceeds one series: 1 for entities; for events twice the number of
-            windows that one event can touch, because each of those windows changes and does not go away, or just that
-            number where the method leaves windows with an empty step out.
-        population: Public number of units (or of windows, for events) that counts are compared with.
-    """
-
-    panel: Panel
-    weights: np.ndarray
-    influence: int
-    population: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,9 +188,10 @@ class Synthesizer(ABC):
 
     def fit(
         self,
-        panel: Panel,
+        panel: Panel | Table,
         ledger: Ledger,
         *,
+        workers: Workers = 1,
         guarantee: Guarantee | None = None,
         noise: NoiseSource | None = None,
         progress: Progress | None = None,
@@ -218,6 +202,8 @@ class Synthesizer(ABC):
         """Charges the ledger, learns, and returns what may leave the building.
 
         Args:
+            panel: The series, in memory or opened with `open_table`.
+            workers: Processes that add up partitions, or a Dask cluster.
             save_to: Directory to save the release to; one that exists is refused before the charge.
             guarantee: What this run may cost; None takes all that is left.
             noise: Secure unless told otherwise; seeded noise marks the certificate *not private*.
@@ -226,7 +212,7 @@ class Synthesizer(ABC):
 
         Privacy: the whole run is charged before any statistic is computed; a crash gives nothing back.
         """
-        require_argument(panel, Panel, "fit: panel", "Read the table first: read_panel(table, schema).")
+        require_argument(panel, Panel | Table, "fit: panel", "Read the table first: read_panel(table, schema).")
         if not hasattr(ledger, "charge"):  # an audit hands over a ledger that listens
             require_argument(ledger, Ledger, "fit: ledger", "Open it first: Ledger.open_for(schema).")
         require_argument(guarantee, Guarantee | None, "fit: guarantee", "Write guarantee=Guarantee(1.0, 1e-6).")
@@ -235,17 +221,18 @@ class Synthesizer(ABC):
         schema.require_declared()
         directory = None if save_to is None else unused_directory(save_to)
         self._check(schema, ledger)
-        if schema.context and panel.context is not None:  # public; nothing private is looked at
-            self.check_context(schema, shared_context(panel))
+        table = Table.of(panel) if isinstance(panel, Panel) else panel
+        if schema.context and table.shared_context is not None:  # public; nothing private is looked at
+            self.check_context(schema, np.array(table.shared_context))
         if guarantee is None:
             guarantee = _all_that_is_left(ledger, self.name)
         check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
         plan = self.spending_plan(schema, guarantee)
         grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
-        population = _population(panel, grant, ledger)
-        private = self._private_series(panel, population.size or 1)
-        arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: shared_context(private.panel)}
-        released = replace(private.panel.schema, population=population)
+        population = _population(PrivateSeries(table, schema, 1, 1, workers=workers), grant, ledger)
+        private = self.private_series(table, population.size or 1, workers)
+        arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: shared_context(private)}
+        released = replace(private.schema, population=population)
         certificate = issue(
             grant,
             replace(schema, population=population),
@@ -253,7 +240,7 @@ class Synthesizer(ABC):
             public_inputs={**self.own_inputs(), **(public_inputs or {})},
             overrides={**self.departures(), **(overrides or {})},
             trust=self.trust(schema, grant.plan),
-            marginal_obfuscation=self.obfuscation(private.panel.schema, arrays),
+            marginal_obfuscation=self.obfuscation(private.schema, arrays),
         )
         release = Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
         return release if directory is None else release.save(directory)
@@ -297,35 +284,43 @@ class Synthesizer(ABC):
         steps = schema.num_steps if self.window_steps is None else self.window_steps
         return steps, steps if self.window_stride is None else self.window_stride
 
-    def _private_series(self, panel: Panel, population: int) -> PrivateSeries:
-        schema = panel.schema
-        steps, stride = self._window(schema)
-        cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride).panel
-        if schema.unit.kind == "event":  # a unit that has no row without the event would leave all its windows
-            cut = windows.without_empty_steps(cut) if self.whole_windows else windows.without_empty(cut)
-        if schema.unit.kind == "overlapping-window":  # the unit is a window, so no two share one
-            cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)
-        weights = np.ones(cut.num_series)
-        if schema.unit.kind == "entity" and cut.num_series:
-            weights = 1.0 / np.bincount(cut.unit)[cut.unit]
-        return PrivateSeries(cut, weights, self.influence(schema), self.num_contributions(schema, population))
+    def private_series(self, panel: Panel | Table, population: int, workers: Workers = 1) -> PrivateSeries:
+        """Returns the series as the method sees them: cut into windows, and without those that are empty."""
+        table = Table.of(panel) if isinstance(panel, Panel) else panel
+        schema, kind = table.schema, table.schema.unit.kind
+        number, steps = self.num_contributions(schema, population), self._window(schema)[0]
+        whole = PrivateSeries(table, schema, self.influence(schema), number, kind == "event", workers=workers)
+        if steps == schema.num_steps and kind == "entity":
+            return whole
+        return whole.seen_as(self.learned_schema(schema), partial(_cut, *self._window(schema), self.whole_windows))
 
 
-def _population(panel: Panel, grant: Grant, ledger: Ledger) -> Population:
+def _cut(steps: int, stride: int, whole_windows: bool, panel: Panel) -> Panel:
+    """Returns the windows of a panel that are learned from."""
+    kind = panel.schema.unit.kind
+    cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride).panel
+    if kind == "event":  # a unit that has no row without the event would leave all its windows
+        cut = windows.without_empty_steps(cut) if whole_windows else windows.without_empty(cut)
+    if kind == "overlapping-window":  # the unit is a window, so no two share one
+        cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)
+    return cut
+
+
+def _population(private: PrivateSeries, grant: Grant, ledger: Ledger) -> Population:
     """Returns the public number of units: as declared, or counted under the grant if its plan has paid for that."""
-    schema = panel.schema
+    schema = private.schema
     if all(entry.label != _COUNT for entry in grant.plan.entries):
         return schema.population
-    counted = grant.discrete_laplace(_COUNT, Bounded(np.array(panel.num_units), 1.0))
+    counted = grant.count(_COUNT, private)
     population = Population(max(counted, 1))
     units = replace(schema, population=population).protected_units
     check_delta(grant.plan.guarantee.delta, units, reproduction=ledger.reproduction)
     return population
 
 
-def shared_context(panel: Panel) -> np.ndarray:
+def shared_context(private: PrivateSeries) -> np.ndarray:
     """Returns the public context [step, context] to release; empty if there is none or each series has its own."""
-    return np.zeros((0, 0), dtype=np.float32) if panel.shared_context is None else np.array(panel.shared_context)
+    return np.zeros((0, 0), dtype=np.float32) if private.shared_context is None else np.array(private.shared_context)
 
 
 def _all_that_is_left(ledger: Ledger, label: str) -> Guarantee:

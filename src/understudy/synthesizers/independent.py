@@ -17,7 +17,8 @@ from understudy.data.channels import num_codes
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 
 _MEMORY = 0.9  # correlation of one step with the next
 _LEVEL_SHARE = 0.5  # of the variance, what differs between series

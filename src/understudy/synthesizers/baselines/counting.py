@@ -1,11 +1,10 @@
 """What `aim`, `gem` and `private-gsd` share: the plan, the table, and noisy counts of one and of two columns.
 
-Privacy, for every `release_…`: a series votes for one cell of each table that is counted, and a unit's series share the
-weight one, so a unit moves k tables by at most √k in Euclidean norm (times `influence` for events).
+A series votes for one cell of each table that is counted.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Literal
@@ -14,13 +13,15 @@ import numpy as np
 
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.calibrate import noise_multipliers
+from understudy.privacy.contributions import Cells, Rows
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import clip_rows
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, num_pooled
+from understudy.privacy.private_series import PrivateSeries, Remembered
+from understudy.synthesizers.base import Draw, num_pooled
 from understudy.synthesizers.baselines.cuts import (
     LEVELS,
     SEGMENT_LEVELS,
@@ -33,7 +34,7 @@ from understudy.synthesizers.baselines.cuts import (
 from understudy.synthesizers.baselines.table import Table, single_domain
 from understudy.synthesizers.frame.facts import Facts, facts_of, shares_of
 from understudy.synthesizers.spectral.counts import nearest_distribution, shrink
-from understudy.synthesizers.spectral.learning import Learning
+from understudy.synthesizers.spectral.learning import Learning, Seen, scores_by
 from understudy.synthesizers.spectral.marginals import Marginal
 from understudy.synthesizers.spectral.series import filled
 
@@ -78,26 +79,26 @@ class Counting:
     """One run over one panel.
 
     Attributes:
-        codes: Levels [series, column]. Private.
+        codes: Returns levels [series, column] of a panel. Private.
         singles: Released distribution of each column.
         facts: Released marginals, gaps and lengths.
     """
 
     learning: Learning
     table: Table
-    codes: np.ndarray
+    codes: Seen
     singles: tuple[np.ndarray, ...]
     facts: Facts
 
     @classmethod
     def begin(cls, private: PrivateSeries, grant: Grant, cut: CutName, coefficients: int) -> "Counting":
         """Buys what levels are made from, makes them, and counts every column by itself."""
-        learning = Learning(_without_context(private), grant, 0, lambda stage, share: None)
-        schema = learning.panel.schema
+        learning = Learning(private.without_context(), grant, 0, lambda stage, share: None)
+        schema = learning.schema
         marginals: list[Marginal] = []
         if cut == "frequencies":
             marginals, _ = learning.count_columns(MARGINALS, range(schema.num_channels))
-        working = learning.scores(marginals) if marginals else _by_bounds(learning.panel)
+        working = scores_by(marginals) if marginals else Remembered(_by_bounds)
         gap_model, lengths = np.zeros((0, 1)), np.zeros(0)
         if any(entry.label == ABSENCE for entry in grant.plan.entries):
             gap_model, lengths = learning.release_absence(working)
@@ -106,10 +107,12 @@ class Counting:
         if profile is not None:
             made = Frequencies(tuple(marginals), profile, kept_frequencies(schema, coefficients))
         table = Table(schema, made)
-        codes = table.codes(working, learning.panel.static)
-        counts = [np.bincount(own, learning.weights, size) for own, size in zip(codes.T, table.domain, strict=True)]
-        noisy = learning.release(COLUMNS, np.concatenate(counts), float(np.sqrt(len(counts))))
-        parts = np.split(noisy / learning.private.population, np.cumsum(table.domain)[:-1])
+        codes = Remembered(lambda panel: table.codes(working(panel), panel.static))
+        domain = np.array(table.domain)
+        noisy = learning.release(
+            COLUMNS, float(np.sqrt(len(domain))), (int(domain.sum()),), lambda panel: _votes(codes(panel), domain)
+        )
+        parts = np.split(noisy / learning.private.population, np.cumsum(domain)[:-1])
         singles = tuple(_distribution(part) for part in parts)
         facts = facts_of(list(marginals), np.ones(1), np.zeros(0), gap_model, lengths)
         return cls(learning, table, codes, singles, facts)
@@ -119,29 +122,34 @@ class Counting:
         """All pairs of columns."""
         return list(combinations(range(len(self.table.domain)), 2))
 
-    def counts(self, first: int, second: int) -> np.ndarray:
-        """Returns how many series are in each cell of a pair. Private."""
-        rows, columns = self.table.domain[first], self.table.domain[second]
-        cells = self.codes[:, first] * columns + self.codes[:, second]
-        return np.bincount(cells, self.learning.weights, rows * columns).reshape(rows, columns)
-
     def release_errors(self, expected: Expected) -> np.ndarray:
-        """Returns for each pair how wrong a model is, in units, with noise on it.
-
-        Privacy: one unit moves the L1 distance of each pair's counts from public ones by at most one, so it moves all
-        of them by at most √pairs.
-        """
+        """Returns for each pair how wrong a model is, in units, with noise on it."""
         size = self.learning.private.population
-        errors = [float(np.abs(self.counts(*pair) - size * expected(*pair)).sum()) for pair in self.pairs]
-        return self.learning.release(CHOICES, np.array(errors), float(np.sqrt(len(errors))))
+        asked = [size * expected(*pair).ravel() for pair in self.pairs]
+        return self.learning.grant.distances(self._counted(CHOICES, self.pairs), self.learning.private, asked)
 
     def release_pairs(self, pairs: Sequence[Pair]) -> tuple[list[np.ndarray], float]:
         """Returns (noisy shares of the cells of some pairs, the noise on each)."""
-        bound, size = float(np.sqrt(len(pairs))), self.learning.private.population
-        counts = [self.counts(*pair) for pair in pairs]
-        noisy = self.learning.release(PAIRS, np.concatenate([own.ravel() for own in counts]), bound) / size
-        parts = np.split(noisy, np.cumsum([own.size for own in counts])[:-1])
-        return [part.reshape(own.shape) for part, own in zip(parts, counts, strict=True)], self.noise(PAIRS, bound)
+        statistic, shapes = self._counted(PAIRS, pairs), self._shapes(pairs)
+        noisy = self.learning.grant.release(statistic, self.learning.private) / self.learning.private.population
+        parts = np.split(noisy, np.cumsum([rows * columns for rows, columns in shapes])[:-1])
+        found = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        return found, self.noise(PAIRS, statistic.bound)
+
+    def _counted(self, label: str, pairs: Sequence[Pair]) -> Statistic:
+        """Returns the counts of the cells of some pairs, end to end."""
+        first, second = np.array(pairs).T
+        sizes = np.array([rows * columns for rows, columns in self._shapes(pairs)])
+        columns = np.array(self.table.domain)[second]
+
+        def votes(panel: Panel) -> Cells:
+            codes = self.codes(panel)
+            return _votes(codes[:, first] * columns + codes[:, second], sizes)
+
+        return Statistic(label=label, shape=(int(sizes.sum()),), bound=float(np.sqrt(len(pairs))), contributions=votes)
+
+    def _shapes(self, pairs: Sequence[Pair]) -> list[Pair]:
+        return [(self.table.domain[first], self.table.domain[second]) for first, second in pairs]
 
     def noise(self, label: str, bound: float) -> float:
         """Standard deviation of the noise on a share."""
@@ -187,18 +195,18 @@ def _distribution(noisy: np.ndarray) -> np.ndarray:
     return nearest_distribution(noisy / total if total > 0.1 else noisy)
 
 
-def _release_profile(learning: Learning, scores: np.ndarray) -> np.ndarray:
-    """Returns the mean score [step, channel], as far as it is more than noise.
-
-    Privacy: each series is a vector clipped to √(steps · channels), the length of scores of size one.
-    """
-    shape = scores.shape[1:]
+def _release_profile(learning: Learning, scores: Seen) -> np.ndarray:
+    """Returns the mean score [step, channel], as far as it is more than noise; clipped to scores of size one."""
+    shape = (learning.schema.num_steps, learning.schema.num_channels)
     radius, size = float(np.sqrt(np.prod(shape))), learning.private.population
-    total = np.zeros(int(np.prod(shape)))
-    for rows in learning.chunks():
-        total += learning.weights[rows] @ clip_rows(scores[rows].reshape(-1, total.size).astype(np.float64), radius)
-    mean, noise = learning.release(PROFILE, total, radius) / size, learning.noise(PROFILE, radius) / size
-    return shrink(mean, np.zeros_like(mean), noise)[0].reshape(shape)
+    mean = learning.release(PROFILE, radius, shape, lambda panel: Rows(scores(panel))) / size
+    return shrink(mean, np.zeros_like(mean), learning.noise(PROFILE, radius) / size)[0]
+
+
+def _votes(codes: np.ndarray, sizes: np.ndarray) -> Cells:
+    """Returns a vote of each series for its cell of each table [series, table]."""
+    series, table = (index.ravel() for index in np.indices(codes.shape))
+    return Cells(series, table, codes.ravel(), 1.0, len(codes), sizes)
 
 
 def _by_bounds(panel: Panel) -> np.ndarray:
@@ -206,9 +214,3 @@ def _by_bounds(panel: Panel) -> np.ndarray:
     low, high = np.array([channel.bounds for channel in panel.schema.channels], dtype=np.float64).T
     scaled = 2 * (np.clip(panel.values, low, high) - low) / np.maximum(high - low, 1e-12) - 1
     return filled(scaled.astype(np.float32), panel.lengths)
-
-
-def _without_context(private: PrivateSeries) -> PrivateSeries:
-    """Context is public and not modelled."""
-    schema = replace(private.panel.schema, context=(), constraints=())
-    return replace(private, panel=replace(private.panel, schema=schema, context=None))

@@ -26,7 +26,8 @@ from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.baselines import ads_gan, rows
 from understudy.synthesizers.baselines.rows import Layout, generated, scored
 from understudy.synthesizers.frame.facts import Facts, facts_of

@@ -25,11 +25,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from understudy.data import Panel, Schema
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows, shortened
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded, clip_rows
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.baselines import rows
 from understudy.synthesizers.baselines.repeating import repeated
 from understudy.synthesizers.baselines.rows import Layout, generated
@@ -87,7 +89,7 @@ class GsWgan(Synthesizer):
         generator, rng = layout.generator(self.width, self.seed), np.random.default_rng(self.seed)
         source = torch.Generator().manual_seed(self.seed)
         optimiser = torch.optim.Adam(generator.parameters(), lr=self.rate, betas=_BETAS)
-        reach = 2 * touched(private.panel.schema) * math.sqrt(self.questions)
+        reach, bound = 2 * touched(private.schema), math.sqrt(self.questions)
         for iteration in range(self.iterations):
             for _ in range(self.updates):
                 classes = rows.some_classes(bought, layout, _ROWS, rng)
@@ -95,7 +97,9 @@ class GsWgan(Synthesizer):
                     bench.update(generated(generator, classes, source), classes, source)
             classes = rows.some_classes(bought, layout, self.questions, rng)
             fake = generated(generator, classes, source)
-            heard = grant.gaussian(SLOPES, Bounded(bench.slopes(fake.detach(), classes), reach))
+            slopes = bench.slopes(fake.detach(), classes)
+            statistic = Statistic(label=SLOPES, shape=slopes.shape[1:], bound=bound)
+            heard = grant.release(statistic, Given(Rows(slopes), reach))
             optimiser.zero_grad()
             fake.backward(torch.from_numpy(-heard / (self.critics * len(fake))).float())
             optimiser.step()
@@ -137,13 +141,12 @@ class Bench:
         self._optimiser.step()
 
     def slopes(self, fake: Tensor, classes: Tensor) -> np.ndarray:
-        """Returns the sum over critics of their slopes [row, number] at generated rows, each clipped to length one.
+        """Returns the slopes [critic, row, number] of all critics at generated rows, each shortened to length one.
 
-        Privacy: one unit moves one critic's slopes, from rows of length one to others: by 2 each, by 2√rows together.
+        Privacy: private. One unit moves one critic, from slopes to others: by twice their length.
         """
         found = vmap(self._slope, in_dims=(0, None, None))(self._weights, fake, classes).detach()
-        clipped = clip_rows(found.flatten(0, 1).double().numpy(), 1.0)
-        return np.asarray(clipped.reshape(found.shape).sum(axis=0))
+        return shortened(found.flatten(0, 1).double().numpy(), 1.0).reshape(found.shape)
 
     def _loss(
         self, weights: dict[str, Tensor], real: Tensor, own: Tensor, fake: Tensor, classes: Tensor, share: Tensor

@@ -25,11 +25,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from understudy.data import Panel, Schema
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.baselines import rows
 from understudy.synthesizers.baselines.repeating import repeated
 from understudy.synthesizers.baselines.rows import Layout, generated, scored
@@ -87,8 +89,9 @@ class PateGan(Synthesizer):
         dealt, reach = [real[own] for own in shards(private, self.teachers)], touched(private.panel.schema)
         for round_ in range(self.rounds):
             asked, beside = school.some_rows(self.questions), school.some_rows(_BESIDE)
-            votes = sum(votes_of(own, beside.numpy(), asked.numpy()) for own in dealt)
-            noisy = grant.gaussian(VOTES, Bounded(np.asarray(votes), reach * math.sqrt(self.questions)))
+            votes = np.stack([votes_of(own, beside.numpy(), asked.numpy()) for own in dealt])
+            statistic = Statistic(label=VOTES, shape=votes.shape[1:], bound=math.sqrt(self.questions))
+            noisy = grant.release(statistic, Given(Rows(votes), reach))
             school.teach(asked, noisy / self.teachers)
             progress("votes", (round_ + 1) / self.rounds)
         return rows.arrays_of(bought, layout, school.generator, self.seed)

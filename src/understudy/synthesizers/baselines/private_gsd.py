@@ -19,7 +19,8 @@ from understudy.data import Panel, Schema
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.baselines import counting
 from understudy.synthesizers.baselines.counting import COLUMNS, PAIRS, Counting, CutName, Pair
 from understudy.synthesizers.options import require_above_zero

@@ -4,7 +4,7 @@ Working scale, shares of the classes, gaps and lengths are bought beside, as for
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry
-from understudy.synthesizers.base import Draw, PrivateSeries, num_pooled
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, num_pooled
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
@@ -42,9 +43,8 @@ def fact_entries(schema: Schema, guarantee: Guarantee, core: str | None = None) 
 
 def buy_facts(private: PrivateSeries, grant: Grant) -> Facts:
     """Releases distributions of the columns, classes, gaps and lengths; context is public and not modelled."""
-    schema = replace(private.panel.schema, context=(), constraints=())
-    bare = replace(private, panel=replace(private.panel, schema=schema, context=None))
-    return facts.buy(Learning(bare, grant, 0, lambda stage, share: None), linear_scales(schema, None))
+    bare = private.without_context()
+    return facts.buy(Learning(bare, grant, 0, lambda stage, share: None), linear_scales(bare.schema, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Layout:
         panel, every = private.panel, slice(None)
         series, static = self.encoding.series(panel, every), self.encoding.static(panel, every)
         flat = series.reshape(len(series), self.shape[0] * self.shape[1])
-        return {"row": np.concatenate([flat, static], axis=1), "class": self.one_hot(classes_of(private))}
+        return {"row": np.concatenate([flat, static], axis=1), "class": self.one_hot(classes_of(private.panel))}
 
     def one_hot(self, classes: np.ndarray) -> np.ndarray:
         """Returns classes as [row, class]; nothing beside a row where there is one class only."""

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from understudy.data import Schema
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 
 
 def shards(private: PrivateSeries, number: int) -> list[np.ndarray]:

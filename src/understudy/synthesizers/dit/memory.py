@@ -6,10 +6,10 @@ they are drawn towards what series often are, by how large it is.
 
 import numpy as np
 
-from understudy.privacy.events import Gaussian
+from understudy.privacy.border import Statistic
+from understudy.privacy.contributions import Rows, shortened
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded, clip_rows
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.dit.bridge import NOTHING
 
 LABEL, SHARE = "memory", 0.2  # of mu²
@@ -33,7 +33,7 @@ def products(scores: np.ndarray, known: np.ndarray, season: int) -> np.ndarray:
     else:
         parts += [np.zeros(parts[0].shape)] * 3
     found = np.concatenate([np.ones((len(x), 1)), *parts], axis=1)
-    return clip_rows(found, float(np.sqrt(found.shape[1])))
+    return shortened(found, float(np.sqrt(found.shape[1])))
 
 
 def _around(x: np.ndarray, known: np.ndarray) -> list[np.ndarray]:
@@ -84,14 +84,10 @@ def _movement(found: np.ndarray, lag: int) -> list[np.ndarray]:
 def buy(
     private: PrivateSeries, examples: dict[str, np.ndarray], variances: np.ndarray, season: int, grant: Grant
 ) -> np.ndarray:
-    """Returns the memory, bought.
-
-    Privacy: a sum over series of vectors of 1 + 6 · columns entries no longer than its root, which a unit's series
-    share: a unit moves it by at most that.
-    """
+    """Returns the memory, bought: a sum of one vector per series, clipped to the root of its number of entries."""
     own = products(examples["x"], examples["known"], season)
-    bound = float(np.sqrt(own.shape[1])) * private.influence
-    noisy = grant.gaussian(LABEL, Bounded(private.weights @ own, bound))
-    event = grant.plan.event(LABEL)
-    assert isinstance(event, Gaussian)
-    return memory_of(noisy, variances, examples["x"].shape[1], season, event.noise_multiplier * bound)
+    bound = float(np.sqrt(own.shape[1]))
+    statistic = Statistic(label=LABEL, shape=own.shape[1:], bound=bound)
+    noisy = grant.release(statistic, private.given(Rows(own)))
+    noise = grant.deviation(LABEL, bound * private.reach)
+    return memory_of(noisy, variances, examples["x"].shape[1], season, noise)

@@ -34,7 +34,8 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, Gaps, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Gaps, Progress, Synthesizer
 from understudy.synthesizers.dit import drawing, memory, packs, scale
 from understudy.synthesizers.dit.bridge import NOTHING
 from understudy.synthesizers.dit.columns import Columns
@@ -117,7 +118,7 @@ class Dit(Synthesizer):
         grant. A unit's windows are shown several times and averaged before the clip; an event takes away at most
         `influence` windows, because windows with an empty step take no part.
         """
-        schema = private.panel.schema
+        schema = private.schema
         bought = _bought(private, grant, lambda stage, share: progress(stage, _BOUGHT * share))
         pack = packs.load(self.pack)
         model = empty_network(self.shape(schema), schema, packs.reference(pack, self.shape(schema)), self.seed)
@@ -126,7 +127,7 @@ class Dit(Synthesizer):
             freeze_all_but_conditioning(model)
         sizes = scale.buy(private, grant)
         columns = Columns(schema, tuple(bought.marginals), model.patch, sizes)
-        examples = columns.examples(private.panel, classes_of(private))
+        examples = columns.examples(private.panel, classes_of(private.panel))
         neighbours = memory.buy(private, examples, columns.variances, season_of(schema), grant)
         draw = self._draw(schema, private.influence)
         unit = None if schema.unit.kind == "event" else private.panel.unit
@@ -149,7 +150,7 @@ class Dit(Synthesizer):
         arrays = {**bought.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {MEMORY: neighbours, SCALES: sizes}
         rng = np.random.default_rng(self.seed)
-        nodes = drawing.measured_nodes(self, Released.of(self, schema, arrays), private.panel.shared_context, rng)
+        nodes = drawing.measured_nodes(self, Released.of(self, schema, arrays), private.shared_context, rng)
         return {**arrays, drawing.NODES: nodes}
 
     def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
@@ -251,6 +252,5 @@ def _fact_entries(schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]
 
 def _bought(private: PrivateSeries, grant: Grant, progress: Progress) -> Facts:
     """Returns the facts; context is public and nothing about it has to be bought."""
-    schema = replace(private.panel.schema, context=(), constraints=())
-    bare = replace(private, panel=replace(private.panel, schema=schema, context=None))
-    return facts.buy(Learning(bare, grant, 0, progress), linear_scales(schema, None))
+    bare = private.without_context()
+    return facts.buy(Learning(bare, grant, 0, progress), linear_scales(bare.schema, None))

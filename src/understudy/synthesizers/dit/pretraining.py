@@ -92,7 +92,9 @@ def public_examples(public: Panel, method: Dit) -> tuple[dict[str, np.ndarray], 
 def public_columns(public: Panel, method: Dit) -> Columns:
     """Returns the columns of *public* series: distributions and sizes without noise."""
     schema = public.schema
-    sizes = scales_of(schema, votes(schema, public.values).sum(axis=0)) if scaled_channels(schema) else np.zeros(0)
+    sizes = np.zeros(0)
+    if scaled_channels(schema):
+        sizes = scales_of(schema, votes(public).weighted_sum(np.ones(public.num_series), 1.0).astype(np.float64))
     return Columns(schema, public_marginals(public), method.shape(schema).patch_for(schema.num_steps), sizes)
 
 

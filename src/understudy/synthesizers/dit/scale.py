@@ -7,12 +7,12 @@ winner is known from few votes, and channels are then scaled, not bent.
 
 import numpy as np
 
-from understudy.data import Schema
+from understudy.data import Panel, Schema
 from understudy.data.channels import num_codes
-from understudy.privacy.events import Gaussian
+from understudy.privacy.border import Statistic
+from understudy.privacy.contributions import Cells
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 
 LABEL, SHARE = "scale", 0.2  # of mu²
 MARGINALS = 0.1  # share of distributions beside it: they tell a centre, and values that are drawn with nothing shown
@@ -28,16 +28,15 @@ def scaled_channels(schema: Schema) -> list[int]:
     return [place for place, channel in enumerate(schema.channels) if num_codes(channel) is None]
 
 
-def votes(schema: Schema, values: np.ndarray) -> np.ndarray:
-    """Returns [series, cell · channel]: a one in the cell of each channel's deviation; none where it stands still."""
-    places = scaled_channels(schema)
+def votes(panel: Panel) -> Cells:
+    """Returns a vote of each series for the cell of each channel's deviation; none where it stands still."""
+    values, places = panel.values, scaled_channels(panel.schema)
     known = ~np.isnan(values[:, :, places])
     own, number = np.nan_to_num(values[:, :, places].astype(np.float64)), np.maximum(known.sum(axis=1), 1)
     mean = own.sum(axis=1) / number
     deviation = np.sqrt((np.where(known, own - mean[:, None], 0.0) ** 2).sum(axis=1) / number)
-    cell = np.floor(-2 * np.log2(np.maximum(deviation / _widths(schema), 2.0**-_CELLS)))
-    votes_of = np.asarray(cell[:, None, :] == np.arange(_CELLS)[:, None], dtype=np.float64)
-    return votes_of.reshape(len(values), _CELLS * len(places))  # of no series at all too
+    cell = np.floor(-2 * np.log2(np.maximum(deviation / _widths(panel.schema), 2.0**-_CELLS))).astype(np.int64)
+    return Cells.one_each(np.where((cell >= 0) & (cell < _CELLS), cell, -1), _CELLS)
 
 
 def scales_of(schema: Schema, totals: np.ndarray, noise: float = 0.0) -> np.ndarray:
@@ -45,7 +44,7 @@ def scales_of(schema: Schema, totals: np.ndarray, noise: float = 0.0) -> np.ndar
 
     Votes have noise of a standard deviation; where it is large, a cell needs the more of them the odder it is.
     """
-    smooth = np.stack([np.convolve(own, _NEAR, mode="same") for own in totals.reshape(_CELLS, -1).T])
+    smooth = np.stack([np.convolve(own, _NEAR, mode="same") for own in totals.reshape(-1, _CELLS)])
     odd = ((np.arange(_CELLS) - _EXPECTED) / _SURE) ** 2 / 2
     return np.asarray(_widths(schema) * 2.0 ** (-((smooth - noise * odd).argmax(axis=1) + 0.5) / 2))
 
@@ -56,16 +55,10 @@ def _widths(schema: Schema) -> np.ndarray:
 
 
 def buy(private: PrivateSeries, grant: Grant) -> np.ndarray:
-    """Returns the sizes, bought; none where no channel is scaled.
-
-    Privacy: a window adds at most a one for each scaled channel, so a unit moves the votes by at most √channels for
-    each of its windows.
-    """
-    schema = private.panel.schema
-    number = len(scaled_channels(schema))
+    """Returns the sizes, bought; none where no channel is scaled. A window votes once for each scaled channel."""
+    number = len(scaled_channels(private.schema))
     if not number:
         return np.zeros(0)
-    own, bound = private.weights @ votes(schema, private.panel.values), float(np.sqrt(number)) * private.influence
-    event = grant.plan.event(LABEL)
-    assert isinstance(event, Gaussian)
-    return scales_of(schema, grant.gaussian(LABEL, Bounded(own, bound)), event.noise_multiplier * bound)
+    bound = float(np.sqrt(number))
+    noisy = grant.release(Statistic(label=LABEL, shape=(number * _CELLS,), bound=bound, contributions=votes), private)
+    return scales_of(private.schema, noisy, grant.deviation(LABEL, bound * private.reach))

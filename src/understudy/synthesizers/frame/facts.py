@@ -9,12 +9,12 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from understudy.data import Schema
-from understudy.synthesizers.base import PrivateSeries
+from understudy.data import Panel, Schema
+from understudy.privacy.contributions import Cells
 from understudy.synthesizers.spectral import gaps
 from understudy.synthesizers.spectral.counts import nearest_distribution
 from understudy.synthesizers.spectral.fitting import missing_shares
-from understudy.synthesizers.spectral.learning import Learning
+from understudy.synthesizers.spectral.learning import Learning, Seen, scores_by
 from understudy.synthesizers.spectral.marginals import Grid, Marginal
 from understudy.synthesizers.spectral.model import Model
 from understudy.synthesizers.spectral.sampling import num_labels
@@ -102,22 +102,22 @@ def buy(learning: Learning, linear: np.ndarray, parts: Mapping[str, float] | Non
         parts: For one of several parties: the facts of which it makes a part, with the factor by which the bound of
             the whole exceeds that of its part.
 
-    Privacy: `marginals` and `absence` are `spectral`'s releases with its bounds; `labels` is one vote per series,
-    which a unit's series share, so a unit moves it by at most one. Parts of several parties have the noise of the
-    whole on every coordinate, so together they are the release that was charged.
+    Privacy: `marginals` and `absence` are `spectral`'s releases with its bounds; `labels` is one vote per series. Parts
+    of several parties have the noise of the whole on every coordinate, so together they are the release that was
+    charged.
     """
     charged = {entry.label: 1.0 for entry in learning.grant.plan.entries}
     wanted = charged if parts is None else {label: parts[label] for label in charged if label in parts}
-    schema = learning.panel.schema
+    schema = learning.schema
     marginals: list[Marginal] = []
     totals = np.zeros(0)
     if "marginals" in wanted:
-        marginals, totals = replace(learning, whole=wanted["marginals"]).release_marginals()
-    label_share = _label_share(replace(learning, whole=wanted["labels"])) if "labels" in wanted else np.ones(1)
+        marginals, totals = _part_of(learning, wanted["marginals"]).release_marginals()
+    label_share = _label_share(_part_of(learning, wanted["labels"])) if "labels" in wanted else np.ones(1)
     gap_model, length_share = np.zeros((0, 1)), np.zeros(0)
     if "absence" in wanted:
-        scores = learning.scores(marginals) if marginals else _linear_scores(learning, linear)
-        gap_model, length_share = replace(learning, whole=wanted["absence"]).release_absence(scores)
+        scores = scores_by(marginals) if marginals else _linear_scores(linear)
+        gap_model, length_share = _part_of(learning, wanted["absence"]).release_absence(scores)
     num_static = len([column for column in schema.static if column.name != schema.label])
     static_missing = np.zeros(num_static)
     if marginals and num_static:
@@ -138,30 +138,34 @@ def gappy_channels(schema: Schema) -> list[int]:
     return [place for place, channel in enumerate(schema.channels) if channel.missing]
 
 
-def classes_of(private: PrivateSeries) -> np.ndarray:
+def classes_of(panel: Panel) -> np.ndarray:
     """Returns the class of each series: its label, one class more where labels may be missing, else class 0.
 
-    Privacy: private, and each series' own. The number of classes follows from the schema.
+    Privacy: private if the panel is, and each series' own. The number of classes follows from the schema.
     """
-    label = private.panel.label
-    if label is None:
-        return np.zeros(private.panel.num_series, dtype=np.int64)
-    return np.where(label < 0, num_labels(private.panel.schema) - 1, label)
+    if panel.label is None:
+        return np.zeros(panel.num_series, dtype=np.int64)
+    return np.where(panel.label < 0, num_labels(panel.schema) - 1, panel.label)
 
 
-def _linear_scores(learning: Learning, linear: np.ndarray) -> np.ndarray:
+def _part_of(learning: Learning, whole: float) -> Learning:
+    """Returns the same for one part of a release whose bound is `whole` times that of the part."""
+    return replace(learning, private=replace(learning.private, whole=whole))
+
+
+def _linear_scores(linear: np.ndarray) -> Seen:
     """Returns private values [series, step, channel] by public scales, made whole one series at a time."""
-    centre, width = linear[: learning.panel.schema.num_channels].T
-    scores = np.empty(learning.panel.values.shape, dtype=np.float32)
-    for rows in learning.chunks():
-        scores[rows] = filled((learning.panel.values[rows] - centre) / width, learning.panel.lengths[rows])
+
+    def scores(panel: Panel) -> np.ndarray:
+        centre, width = linear[: panel.schema.num_channels].T
+        return filled((panel.values - centre) / width, panel.lengths).astype(np.float32)
+
     return scores
 
 
 def _label_share(learning: Learning) -> np.ndarray:
-    number = num_labels(learning.panel.schema)
-    counts = np.bincount(classes_of(learning.private), weights=learning.weights, minlength=number)
-    noisy = learning.release("labels", counts, 1.0)
+    number = num_labels(learning.schema)
+    noisy = learning.release("labels", 1.0, (number,), lambda panel: Cells.one_each(classes_of(panel)[:, None], number))
     total = float(noisy.sum())
     return nearest_distribution(noisy / total) if total > 0 else np.full(number, 1 / number)
 

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from understudy.data import Panel
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.pets.evolution import Environment, Vote
-from understudy.synthesizers.pets.voting import VOTE_GRID, Block, Lattice, Voters, blocks_of, histogram
+from understudy.synthesizers.pets.voting import Block, Lattice, Voters, blocks_of, contributions
 
 LABEL = "votes"  # under which histograms are charged
 _BATCH = 256  # series encoded at a time, always so many: libraries round small batches otherwise than large ones
@@ -26,35 +27,32 @@ def voters_of(parts: Iterable[PrivateSeries], encoding: Encoding, environment: E
     blocks: list[Block] = []
     next_unit = 0
     for private in parts:
-        panel, group = private.panel, classes_of(private)
+        panel, group = private.panel, classes_of(private.panel)
         together = panel.schema.unit.kind != "event"
         unit = next_unit + (panel.unit if together else np.arange(panel.num_series, dtype=np.int64))
         next_unit += panel.num_units if together else panel.num_series
         for rows in blocks_of(unit):
             embeddings = _embedded(encoding.series(panel, rows), encoding.static(panel, rows), environment)
             blocks.append(Block(lattice.coordinates(embeddings), unit[rows], group[rows]))
-    return Voters(tuple(blocks))
+    return Voters(tuple(blocks), next_unit)
 
 
 def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int, influence: int) -> Vote:
     """Returns the function that executes one charged histogram per call.
 
+    Args:
+        influence: How many vote vectors one protected unit can change; 1 unless events are protected.
+
     Privacy: adds discrete Gaussian noise of the charged multiple of one unit's influence to every count (Algorithm 2,
-    line 6); without a charge left it raises.
+    line 6); without a charge left it raises. Where every unit has one series and one vote, votes stay whole.
     """
     event = grant.plan.event(LABEL)
-    whole_votes = isinstance(event, DiscreteGaussian) and event.one_vote
+    step = 1.0 if isinstance(event, DiscreteGaussian) and event.one_vote else None
 
     def vote(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
-        counted = histogram(
-            voters,
-            lattice.coordinates(embeddings),
-            group,
-            neighbours=neighbours,
-            influence=influence,
-            whole_votes=whole_votes,
-        )
-        return grant.discrete_gaussian(LABEL, counted) / (1 if whole_votes else VOTE_GRID)
+        counted = contributions(voters, lattice.coordinates(embeddings), group, neighbours)
+        statistic = Statistic(label=LABEL, shape=group.shape, bound=1.0, step=step)
+        return grant.release(statistic, Given(counted, float(influence)))
 
     return vote
 

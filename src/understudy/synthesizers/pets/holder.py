@@ -13,7 +13,8 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.base import PrivateSeries, shared_context
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import shared_context
 from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.pets import world
 from understudy.synthesizers.pets.ballot import LABEL, blank, private_vote, voters_of
@@ -42,19 +43,19 @@ def open_run(
             "'bounds' and a schema without labels, gaps and varying lengths, or give one file."
         )
     grant = ledger.charge(plan, label=method.name, noise=noise)
-    private = method._private_series(panel, schema.population.size or 1)
+    private = method.private_series(panel, schema.population.size or 1)
     bought = world.purchases(method, private, grant, lambda stage, share: None)
     facts = {
         "run": grant.receipt.run,
         "options": asdict(method),
-        "schema": private.panel.schema.dumps(),
+        "schema": private.schema.dumps(),
         "noise": _votes_event(grant).noise_multiplier * private.influence,
         "voters": private.population,
         "pack": world.load_pack(method.pack).sha256,
         "left": grant.remaining(LABEL),
     }
     arrays = {f"{BOUGHT}{name}": array for name, array in bought.items()}
-    return Paper(kind="ballot", facts=facts, arrays={**arrays, PUBLIC_CONTEXT: shared_context(private.panel)})
+    return Paper(kind="ballot", facts=facts, arrays={**arrays, PUBLIC_CONTEXT: shared_context(private)})
 
 
 def answer(
@@ -107,7 +108,7 @@ def _parts(method: Pets, panels: Iterable[Panel], population: int) -> Iterator[P
         if seen & identifiers:
             raise DataError("Files: a unit is in two of them. Put all of a unit's rows into one file.", column=None)
         seen |= identifiers
-        yield method._private_series(panel, population)
+        yield method.private_series(panel, population)
 
 
 def _fitting(private: PrivateSeries, encoding: Encoding, environment: Environment, lattice: Lattice) -> PrivateSeries:

@@ -30,7 +30,8 @@ from understudy.privacy.calibrate import noise_multipliers, round_up, smallest_n
 from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame.facts import shares_of
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.pets import drawing, world

@@ -13,9 +13,8 @@ from jaxtyping import Float32, Int16, Int64
 
 from understudy.errors import InputError
 from understudy.nn.nearest import nearest
-from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.contributions import Cells
 
-VOTE_GRID = 4096  # a whole vote, where a unit may divide its vote
 _BLOCK_SERIES = 4096
 _REACH = 4.0  # deviations of the first candidates that the lattice covers; what lies beyond is moved to its edge
 
@@ -60,6 +59,7 @@ class Voters:
     """
 
     blocks: tuple["Block", ...]
+    num_units: int
 
     def __repr__(self) -> str:
         return "Voters(<private>)"
@@ -103,27 +103,19 @@ def votes(
         yield key // len(group), key % len(group), number
 
 
-def histogram(
-    voters: Voters, candidates: np.ndarray, group: np.ndarray, *, neighbours: int, influence: int, whole_votes: bool
-) -> Bounded:
-    """Returns the votes of all units as whole numbers, with the most that one unit can move them.
-
-    Args:
-        influence: How many vote vectors one protected unit can change; 1 unless events are protected.
-        whole_votes: Every unit has one series and one vote, so that votes are whole; else they are `VOTE_GRID` parts.
-
-    Privacy: a unit's votes are added up and scaled to length one, rounded towards zero. Adding or removing a unit
-    moves the result by at most `influence` whole votes in Euclidean norm, whatever its series are.
-    """
-    grid = 1 if whole_votes else VOTE_GRID
-    total = np.zeros(len(group), dtype=np.int64)
+def contributions(voters: Voters, candidates: np.ndarray, group: np.ndarray, neighbours: int) -> Cells:
+    """Returns the votes of all units, those of a unit scaled to length one; every candidate is a ballot of one cell."""
+    none = np.zeros(0, dtype=np.int64)
+    units, places, worths = [none], [none], [np.zeros(0)]
     for unit, place, number in votes(voters.blocks, candidates, group, neighbours):
         if not len(unit):
             continue
         length = np.sqrt(np.bincount(unit - unit[0], weights=number.astype(np.float64) ** 2))
-        parts = np.floor(grid * number / length[unit - unit[0]]).astype(np.int64)
-        np.add.at(total, place, parts)
-    return Bounded(total, float(grid * influence))
+        units.append(unit)
+        places.append(place)
+        worths.append(number / length[unit - unit[0]])
+    whose, candidate, worth = np.concatenate(units), np.concatenate(places), np.concatenate(worths)
+    return Cells(whose, candidate, np.zeros_like(candidate), worth, voters.num_units, np.ones_like(group))
 
 
 def _limit(dimension: int) -> int:

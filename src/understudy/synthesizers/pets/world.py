@@ -13,7 +13,8 @@ import numpy as np
 
 from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.base import PrivateSeries, Progress
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Progress
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts

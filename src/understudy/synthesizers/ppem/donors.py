@@ -12,7 +12,6 @@ Reference: Andridge and Little (2010), DOI 10.1111/j.1751-5823.2010.00103.x (hot
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +21,9 @@ from understudy.data import Panel, Schema
 from understudy.data.channels import num_codes
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress
 from understudy.synthesizers.ppem.attributes import Attribute, Partition
-from understudy.synthesizers.ppem.purchases import bare
 from understudy.synthesizers.spectral import Spectral
 
 if TYPE_CHECKING:
@@ -50,20 +49,15 @@ def bought_pools(
 
     Privacy: `spectral`'s; everything that is made from the pools is post-processing of its releases.
     """
-    schema = bare(private.panel.schema)
-    seen = replace(private, panel=replace(private.panel, schema=schema, context=None))
+    seen = private.without_context()
+    schema = seen.schema
     arrays = Spectral().learn(seen, grant, progress)
     shown = None if any(attribute.kind == "label" for attribute in hidden) else schema.label_column
     labels = () if shown is None else range(len(shown.categories))
     asked = [(_fitting(schema, _POOL, _POOL_NUMBERS), None), *((_OF_EACH_LABEL, label) for label in labels)]
     rng = np.random.default_rng(seed)
     return [
-        replace(
-            private,
-            panel=Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),
-            weights=np.ones(number),
-            population=number,
-        )
+        PrivateSeries.of(Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)), number)
         for number, label in asked
     ]
 

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from understudy.data.channels import num_codes
 from understudy.privacy import threshold
-from understudy.privacy.mechanisms import Bounded
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.frame.encoding import WORKING_BOUND
 from understudy.synthesizers.ppem.attributes import Attribute
 
@@ -127,8 +126,10 @@ def effects_of(
 
 
 def figure(effects: tuple[Effect, ...], asked: float, released: np.ndarray, real: np.ndarray, private: PrivateSeries
-           ) -> Bounded:  # fmt: skip
-    """Returns n · (effect − asked) of the set that differs least, on units that were kept out; above 0 is far enough.
+           ) -> tuple[float, float]:  # fmt: skip
+    """Returns n · (effect − asked) of the set that differs least, on units that were kept out, and one unit's reach.
+
+    Above 0 is far enough.
 
     Privacy: `released` is public. Adding or removing a unit moves the norm of Σ w (f − μ) by at most `unit_bound` and
     n · asked by `asked`; the least of several such figures moves no further. Both times `influence`.
@@ -140,7 +141,7 @@ def figure(effects: tuple[Effect, ...], asked: float, released: np.ndarray, real
         chance = effect.by_chance(1.0, MISTAKE / 4) * math.sqrt(private.population)
         figures.append(effect.norm(private.weights @ apart) - allowed * float(private.weights.sum()) - chance)
     bound = max(bound_of(effect, asked, len(released)) for effect in effects)
-    return Bounded(np.array(min(figures)), bound * private.influence)
+    return min(figures), bound * private.influence
 
 
 def bound_of(effect: Effect, asked: float, num_released: int) -> float:

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from understudy.data.table import Table
 from understudy.errors import ReleaseError
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.base import PrivateSeries, Progress
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Progress
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged
@@ -51,7 +53,7 @@ class Rows:
 
     @classmethod
     def of(cls, private: PrivateSeries, partition: Partition) -> "Rows":
-        panel, classes = private.panel, classes_of(private)
+        panel, classes = private.panel, classes_of(private.panel)
         series = partition.encoding.series(panel, slice(None))
         static = partition.encoding.static(panel, slice(None))
         values = partition.sensitive_values(panel, series, classes)
@@ -124,7 +126,7 @@ class Run:
             if asked is None or kept_out is None or method.effect is None:
                 return generators, values
             released = trial.partition.encoded(values)
-            if asked(effects.figure(trial.effects, method.effect, released, held, kept_out)):
+            if asked(*effects.figure(trial.effects, method.effect, released, held, kept_out)):
                 return generators, values
         tries = "1 attempt" if method.attempts == 1 else f"{method.attempts} attempts"
         instead = "state a target" if method.has_generator else "state another target"
@@ -237,13 +239,8 @@ class _Trial:
 
 def _split(private: PrivateSeries, share: float) -> tuple[PrivateSeries, PrivateSeries]:
     """Returns (series to learn from, series to check on): every unit is kept out on a coin of its own."""
-    parts = private.panel.split(share, np.random.default_rng())
-    sizes = (1 - share, share)
-    found = []
-    for panel, size in zip(parts, sizes, strict=True):
-        weights = np.ones(panel.num_series)
-        if panel.schema.unit.kind == "entity" and panel.num_series:
-            weights = 1.0 / np.bincount(panel.unit)[panel.unit]
-        number = max(1, round(size * private.population))
-        found.append(replace(private, panel=panel, weights=weights, population=number))
-    return found[0], found[1]
+    learned, kept_out = (
+        replace(private, table=Table.of(panel), view=None, population=max(1, round(size * private.population)))
+        for panel, size in zip(private.panel.split(share, np.random.default_rng()), (1 - share, share), strict=True)
+    )
+    return learned, kept_out

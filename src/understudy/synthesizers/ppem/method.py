@@ -33,7 +33,8 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.ppem import drawing, effects, modes, purchases, sketch, statements, targets

@@ -6,11 +6,12 @@ knows their values. What the training has to know about them is in the sketch, w
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from understudy.data import Channel, Schema
-from understudy.synthesizers.base import PrivateSeries
+from understudy.data import Channel, Panel, Schema
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, Scale, Scores, by_bounds
 from understudy.synthesizers.frame.facts import Facts, gappy_channels
@@ -46,13 +47,16 @@ def shares(schema: Schema, attributes: tuple[Attribute, ...], *, marginals: bool
 
 def masked(private: PrivateSeries, attributes: tuple[Attribute, ...]) -> PrivateSeries:
     """Returns the series with public constants in the place of everything sensitive; gaps stay where they are."""
-    panel = private.panel
+    schema = bare(private.schema)
+    return private.seen_as(schema, partial(_masked, attributes, schema))
+
+
+def _masked(attributes: tuple[Attribute, ...], schema: Schema, panel: Panel) -> Panel:
     values, static = np.array(panel.values), np.array(panel.static)
     for attribute in attributes:
         held = values[:, :, attribute.place] if attribute.kind in ("channel", "level") else static[:, attribute.place]
         held[~np.isnan(held)] = attribute.columns[0].bounds[0]
-    schema = bare(panel.schema)
-    return replace(private, panel=replace(panel, schema=schema, values=values, static=static, context=None))
+    return replace(panel, schema=schema, values=values, static=static, context=None)
 
 
 def buy(learning: Learning, places: list[int]) -> Facts:
@@ -61,7 +65,7 @@ def buy(learning: Learning, places: list[int]) -> Facts:
     Privacy: `spectral`'s releases, over `masked` series.
     """
     charged = {entry.label for entry in learning.grant.plan.entries}
-    schema, channels = learning.panel.schema, learning.panel.schema.num_channels
+    schema, channels = learning.schema, learning.schema.num_channels
     single = len(single_columns(schema, with_context=False))
     marginals: list[Marginal] = []
     static_missing = np.zeros(single)
@@ -75,9 +79,8 @@ def buy(learning: Learning, places: list[int]) -> Facts:
     if "absence" in charged:
         scales = _scales(schema, dict(zip(places, marginals, strict=False)))
         ranked = Encoding(schema, scales[:channels], scales[channels:])
-        scores = np.concatenate([ranked.ranked(ranked.series(learning.panel, rows)) for rows in learning.chunks()]
-                                or [np.zeros((0, *learning.panel.values.shape[1:]))])  # fmt: skip
-        gap_model, length_share = learning.release_absence(scores)
+        every = slice(None)
+        gap_model, length_share = learning.release_absence(lambda panel: ranked.ranked(ranked.series(panel, every)))
     return facts.facts_of(marginals, np.ones(1), static_missing, gap_model, length_share)
 
 

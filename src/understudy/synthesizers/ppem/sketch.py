@@ -10,12 +10,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from understudy.data import Channel
-from understudy.privacy.events import Gaussian
+from understudy.privacy.border import Statistic
+from understudy.privacy.contributions import Cells, Products
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded, clip_rows
-from understudy.synthesizers.base import PrivateSeries
-from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
-from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from
+from understudy.synthesizers.spectral.pairs import num_pairs, symmetric
 
 COUNTS, TOGETHER = "sketch", "sketch dependence"
 SHARES = {COUNTS: 0.1, TOGETHER: 0.05}  # of mu²
@@ -43,30 +43,26 @@ class Sketch:
 
 
 def buy(values: np.ndarray, columns: tuple[Channel, ...], private: PrivateSeries, grant: Grant) -> Sketch:
-    """Releases the sketch of sensitive columns [series, column].
-
-    Privacy: counts are one vote per series and column, so a unit's series together move them by at most √columns.
-    Products of scores are clipped row by row to a public length. Both are multiplied by `influence`.
-    """
+    """Releases the sketch of sensitive columns [series, column]: a vote for each, and products of their scores."""
     number = len(columns)
-    bound = float(np.sqrt(number)) * private.influence
-    noise = _multiplier(grant, COUNTS) * bound
+    bound = float(np.sqrt(number))
+    noise = grant.deviation(COUNTS, bound * private.reach)
     grids = [grid_of(column, noise / private.population) for column in columns]
-    counts = [vote_counts(values[:, [n]], private.weights, grid) for n, grid in enumerate(grids)]
-    noisy = grant.gaussian(COUNTS, Bounded(np.concatenate(counts), bound))
-    parts = np.split(noisy, np.cumsum([grid.num_cells for grid in grids])[:-1])
+    sizes = np.array([grid.num_cells for grid in grids])
+    series, column = np.nonzero(~np.isnan(values))
+    cells = np.stack([grid.cells_of(np.nan_to_num(values[:, n])) for n, grid in enumerate(grids)], axis=1)
+    votes = Cells(series, column, cells[series, column], 1.0, len(values), sizes)
+    counted = Statistic(label=COUNTS, shape=(int(sizes.sum()),), bound=bound)
+    parts = np.split(grant.release(counted, private.given(votes)), np.cumsum(sizes)[:-1])
     marginals = tuple(marginal_from(part, grid, noise) for part, grid in zip(parts, grids, strict=True))
     if number == 1:
         return Sketch(marginals, np.eye(1))
     scores = np.stack([np.nan_to_num(own.scores_of(values[:, n])) for n, own in enumerate(marginals)], axis=1)
-    radius = _RADIUS * number
-    total = np.zeros(num_pairs(number))
-    for rows in (slice(begin, begin + 4096) for begin in range(0, len(scores), 4096)):
-        products = pack_pairs(scores[rows][:, :, None] * scores[rows][:, None])
-        total += private.weights[rows] @ clip_rows(products, radius)
-    mean = grant.gaussian(TOGETHER, Bounded(total, radius * private.influence)) / private.population
-    error = _multiplier(grant, TOGETHER) * radius * private.influence / private.population
-    return Sketch(marginals, nearest_correlation(unpack_pairs(mean[None], number)[0], error))
+    radius = _RADIUS * float(np.sqrt(num_pairs(number)))
+    together = Statistic(label=TOGETHER, shape=(num_pairs(number),), bound=radius)
+    mean = grant.release(together, private.given(Products(scores[:, None]))) / private.population
+    error = grant.deviation(TOGETHER, radius * private.reach) / private.population
+    return Sketch(marginals, nearest_correlation(symmetric(mean[None], number)[0], error))
 
 
 def nearest_correlation(moments: np.ndarray, error: float) -> np.ndarray:
@@ -78,9 +74,3 @@ def nearest_correlation(moments: np.ndarray, error: float) -> np.ndarray:
     positive = (vectors * np.maximum(values, _LEAST)) @ vectors.T
     size = np.sqrt(np.diag(positive))
     return np.asarray(positive / np.outer(size, size))
-
-
-def _multiplier(grant: Grant, label: str) -> float:
-    event = grant.plan.event(label)
-    assert isinstance(event, Gaussian)
-    return event.noise_multiplier

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.privacy.mechanisms import clip_rows
+from understudy.privacy.contributions import shortened
 
 PREFIX = "basis."
 _SMALLEST = 1e-3  # variance of a direction beside that of the largest
@@ -72,7 +72,7 @@ class Basis:
     def of(self, features: np.ndarray) -> np.ndarray:
         """Returns mapped features [series, 1 + direction], none longer than `reach`."""
         directions = (features - self.centre) @ self.turn
-        clipped = clip_rows(directions, self.clip) if self.turn.shape[1] else directions
+        clipped = shortened(directions, self.clip) if self.turn.shape[1] else directions
         return np.concatenate([np.ones((len(features), 1)), clipped], axis=1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:

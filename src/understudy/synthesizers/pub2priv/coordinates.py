@@ -101,7 +101,8 @@ class Coordinates:
         """
         marginals = self.model.marginals
         raw = [marginals[place].scores_of(panel.values[rows, :, place]) for place in range(self.schema.num_channels)]
-        return np.asarray(filled(np.stack(raw, axis=2), panel.lengths[rows]) @ self.model.rotation)
+        scores = filled(np.stack(raw, axis=2), panel.lengths[rows])
+        return np.einsum("stc,cf->stf", scores, self.model.rotation)  # each series by itself, to the last bit
 
     def drawn(self, kinds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Returns coordinates as `spectral` draws them."""

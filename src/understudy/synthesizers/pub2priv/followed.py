@@ -8,17 +8,17 @@ Notation: s and d directions of all movements of a factor and of a column, lengt
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from scipy.stats import chi2
 
 from understudy.data import Panel
-from understudy.privacy.events import Gaussian
+from understudy.privacy.border import Statistic
+from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import CLIP_SLACK, Bounded
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates, scale_to_unit
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS, hold_cells, sure_shares
@@ -72,39 +72,27 @@ class Followed:
         return vote_weight(self.coordinates.schema.num_channels, self.conditions.num_columns)
 
     def buy(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Returns the released mean products that stand out of the noise, 0 for others, and how long values are held.
-
-        Privacy: one Gaussian release of a sum over units; what a unit adds is no longer than the bound, however many
-        series it has, because its series share the weight one (times the influence, for events).
-        """
-        bound = self.bound * private.influence
-        noisy = grant.gaussian(FOLLOWED, Bounded(self.total(private.panel, private.weights), bound))
-        event = grant.plan.event(FOLLOWED)
-        assert isinstance(event, Gaussian)
-        noise = event.noise_multiplier * bound / private.population
+        """Returns the released mean products, 0 where noise may explain them, and how long values are held."""
+        shape = (int(np.prod(self.shape)) + NUM_CELLS,)
+        statistic = Statistic(label=FOLLOWED, shape=shape, bound=self.bound, contributions=self.contributions)
+        noisy = grant.release(statistic, private)
+        noise = grant.deviation(FOLLOWED, self.bound * private.reach) / private.population
         products, votes = np.split(noisy / private.population, [-NUM_CELLS])
         shares = sure_shares(votes / self.vote, noise / self.vote)
         return {PRODUCTS: heard(products.reshape(self.shape), noise), HOLDS: shares}
 
-    def total(self, panel: Panel, weights: np.ndarray) -> np.ndarray:
-        """Returns the sum over series.
+    def contributions(self, panel: Panel) -> Contributions:
+        """Returns what series add; private if the panel is."""
+        votes = replace(Cells.one_each(hold_cells(panel, slice(None))[:, None], NUM_CELLS), worth=self.vote)
+        return SideBySide([Rows(self.products(panel)), votes])
 
-        Privacy: private if the panel is; each series adds a vector no longer than `bound`, times its weight.
-        """
-        every = slice(0, panel.num_series)
-        votes = np.bincount(hold_cells(panel, every), weights=weights, minlength=NUM_CELLS)
-        return np.concatenate([self.products(panel, weights, every).ravel(), self.vote * votes])
-
-    def products(self, panel: Panel, weights: np.ndarray, rows: slice) -> np.ndarray:
-        """Returns Σ weight · ⟨s_b, d_b⟩ [band, factor, column] over some series.
-
-        Privacy: private if the panel is; each series adds an array no longer than `reach`, times its weight.
-        """
-        moves = unit_length(to_frequencies(self.coordinates.factors(panel, rows))[:, 1:])
-        signals = self._directions(None if panel.context is None else panel.context[rows], len(moves))
-        weighed, found = weights[rows, None, None] * moves, np.zeros(self.shape)
+    def products(self, panel: Panel) -> np.ndarray:
+        """Returns ⟨s_b, d_b⟩ [series, band, factor, column], each no longer than `reach`; private if the panel is."""
+        moves = unit_length(to_frequencies(self.coordinates.factors(panel, slice(None)))[:, 1:])
+        signals = self._directions(panel.context, len(moves))
+        found = np.zeros((len(moves), *self.shape))
         for place, band in enumerate(self.bands):
-            found[place] = np.einsum("sfa,sfc->ac", weighed[:, band], signals[:, band], optimize=True)
+            found[:, place] = np.einsum("sfa,sfc->sac", moves[:, band], signals[:, band])
         return found
 
     def scores(
@@ -185,9 +173,8 @@ def vote_weight(num_channels: int, num_columns: int) -> float:
 
 
 def followed_bound(num_channels: int, num_columns: int) -> float:
-    """Returns the most that one series adds: Σ_b ⟨s_b, d_b⟩² ≤ 1 for each factor and column, one vote, and rounding."""
-    most = float(np.hypot(np.sqrt(num_channels * num_columns), vote_weight(num_channels, num_columns)))
-    return most * (1 + CLIP_SLACK)
+    """Returns the most that one series adds: Σ_b ⟨s_b, d_b⟩² ≤ 1 for each factor and column, and one vote."""
+    return float(np.hypot(np.sqrt(num_channels * num_columns), vote_weight(num_channels, num_columns)))
 
 
 def explained(products: np.ndarray, noise: float) -> float:

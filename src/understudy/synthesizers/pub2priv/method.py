@@ -34,7 +34,8 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.frame.gradients import MOSTLY_NOISE, noise_ratio, num_parameters, sizes_only
@@ -151,7 +152,7 @@ class Pub2Priv(Synthesizer):
         config = _charged(grant.plan.event(TRAINING), private.population, self.clip, self._draw(schema))
         model = self._publicly_trained(core, schema)
         windows = UnitWindows(
-            core.examples(private.panel, classes_of(private)),
+            core.examples(private.panel, classes_of(private.panel)),
             None if schema.unit.kind == "event" else private.panel.unit,
             config.draw,
             np.random.default_rng(),  # nobody knows it: one unit more would show other windows of all others

@@ -8,16 +8,18 @@ Notation: s shape, u mapped context, S and U their bounds, M regression of s on 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
 
+from understudy.privacy.contributions import Cells, Contributions, Crossed, Products
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS, sure_shares
-from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
+from understudy.synthesizers.spectral.pairs import num_pairs, symmetric
 
 PREFIX = "moments."
 _OWN_WEIGHT = 0.5  # of products of a shape with itself, or of a context with itself, beside those of both
+_TRIANGLE = 0.75  # of the square of a symmetric product that its upper triangle usually has at most
 _VOTE_SHARE = 6.0  # all products together may weigh this many times a vote
 _FLOOR = 0.3  # smallest variance of a direction of shapes, in units of what noise makes of none
 _FALSE = 0.1  # how often noise alone passes for a response to one direction of context
@@ -57,41 +59,36 @@ class Layout:
 
     @property
     def bound(self) -> float:
-        """Most that one series adds: ‖ssᵀ‖ = ‖s‖², ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number."""
+        """Most that one series usually adds: ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number, of ssᵀ a triangle."""
         return float(np.hypot(self._products_bound, self.vote_weight))
 
     @property
     def _products_bound(self) -> float:
         shape, context = self.shape_reach, self.context_reach
-        own_context = 0.0 if self.context_known else _OWN_WEIGHT * context**2
-        return float(np.sqrt((_OWN_WEIGHT * shape**2) ** 2 + 2 * (shape * context) ** 2 + own_context**2))
+        own = _TRIANGLE * _OWN_WEIGHT**2 * (shape**4 + (0.0 if self.context_known else context**4))
+        return float(np.sqrt(own + (shape * context) ** 2))
 
-    def total(self, shapes: np.ndarray, contexts: np.ndarray, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Returns the weighted sum over series, a vector; √2 stands for the two halves of a symmetric matrix.
+    def contributions(self, shapes: np.ndarray, contexts: np.ndarray, cells: np.ndarray) -> list[Contributions]:
+        """Returns what series add.
 
         Args:
             shapes, contexts: Rows no longer than S and U.
             cells: Cell that each series votes for.
         """
-        weighed = shapes * weights[:, None]
-        parts = [
-            _OWN_WEIGHT * pack_pairs((weighed.T @ shapes)[None])[0],
-            np.sqrt(2) * (weighed.T @ contexts).ravel(),
-            self.vote_weight * np.bincount(cells, weights=weights, minlength=NUM_CELLS),
-        ]
-        if not self.context_known:
-            parts.append(_OWN_WEIGHT * pack_pairs(((contexts * weights[:, None]).T @ contexts)[None])[0])
-        return np.concatenate(parts)
+        votes = replace(Cells.one_each(cells[:, None], NUM_CELLS), worth=self.vote_weight)
+        own, of_context = (Products(rows[:, None], inside=_OWN_WEIGHT) for rows in (shapes, contexts))
+        parts: list[Contributions] = [own, Crossed(shapes, contexts), votes]
+        return parts if self.context_known else [*parts, of_context]
 
     def split(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
         """Returns (shape products, shape by context products, votes, context products if bought)."""
         sizes = [num_pairs(self.num_shape), self.num_shape * self.num_context, NUM_CELLS]
         own, both, votes, context = np.split(vector, np.cumsum(sizes))
-        shapes = unpack_pairs(own[None] / _OWN_WEIGHT, self.num_shape)[0]
-        crossed = both.reshape(self.num_shape, self.num_context) / np.sqrt(2)
+        shapes = symmetric(own[None] / _OWN_WEIGHT, self.num_shape)[0]
+        crossed = both.reshape(self.num_shape, self.num_context)
         if self.context_known:
             return shapes, crossed, votes / self.vote_weight, None
-        contexts = unpack_pairs(context[None] / _OWN_WEIGHT, self.num_context)[0]
+        contexts = symmetric(context[None] / _OWN_WEIGHT, self.num_context)[0]
         return shapes, crossed, votes / self.vote_weight, contexts
 
 
@@ -144,9 +141,8 @@ def fit_moments(
     noise = noise / count
     of_context = products if contexts is None else contexts
     white = _whitening(of_context, 0.0 if contexts is None else noise)
-    size = noise / np.sqrt(2)
-    whole = _of_known_size(_lifted(shapes, _FLOOR * size / _OWN_WEIGHT * np.sqrt(len(shapes))), parts)
-    variance = size**2 * (white**2).sum(axis=0)
+    whole = _of_known_size(_lifted(shapes, _FLOOR * noise / _OWN_WEIGHT * np.sqrt(len(shapes))), parts)
+    variance = noise**2 * (white**2).sum(axis=0)
     regression = _heard(crossed @ white, variance, float(np.trace(whole)))  # M
     rest = _rest(whole, regression)
     gain, shares = white @ regression.T, sure_shares(votes, noise / layout.vote_weight)
@@ -188,7 +184,7 @@ def _whitening(moments: np.ndarray, noise: float) -> np.ndarray:
     if not len(moments):
         return np.zeros((0, 0))
     values, vectors = np.linalg.eigh(moments)
-    loud = values > max(2 * noise / (np.sqrt(2) * _OWN_WEIGHT) * np.sqrt(len(moments)), 1e-9)
+    loud = values > max(2 * noise / _OWN_WEIGHT * np.sqrt(len(moments)), 1e-9)
     return np.asarray(vectors[:, loud] / np.sqrt(values[loud]))
 
 

@@ -13,7 +13,8 @@ from understudy.privacy.calibrate import noise_multipliers, round_up
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry
-from understudy.synthesizers.base import PrivateSeries, Progress
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Progress
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pub2priv.basis import Basis
@@ -89,11 +90,10 @@ def buy(network: str, private: PrivateSeries, grant: Grant, progress: Progress) 
 
     Privacy: `spectral`'s releases, or those of `facts.buy`; nothing else is looked at.
     """
-    schema = without_context(private.panel.schema)
-    bare = replace(private, panel=replace(private.panel, schema=schema, context=None))
+    bare = private.without_context()
     learning = Learning(bare, grant, 0, progress)
     if network == "paper":
-        linear = linear_scales(schema, None)
+        linear = linear_scales(bare.schema, None)
         return {**facts.buy(learning, linear).to_arrays(), "linear": linear}
     model = learning.run()
     return {f"{SPECTRAL}{name}": array for name, array in model.to_arrays().items()}
@@ -135,7 +135,7 @@ def mean_error(conditions: Conditions, entry: PlanEntry, population: float) -> f
         context_known=basis.known,
     )
     beside = np.hypot(1.0, FOLLOWED_SHARE) if conditions.num_columns else 1.0
-    return float(entry.event.noise_multiplier * layout.bound * beside / np.sqrt(2) / population)
+    return float(entry.event.noise_multiplier * layout.bound * beside / population)
 
 
 def public_windows(file: str | None, schema: Schema) -> np.ndarray | None:

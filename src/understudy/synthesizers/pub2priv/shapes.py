@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from understudy.data import Panel
-from understudy.privacy.mechanisms import clip_rows
+from understudy.privacy.contributions import shortened
 from understudy.synthesizers.pub2priv.coordinates import Coordinates
 from understudy.synthesizers.pub2priv.moments import Part
 from understudy.synthesizers.spectral.series import to_frequencies, to_steps, unit_length
@@ -57,10 +57,10 @@ class Shapes:
             here = classes[rows] == kind
             road = self.coordinates.model.kind(kind)
             levels[here] = road.levels.scores_of(coefficients[here, 0] / np.sqrt(steps))
-        weighed = clip_rows(_LEVEL_WEIGHT * levels, _LEVEL_REACH * np.sqrt(channels))
+        weighed = shortened(_LEVEL_WEIGHT * levels, _LEVEL_REACH * np.sqrt(channels))
         moves = to_frequencies(self.coordinates.factors(panel, rows))[:, 1:]
         directions = unit_length(moves[:, self.frequencies])
-        return clip_rows(np.concatenate([weighed, directions.reshape(len(levels), -1)], axis=1), self.reach)
+        return shortened(np.concatenate([weighed, directions.reshape(len(levels), -1)], axis=1), self.reach)
 
     @property
     def parts(self) -> list[Part]:

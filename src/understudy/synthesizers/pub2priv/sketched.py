@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from understudy.data import Panel
-from understudy.privacy.events import Gaussian
+from understudy.privacy.border import Statistic
+from understudy.privacy.contributions import Contributions, Rows, SideBySide
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.pub2priv.basis import Basis
 from understudy.synthesizers.pub2priv.conditions import Conditions
@@ -30,7 +30,6 @@ from understudy.synthesizers.pub2priv.shapes import Shapes
 MOMENTS = "moments"  # label under which the sum is charged
 FOLLOWED_SHARE = 1 / 3  # of the products by which context is followed, beside all others
 _ENOUGH = 0.4  # of what a regression explains that following has to, by a bound that is low
-_CHUNK_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +66,17 @@ class Sketched:
         )
 
     def buy(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Returns the released regression of shapes on context, and the public map of context.
-
-        Privacy: one Gaussian release of a sum over units; what a unit adds is no longer than `bound`,
-        however many series it has, because its series share the weight one (times the influence, for events).
-        """
+        """Returns the released regression of shapes on context, and the public map of context."""
         basis = self.basis(public)
         layout = self.layout(basis)
-        bound = self.bound(layout) * private.influence
-        noisy = grant.gaussian(
-            MOMENTS, Bounded(self.total(private.panel, private.weights, classes_of(private), basis), bound)
+        statistic = Statistic(
+            label=MOMENTS,
+            shape=(layout.size + int(np.prod(self.followed.shape)),),
+            bound=self.bound(layout),
+            contributions=lambda panel: self.contributions(panel, basis),
         )
-        event = grant.plan.event(MOMENTS)
-        assert isinstance(event, Gaussian)
-        noise, count = event.noise_multiplier * bound, private.population
+        noisy = grant.release(statistic, private)
+        noise, count = grant.deviation(MOMENTS, statistic.bound * private.reach), private.population
         fitted = fit_moments(noisy[: layout.size], noise, count, layout, basis.products, self.shapes.parts)
         weight = self.weight(layout) * count
         products = heard(noisy[layout.size :].reshape(self.followed.shape) / weight, noise / weight)
@@ -102,22 +98,13 @@ class Sketched:
         """Returns the most that one series adds to the whole sum."""
         return float(np.hypot(layout.bound, self.weight(layout) * self.followed.reach))
 
-    def total(self, panel: Panel, weights: np.ndarray, classes: np.ndarray, basis: Basis) -> np.ndarray:
-        """Returns the sum over series.
-
-        Privacy: private if the panel is; each series adds a vector no longer than `bound`, times its weight.
-        """
-        layout = self.layout(basis)
-        total, followed = np.zeros(layout.size), np.zeros(self.followed.shape)
-        size = max(1, _CHUNK_NUMBERS // max(1, panel.num_steps * panel.schema.num_channels))
-        for first in range(0, panel.num_series, size):
-            rows = slice(first, min(first + size, panel.num_series))
-            context = None if panel.context is None else panel.context[rows]
-            mapped = basis.of(self.features(context, rows.stop - rows.start))
-            shapes, cells = self.shapes.of(panel, classes, rows), hold_cells(panel, rows)
-            total += layout.total(shapes, mapped, cells, weights[rows])
-            followed += self.followed.products(panel, weights, rows)
-        return np.concatenate([total, self.weight(layout) * followed.ravel()])
+    def contributions(self, panel: Panel, basis: Basis) -> Contributions:
+        """Returns what series add; private if the panel is."""
+        layout, every = self.layout(basis), slice(None)
+        mapped = basis.of(self.features(panel.context, panel.num_series))
+        shapes, cells = self.shapes.of(panel, classes_of(panel), every), hold_cells(panel, every)
+        followed = Rows(self.weight(layout) * self.followed.products(panel))
+        return SideBySide([*layout.contributions(shapes, mapped, cells), followed])
 
     def scores(
         self,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.privacy.mechanisms import CLIP_SLACK
+from understudy.privacy.contributions import Products, SideBySide
 from understudy.synthesizers.spectral.counts import shrink
-from understudy.synthesizers.spectral.pairs import num_pairs, pack_pairs, unpack_pairs
+from understudy.synthesizers.spectral.pairs import num_pairs, symmetric
 from understudy.synthesizers.spectral.series import bands, dct_matrix
 
 MAX_COUPLED = 1024
@@ -58,9 +58,7 @@ class Coupling:
     @property
     def same_block(self) -> np.ndarray:
         """True [coupled, coupled] for pairs of one block."""
-        grouped = np.repeat(np.arange(self.num_coupled_blocks), self.num_channels)
-        member = np.concatenate([-1 - np.arange(self.num_single), grouped])
-        return np.asarray(member[:, None] == member[None])
+        return np.asarray(self.block[:, None] == self.block[None])
 
     @property
     def radius(self) -> float:
@@ -68,15 +66,35 @@ class Coupling:
         width = self.num_channels
         within = len(self.order) * (width**2 + 2 * width) + 3 * self.num_single
         across = self.num_coupled**2 - self.num_coupled_blocks * width**2 - self.num_single
-        return float(np.sqrt(_SLACK * (within + self.cross_weight**2 * across)))
+        diagonal = 3 * (len(self.order) * width + self.num_single)
+        return float(np.sqrt(_SLACK * (within + self.cross_weight**2 * across + diagonal) / 2))
+
+    @property
+    def block(self) -> np.ndarray:
+        """Block [coupled] of each coupled coordinate; a single column is one by itself."""
+        grouped = np.repeat(np.arange(self.num_coupled_blocks), self.num_channels)
+        return np.concatenate([-1 - np.arange(self.num_single), grouped])
+
+    def moments(self, singles: np.ndarray, blocks: np.ndarray, kinds: np.ndarray, num_kinds: int) -> SideBySide:
+        """Returns second moments of [series, single] and [series, block, channel], kind by kind."""
+        arranged = np.concatenate([singles, blocks[:, self.order].reshape(len(blocks), -1)], axis=1)
+        coupled, free = np.split(arranged, [self.num_coupled], axis=1)
+        apart = free.reshape(len(free), self.num_free, self.num_channels)
+        return SideBySide(
+            [
+                Products(coupled[:, None], self.block, 1.0, self.cross_weight, kinds, num_kinds),
+                Products(apart, place=kinds, num_places=num_kinds),
+            ]
+        )
+
+    def by_kind(self, released: np.ndarray, num_kinds: int) -> np.ndarray:
+        """Returns the released sums [kind, pair] of `moments`."""
+        split = num_kinds * num_pairs(self.num_coupled)
+        return np.concatenate([part.reshape(num_kinds, -1) for part in np.split(released, [split])], axis=1)
 
     def weights(self) -> np.ndarray:
         """Weight [coupled, coupled] of each second moment."""
         return np.where(self.same_block, 1.0, self.cross_weight)
-
-    def arrange(self, singles: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-        """Returns coordinates [series, coordinate] of [series, single] and [series, block, channel]."""
-        return np.concatenate([singles, blocks[:, self.order].reshape(len(blocks), -1)], axis=1)
 
 
 def choose_coupling(
@@ -106,39 +124,11 @@ def choose_coupling(
     return Coupling(num_single, num_channels, coupled, order, 1.0)
 
 
-def shrink_factors(coordinates: np.ndarray, coupling: Coupling) -> np.ndarray:
-    """Returns per series the factor that brings its weighted second moments inside the radius.
-
-    ‖W ∘ yyᵀ‖² = Σ_b ‖y_b‖⁴ + w² (‖y‖⁴ − Σ_b ‖y_b‖⁴) over the coupled blocks, plus Σ_b ‖y_b‖⁴ over the free ones.
-    """
-    squares = coordinates**2
-    singles, rest = squares[:, : coupling.num_single], squares[:, coupling.num_single :]
-    by_block = rest.reshape(len(squares), len(coupling.order), coupling.num_channels).sum(2)
-    coupled = by_block[:, : coupling.num_coupled_blocks]
-    within = (coupled**2).sum(1) + (singles**2).sum(1)
-    total = coupled.sum(1) + singles.sum(1)
-    free = (by_block[:, coupling.num_coupled_blocks :] ** 2).sum(1)
-    norm = np.sqrt(within + coupling.cross_weight**2 * np.maximum(total**2 - within, 0) + free)
-    factors = np.minimum(1.0, coupling.radius * (1 - CLIP_SLACK) / np.maximum(norm, 1e-12))
-    return np.where(np.isfinite(norm), factors, 0.0)
-
-
-def moment_sums(coordinates: np.ndarray, weights: np.ndarray, coupling: Coupling) -> np.ndarray:
-    """Returns the weighted sum of clipped second moments, as one vector whose length per series is ≤ radius."""
-    factors = (shrink_factors(coordinates, coupling) * weights)[:, None]
-    bounded = np.where(factors > 0, coordinates, 0)
-    coupled = bounded[:, : coupling.num_coupled]
-    moments = (coupled * factors).T @ coupled * coupling.weights()
-    free = bounded[:, coupling.num_coupled :].reshape(len(bounded), coupling.num_free, coupling.num_channels)
-    own = np.einsum("sbi,sbj->bij", free * factors[:, :, None], free, optimize=True)
-    return np.concatenate([pack_pairs(moments[None]).ravel(), pack_pairs(own).ravel()])
-
-
 def unpack_moments(vector: np.ndarray, coupling: Coupling) -> tuple[np.ndarray, np.ndarray]:
     """Returns (coupled moments without their weights, moments of the free blocks)."""
     split, width = num_pairs(coupling.num_coupled), coupling.num_channels
-    coupled = unpack_pairs(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
-    return coupled, unpack_pairs(vector[split:].reshape(coupling.num_free, num_pairs(width)), width)
+    coupled = symmetric(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
+    return coupled, symmetric(vector[split:].reshape(coupling.num_free, num_pairs(width)), width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +168,7 @@ def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviat
 
     Args:
         moments: Released vector over the number of series.
-        noise: Standard deviation of the noise of a pair inside a block.
+        noise: Standard deviation of the noise of a moment inside a block.
         deviation: Standard deviations [frequency, channel] of the coefficients when series have no clock, so that
             correlations across frequencies are known up to the spectrum; None when they have one.
     """
@@ -186,7 +176,7 @@ def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviat
     variance = np.concatenate([np.diag(coupled), np.diagonal(free, axis1=1, axis2=2).ravel()])
     scale = 1 / min(max(float(np.median(variance)), 0.2), 2.0)  # the clip shrank all moments alike
     coupled, free, noise = coupled * scale, free * scale, noise * scale
-    spread = np.sqrt(_variances(variance * scale, noise * np.sqrt(2), coupling))
+    spread = np.sqrt(_variances(variance * scale, noise, coupling))
     first, rest = spread[: len(coupled)], spread[len(coupled) :].reshape(free.shape[:2])
     repaired = _repair_blocks(coupled / np.outer(first, first), noise, coupling)
     expected = np.zeros_like(repaired)

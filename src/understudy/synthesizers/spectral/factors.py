@@ -8,7 +8,7 @@ only blur their shapes.
 
 import numpy as np
 
-from understudy.synthesizers.spectral.pairs import pack_pairs, unpack_pairs
+from understudy.synthesizers.spectral.pairs import num_pairs, symmetric, triangle
 
 _SLACK = 1.5
 _TOGETHER = 0.85  # correlation from which channels count as moving together
@@ -16,19 +16,19 @@ _SMALLEST = 0.05  # variance below which a factor is left at its own size
 
 
 def clip_radius(num_channels: int) -> float:
-    """Returns the most one series may weigh in `moments`; independent channels weigh √channels, equal ones channels."""
-    return float(_SLACK * num_channels)
+    """Returns the most one series may weigh in `moments`; independent channels weigh √channels, equal ones √pairs."""
+    return float(_SLACK * np.sqrt(num_pairs(num_channels)))
 
 
 def moments(scores: np.ndarray) -> np.ndarray:
     """Returns [series, pair]: mean products of channels over the steps."""
     products = np.einsum("sti,stj->sij", scores, scores, optimize=True) / scores.shape[1]
-    return pack_pairs(products)
+    return triangle(products)
 
 
 def fit_rotation(noisy_mean: np.ndarray, num_channels: int) -> np.ndarray:
     """Returns the matrix [channel, factor] that turns scores into factors of about unit size."""
-    covariance = unpack_pairs(noisy_mean[None], num_channels)[0]
+    covariance = symmetric(noisy_mean[None], num_channels)[0]
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.1))
     correlation = covariance / np.outer(deviation, deviation)
     rotation = np.eye(num_channels)

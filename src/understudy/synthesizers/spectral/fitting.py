@@ -79,11 +79,11 @@ def energy(kinds: list[Kind], counts: np.ndarray) -> np.ndarray:
 def fit_covariances(
     sums: np.ndarray, counts: np.ndarray, noise: float, coupling: Coupling, kinds: list[Kind], clockless: bool
 ) -> list[Covariance]:
-    """Returns the covariances of each kind; pairs off the diagonal carry noise smaller by √2."""
+    """Returns the covariances of each kind."""
     fitted = []
     for (moments, remaining), kind in zip(pooled_kinds(sums, counts, noise), kinds, strict=True):
         deviation = np.sqrt(kind.variances()) if clockless else None
-        fitted.append(dependence.fit_covariance(moments, remaining / np.sqrt(2), coupling, deviation))
+        fitted.append(dependence.fit_covariance(moments, remaining, coupling, deviation))
     return fitted
 
 

@@ -4,16 +4,20 @@ Each series votes three times per channel that may be missing: for its number of
 their lengths and for the score just before each. Votes of one series have Euclidean length at most one each.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
+from understudy.data import Panel
+from understudy.privacy.contributions import Cells
 from understudy.synthesizers.spectral.counts import nearest_distribution
 
 COUNT_EDGES = np.array([0, 1, 2, 3, 4, 6, 9, 14, 22])  # lower ends; the last cell is open
 LENGTH_EDGES = np.array([1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 48, 96, 192])
 NUM_RANKS = 8
+SIZES = (len(COUNT_EDGES), len(LENGTH_EDGES), NUM_RANKS)
 _MAX_LENGTH_CELLS = 64
 
 
@@ -26,25 +30,33 @@ class Gaps:
     ranks: np.ndarray
 
 
-def gap_votes(missing: np.ndarray, scores: np.ndarray, lengths: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Returns the votes of all series for one channel, as one vector (counts, lengths, ranks).
+def absence_votes(panel: Panel, scores: np.ndarray, channels: Sequence[int], edges: np.ndarray) -> Cells:
+    """Returns the votes of all series: three ballots for each channel (counts, lengths, ranks), one for the length.
 
     Args:
-        missing: True [series, step] where a value is absent; steps beyond the end do not count.
-        scores: Scores [series, step] with gaps filled from the same series.
+        scores: Scores [series, step, channel] with gaps filled from the same series.
+        edges: Lower ends of the cells for lengths; none where all series are equally long.
     """
-    steps = np.arange(missing.shape[1])
-    missing = missing & (steps < lengths[:, None])
-    series, begin, size = _runs(missing)
-    number = np.bincount(series, minlength=len(missing))
-    share = weights[series] / np.maximum(number[series], 1)
-    before = scores[series, np.maximum(begin - 1, 0)]
-    votes = (
-        np.bincount(_cell(number, COUNT_EDGES), weights=weights, minlength=len(COUNT_EDGES)),
-        np.bincount(_cell(size, LENGTH_EDGES), weights=share, minlength=len(LENGTH_EDGES)),
-        np.bincount(_rank_cell(before), weights=share, minlength=NUM_RANKS),
-    )
-    return np.concatenate(votes)
+    everyone, votes = np.arange(panel.num_series), []
+    inside = np.arange(panel.num_steps) < panel.lengths[:, None]
+    for place, channel in enumerate(channels):
+        series, begin, size = _runs(np.isnan(panel.values[:, :, channel]) & inside)
+        number = np.bincount(series, minlength=panel.num_series)
+        share = 1 / np.maximum(number[series], 1)
+        before = scores[series, np.maximum(begin - 1, 0), channel]
+        votes += [
+            (everyone, 3 * place, _cell(number, COUNT_EDGES), np.ones(len(number))),
+            (series, 3 * place + 1, _cell(size, LENGTH_EDGES), share),
+            (series, 3 * place + 2, _rank_cell(before), share),
+        ]
+    sizes = SIZES * len(channels)
+    if len(edges):
+        votes.append((everyone, len(sizes), _cell(panel.lengths, edges), np.ones(len(everyone))))
+        sizes += (len(edges),)
+    vector, ballot, cell, worth = zip(*votes, strict=True)
+    whose = np.concatenate(vector)
+    ballots = np.repeat(ballot, [len(own) for own in vector])
+    return Cells(whose, ballots, np.concatenate(cell), np.concatenate(worth), panel.num_series, np.array(sizes))
 
 
 def fit_gaps(noisy_votes: np.ndarray, noise: float) -> Gaps:
@@ -86,15 +98,12 @@ def draw_gaps(gaps: Gaps, scores: np.ndarray, lengths: np.ndarray, rng: np.rando
     return missing
 
 
-def length_edges(min_steps: int, steps: int) -> np.ndarray:
-    """Returns the lower ends of the cells for series lengths."""
+def length_edges(min_steps: int | None, steps: int) -> np.ndarray:
+    """Returns the lower ends of the cells for series lengths; none where all series are equally long."""
+    if min_steps is None:
+        return np.zeros(0, dtype=np.int64)
     every = np.arange(min_steps, steps + 1)
     return every if len(every) <= _MAX_LENGTH_CELLS else np.unique(np.linspace(min_steps, steps, 65).astype(int))
-
-
-def length_votes(lengths: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Returns the votes for each cell of lengths."""
-    return np.bincount(_cell(lengths, edges), weights=weights, minlength=len(edges))
 
 
 def draw_lengths(

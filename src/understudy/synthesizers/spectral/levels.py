@@ -31,13 +31,9 @@ def edges_for(cell_noise: float) -> tuple[np.ndarray, np.ndarray]:
     return LEVEL_EDGES, VOLATILITY_EDGES
 
 
-def cell_votes(numbers: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Returns votes [channel, cell] of [series, channel]; numbers beyond the edges vote for the outer cells."""
-    channels, number = numbers.shape[1], len(edges) - 1
-    cells = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, number - 1)
-    votes = np.broadcast_to(weights[:, None], cells.shape)
-    slots = (cells + np.arange(channels) * number).ravel()
-    return np.bincount(slots, weights=votes.ravel(), minlength=channels * number).reshape(channels, number)
+def cells_of(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Returns the cell between the edges of each number; numbers beyond are in the outer cells."""
+    return np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,8 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.spectral import sampling
 from understudy.synthesizers.spectral.holders import MARGINALS, Held, held_columns, vertical_trust
 from understudy.synthesizers.spectral.learning import Learning

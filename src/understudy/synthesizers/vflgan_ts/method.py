@@ -33,8 +33,9 @@ from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress, Synthesizer
+from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
@@ -113,7 +114,7 @@ class VflganTs(Synthesizer):
         Privacy: unit as the schema says, neighbours as the certificate does. Real rows are looked at by `facts.buy` and
         by the updates of the mode's rule, which `docs/claims/vflgan-ts.md` bounds; generators see synthetic rows only.
         """
-        schema = private.panel.schema
+        schema = private.schema
         linear = linear_scales(schema, None)
         facts = bought.buy(Learning(private, grant, 0, lambda stage, share: None), linear)
         encoding = Encoding.of(schema, facts.marginals, linear)
@@ -123,7 +124,7 @@ class VflganTs(Synthesizer):
             noisy = modes.noisy_rows([own for _, own in rows], grant, private)
             rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]
         models = []
-        for one in self._models(schema, rows, rule, classes_of(private)):
+        for one in self._models(schema, rows, rule, classes_of(private.panel)):
             models.append(self._trained(one, facts, lambda share: progress("training", share)))
         generators = classes.gathered(models) if self._apart(schema) else models[0]
         nodes = drawing.pool_nodes(generators, self.recipe, encoding, facts, num_classes(schema), self.seed)
@@ -217,7 +218,7 @@ class VflganTs(Synthesizer):
 
     def _rows(self, private: PrivateSeries, encoding: Encoding) -> list[tuple[str, Rows]]:
         """Every party's rows by name; one pair of all rows for the central baseline."""
-        panel, labels, number = private.panel, classes_of(private), num_classes(private.panel.schema)
+        panel, labels, number = private.panel, classes_of(private.panel), num_classes(private.schema)
         rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in holdings_of(panel.schema)]
         if self.recipe.model != "central-coscigan":
             return rows

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from understudy.data import Schema
 from understudy.errors import InputError
-from understudy.privacy import accountants
+from understudy.privacy import accountants, contributions
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
-from understudy.synthesizers.base import PrivateSeries
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged, noise_ratio
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
 from understudy.synthesizers.vflgan_ts.holdings import Holding, holdings_of
@@ -207,16 +207,17 @@ def noisy_rows(
     Args:
         num_values: Values of a row over all parties, if `rows` are those of some parties only.
 
-    Privacy: each party clips a row to its share of the length; together a row is no longer than the bound, and neither
-    are a unit's several rows. One Gaussian release; each party can add its own part of the noise.
+    Privacy: each party's part of a row has its share of the length. A unit's rows are apart from one another, so
+    together they are √(series of a unit) times as long as one. Each party can add its own part of the noise.
     """
     whole = [torch.cat([part.series.flatten(1), part.label], 1).numpy() for part in rows]
-    clipped = [_clip_rows(part) for part in whole]
-    bound = row_bound(num_values or sum(part.shape[1] for part in whole))
-    series_of_a_unit = math.sqrt(private.panel.schema.unit.max_series)
-    noisy = grant.gaussian(
-        NOISY_ROWS, Bounded(np.concatenate(clipped, 1), bound * series_of_a_unit * private.influence)
-    )
+    parts_of_rows = (contributions.shortened(part.astype(np.float64), row_bound(part.shape[1])) for part in whole)
+    joined = np.concatenate(list(parts_of_rows), axis=1)
+    bound, number = row_bound(joined.shape[1]), len(joined)
+    others = row_bound(num_values or joined.shape[1]) / bound  # of all parties' rows
+    reach = private.reach * math.sqrt(private.schema.unit.max_series) * others
+    statistic = Statistic(label=NOISY_ROWS, shape=joined.shape, bound=bound)
+    noisy = grant.release(statistic, Given(contributions.Rows(joined, np.arange(number), number), reach))
     parts = np.split(noisy.astype(np.float32), np.cumsum([part.shape[1] for part in whole])[:-1], axis=1)
     return tuple(_rows_like(part, noisy_part) for part, noisy_part in zip(rows, parts, strict=True))
 
@@ -235,11 +236,6 @@ def fixed_batches(batch: int, seed: int) -> Draws:
             yield torch.from_numpy(rng.permutation(num_rows)[:batch])
 
     return draws
-
-
-def _clip_rows(rows: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    return rows * np.minimum(1.0, row_bound(rows.shape[1]) / np.maximum(length, 1e-12))
 
 
 def _rows_like(part: Rows, noisy: np.ndarray) -> Rows:

@@ -12,7 +12,7 @@ import numpy as np
 
 from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of, gappy_channels
@@ -36,7 +36,7 @@ def own_schema(schema: Schema, party: str) -> Schema:
 
 def private_series(panel: Panel, population: int) -> PrivateSeries:
     """Returns a party's aligned series: one of each unit."""
-    return PrivateSeries(panel, np.ones(panel.num_series), 1, population)
+    return PrivateSeries.of(panel, population)
 
 
 def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
@@ -48,7 +48,7 @@ def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
     Privacy: bounds are those of the joined table, so with the other parties' parts this is the release that each
     party was charged for.
     """
-    own = private.panel.schema
+    own = private.schema
     learning = Learning(private, grant, 0, lambda stage, share: None)
     return bought.buy(learning, linear_scales(own, None), parts_of(own, schema))
 
@@ -73,10 +73,10 @@ def own_rows(private: PrivateSeries, facts: Facts, schema: Schema) -> Rows:
 
     Privacy: private; every row follows from its own series and from public facts.
     """
-    own = private.panel.schema
+    own = private.schema
     encoding = Encoding.of(own, facts.marginals, linear_scales(own, None))
     (holding,) = holdings_of(own)
-    return rows_of(holding, private.panel, encoding, classes_of(private), num_classes(schema))
+    return rows_of(holding, private.panel, encoding, classes_of(private.panel), num_classes(schema))
 
 
 def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:

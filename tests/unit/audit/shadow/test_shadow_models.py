@@ -22,7 +22,8 @@ from understudy.data import Continuous, Panel, Population, Schema, Time
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.base import Draw, PrivateSeries, Progress
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Draw, Progress
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.spectral import Spectral
 

@@ -15,7 +15,8 @@ from understudy.data import Panel, PrivacyUnit, Schema, Time
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.base import PrivateSeries, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.baselines import gs_wgan, pate_gan
 from understudy.synthesizers.baselines.aim import Aim
 from understudy.synthesizers.baselines.dp_gan import DpGan, Recipe

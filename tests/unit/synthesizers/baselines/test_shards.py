@@ -9,7 +9,8 @@ from understudy.data import Panel, PrivacyUnit
 from understudy.privacy.grant import Grant
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.base import PrivateSeries, Synthesizer
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.baselines import gs_wgan, pate_gan
 from understudy.synthesizers.baselines.gs_wgan import GsWgan
 from understudy.synthesizers.baselines.pate_gan import PateGan

@@ -9,7 +9,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.dit.bridge import NOTHING, bridge
 from understudy.synthesizers.dit.memory import buy, memory_of, products
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.unit.synthesizers.ppem.toy import panel, schema
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.ppem import effects
 from understudy.synthesizers.ppem.attributes import parse
 

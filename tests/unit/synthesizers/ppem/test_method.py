@@ -55,7 +55,7 @@ def test_more_attempts_cost_more_noise() -> None:
 
 def test_private_columns_are_masked_where_distributions_are_bought() -> None:
     """What `purchases` counts holds none of x′: the same panel with other secrets gives the same bytes."""
-    from understudy.synthesizers.base import PrivateSeries
+    from understudy.privacy.private_series import PrivateSeries
     from understudy.synthesizers.ppem.attributes import parse
 
     sets = ("region", "segment", "mean(spending)")

@@ -13,7 +13,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.spectral import Spectral
 
 MUCH = Guarantee(60.0, 1e-7)  # little noise, so that structure shows and every branch is walked

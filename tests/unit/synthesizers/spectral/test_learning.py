@@ -13,7 +13,7 @@ from tests.unit.synthesizers.spectral.recording import MUCH, Tape, tape_of, tape
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.data.panel import broadcast_context
 from understudy.privacy.lattice import WIDENING
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.spectral import Spectral
 

@@ -20,7 +20,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.statements import ADJACENCY, NOISY_ROWS, VALUES_ADJACENCY
 from understudy.privacy.verification import verify
 from understudy.report.views import certificate as card
-from understudy.synthesizers.base import PrivateSeries
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of
