@@ -109,6 +109,8 @@ def partition_sum(
     total = np.zeros(statistic.shape, dtype=np.int64)
     for panel in partition.panels():
         seen = panel if view is None else view(panel)
+        if not seen.num_series:
+            continue
         own = seen.unit
         if statistic.each == "unit" or by_series:
             own = np.arange(seen.num_units if statistic.each == "unit" else seen.num_series)

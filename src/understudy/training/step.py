@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from understudy.privacy.lattice import lattice_step
 from understudy.privacy.noise import NoiseSource
 from understudy.training.clipping import Leave, PerUnitClipper
 from understudy.training.flat import FlatParameters, NormalReserve
@@ -21,6 +20,14 @@ PublicLoss = Callable[[nn.Module, torch.Generator], Tensor]
 
 _KEPT_BYTES = 128 << 20  # per-unit gradients held at once, unless the caller says how many
 _FEWEST_UNITS = 8  # below, matrix products get too thin
+
+
+def gradient_step(length: float, size: int) -> float:
+    """Returns the largest power of two such that √size steps are at most 2⁻¹¹ · length.
+
+    Rounding a sum to the nearest multiple moves each of `size` coordinates of a difference by at most one step.
+    """
+    return 2.0 ** math.floor(math.log2(length * 2.0**-11 / math.sqrt(max(1, size))))
 
 
 class PrivateGradient:
@@ -38,7 +45,7 @@ class PrivateGradient:
         self.flat = FlatParameters(self._clipper.parameters)
         self._sums = torch.zeros_like(self.flat.values, dtype=torch.float64)
         self._sums_by_parameter = self.flat.like_parameters(self._sums)
-        self._step = lattice_step(min(plan.clip_norm, plan.noise_scale), self._sums.numel())
+        self._step = gradient_step(min(plan.clip_norm, plan.noise_scale), self._sums.numel())
         self._max_units = performance.max_units_in_memory or units_that_fit(self.flat.values)
 
     def write(self, loss: Loss, windows: UnitWindows, drawn: NDArray[np.int64], generator: torch.Generator) -> None:

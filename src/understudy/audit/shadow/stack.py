@@ -19,7 +19,6 @@ from understudy.audit.transcript import rows_by_party
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.nn.attribute_gan import kept_by_dropout
-from understudy.privacy.lattice import lattice_step
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
@@ -29,6 +28,7 @@ from understudy.synthesizers.vflgan_ts.objectives import Objective
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
 from understudy.synthesizers.vflgan_ts.updates import PlainUpdate
 from understudy.training.flat import NormalReserve
+from understudy.training.step import gradient_step
 
 _SLOPE = 0.2
 
@@ -254,7 +254,7 @@ class _Stack:
             norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
             for gradient in gradients:
                 gradient /= (norm / clip_norm).clamp(min=1)
-                step = lattice_step(clip_norm, gradient.numel())
+                step = gradient_step(clip_norm, gradient.numel())
                 self._reserve.add_to(gradient.view(-1), noise_multiplier * 2 * clip_norm, step)
 
     def _latents(self) -> Tensor:

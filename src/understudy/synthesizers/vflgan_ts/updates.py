@@ -13,12 +13,11 @@ from torch import Tensor, nn
 
 from understudy.nn.by_hand import Slopes
 from understudy.nn.stacked import StackedLinear
-from understudy.privacy.lattice import lattice_step
 from understudy.privacy.noise import NoiseSource
 from understudy.training.clipping.records import Collector
 from understudy.training.flat import FlatParameters, NormalReserve
 from understudy.training.plan import MechanismPlan, Performance
-from understudy.training.step import PrivateGradient
+from understudy.training.step import PrivateGradient, gradient_step
 
 All = Sequence[Slopes]  # of all networks of one owner
 AddGradient = Callable[[], None]  # adds to `flat.gradient`
@@ -131,7 +130,7 @@ class FirstLayerUpdate:
         norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
         for gradient in gradients:
             gradient /= (norm / self._clip_norm).clamp(min=1)  # Eq. 16
-            step = lattice_step(self._clip_norm, gradient.numel())
+            step = gradient_step(self._clip_norm, gradient.numel())
             self._reserve.add_to(gradient.view(-1), self._noise_multiplier * 2 * self._clip_norm, step)  # Eq. 17
 
 
