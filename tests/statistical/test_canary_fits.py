@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from understudy.privacy.mechanisms import Bounded
 
 from understudy.audit.fits import ALL, Neighbours, Reach, answer_scores, reach_of, release_scores
 from understudy.audit.gaussian_test import mu_test, required_runs
@@ -19,7 +20,6 @@ from understudy.data import Continuous, Panel, Population, Time
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Progress

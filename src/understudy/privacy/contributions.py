@@ -207,8 +207,8 @@ class Crossed:
         with np.errstate(all="ignore"):
             lengths = [np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in (left, right)]
             ratio = np.sqrt(lengths[1] / lengths[0])
-        ratio = np.where(np.isfinite(ratio) & (ratio > 0), ratio, 0.0)
-        return left * ratio, np.divide(right, ratio, out=np.zeros_like(right), where=ratio > 0)
+            usable = np.isfinite(ratio) & (ratio > 0)
+            return np.where(usable, left * ratio, 0.0), np.where(usable, right / ratio, 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
