@@ -25,8 +25,8 @@ MUTANTS = (
         name="windows as units drawn by their series",
         why="one window more changes which of its neighbours are drawn, and is priced as one",
         file="synthesizers/base.py",
-        before="            cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)",
-        after="            pass",
+        before="        cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)",
+        after="        pass",
         tests=(f"{UNITS}::test_windows_that_are_units_share_none",),
     ),
     Mutant(
@@ -149,8 +149,8 @@ MUTANTS = (
         name="windows of nothing counted",
         why="a unit that leaves with its only row takes windows along that the event never touched",
         file="synthesizers/base.py",
-        before="if self.whole_windows else windows.without_empty(cut)",
-        after="if self.whole_windows else cut",
+        before="if whole_windows else windows.without_empty(cut)",
+        after="if whole_windows else cut",
         tests=("tests/unit/synthesizers/test_units.py",),
     ),
     Mutant(

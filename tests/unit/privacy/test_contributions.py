@@ -176,13 +176,14 @@ def test_a_million_series_of_one_unit_weigh_as_much_as_one() -> None:
 
 
 def test_sums_at_the_limit_neither_overflow_nor_lose_a_step() -> None:
-    """2¹⁸ units at the bound in one block; and partitions, until 2²⁸ units were added up."""
-    step = lattice_step(1.0, 1.0)
-    units = 2**18 + 3
-    total = Given(Rows(np.ones((units, 1)))).total(Statistic(label="sum", shape=(1,), bound=1.0), step)
-    assert total[0] == units * int(1 / step)
-    assert (2**28) * int(2 * BOUND / lattice_step(BOUND, 1.0)) < 2**63
-    assert int(total[0]) * 2**10 < 2**63
+    """A million units near the largest number of steps in a bound: their sum is no double any more."""
+    bound = 3.999
+    step = lattice_step(bound, 1.0)
+    rows = bound * (1 - np.random.default_rng(9).random((2**20, 1)) / 100)
+    total = Given(Rows(rows)).total(Statistic(label="sum", shape=(1,), bound=bound), step)
+    assert int(total[0]) == sum(int(row) for row in np.trunc(rows[:, 0] / step))
+    assert int(total[0]) > 2**53
+    assert 2**28 * int(bound / step) < 2**63  # and 2²⁸ units do not overflow
 
 
 @pytest.mark.parametrize("deviation", [1e-3, 1.0, 1e6, 1e9])
