@@ -265,7 +265,7 @@ MUTANTS = (
         file="data/table.py",
         before="        begin = end\n",
         after="        begin = end - 1\n",
-        tests=("tests/unit/data/test_table.py", BORDER),
+        tests=(BORDER,),
     ),
     Mutant(
         name="a worker's sum added twice",

@@ -26,7 +26,7 @@ MUTANTS = (
         file="privacy/border.py",
         before="    factors = weights * clip_factors(mean_lengths, statistic.bound)[own]\n",
         after="    factors = weights * clip_factors(mean_lengths, statistic.bound / 0.9)[own]\n",
-        tests=(f"{RELEASED}::test_a_tenth_more_than_the_bound_is_seen", FITTED),
+        tests=("tests/unit/privacy/test_contributions.py", FITTED),
     ),
     Mutant(
         name="batches a tenth too small",

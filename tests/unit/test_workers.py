@@ -35,7 +35,7 @@ def test_a_process_killed_at_work_changes_nothing(tmp_path: Path) -> None:
     assert sum(name.startswith("3-") for name in os.listdir(tmp_path)) == 2  # begun, killed, and done again
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "tcp://here"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "http://here"])
 def test_what_is_no_number_of_processes_and_no_cluster_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--workers"):
         workers_of(text)

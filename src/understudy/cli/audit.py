@@ -58,7 +58,7 @@ def audit(
         str, typer.Option(help="Targets: assd (as first published) or assd+; asif+ reads what parties send.")
     ] = "assd+",
     work: Annotated[Path | None, typer.Option(help="Folder for shadows; a run that was killed goes on there.")] = None,
-    workers: Annotated[str, typer.Option(help="Processes, or dask://host:port.")] = "1",
+    workers: Annotated[str, typer.Option(help="Processes, or tcp://host:port of a Dask scheduler.")] = "1",
     record: Annotated[Path | None, typer.Option(help="Record of `evaluate --record` to put findings into.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the attacks' own choices.")] = 0,
     json: Json = False,
