@@ -12,7 +12,7 @@ from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import RealTables, read_real_uncut, read_release
 from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
-from understudy.workers import workers_of
+from understudy.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     from understudy.audit.release import Audited, Findings
@@ -112,7 +112,7 @@ def _shadows(
     work: Path,
     shadows: int,
     minutes: float | None,
-    workers: int | str,
+    workers: Workers,
     output: Output,
     progress: Progress,
 ) -> "tuple[list[str], dict[str, ShadowAudit]]":

@@ -30,9 +30,8 @@ class Certificate:
     Attributes:
         parties: Organisations that made the release together, one entry each: `party`, its own `ledger` and what was
             `executed` of it, its key (`signer`) and its `signature`. Empty, and then not written, where one made it.
-        arithmetic: For each label how its answers are computed: *exact*, sums of whole numbers with exact discrete noise,
-            or *idealised*, real numbers in the proof and floating point in the machine. Certificates of the first
-            edition have none.
+        arithmetic: For each label how its answers are computed: *exact*, whole numbers with exact discrete noise, or
+            *idealised*, real numbers in the proof and floating point in the machine. Older certificates have none.
         marginal_obfuscation: What is said about a distribution that was to be hidden, a sentence each. No part of the
             privacy guarantee and never added to epsilon; empty, and then not written, where nothing was hidden.
     """
