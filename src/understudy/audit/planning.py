@@ -43,7 +43,7 @@ def outlook(audited: Audited, per_arm: int, seconds: float) -> Outlook:
     return Outlook(per_arm=per_arm, seconds=seconds, most=most, claimed=certificate.epsilon)
 
 
-def planned(audited: Audited, scheme: str, minutes: float, workers: int | str) -> Outlook:
+def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> Outlook:
     """Fits one shadow to see how long it takes, and returns how many fit into `minutes`."""
     if scheme not in SCHEMES:
         raise InputError(f"--attack: one of {', '.join(SCHEMES)}, asif+ is expected, got '{scheme}'.")
