@@ -8,6 +8,7 @@ from understudy.audit.shadow.attacks import most_provable, require_enough
 from understudy.audit.shadow.models import Shadows
 from understudy.audit.shadow.targets import SCHEMES
 from understudy.errors import InputError
+from understudy.workers import Workers
 
 _RESERVE = 0.9  # of the time is planned with; forests and the first imports take the rest
 
