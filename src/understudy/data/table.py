@@ -134,7 +134,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
 def _opened(place: Place, reading: "_Reading", *, allow_few_units: bool) -> Table:
     """Checks all files and returns the table of them."""
     files = table_files(place) if is_folder(place) else [place]
-    checked = [_inspect(file, reading) for file in files]
+    checked = _checked(files, reading)
     found = _Finding.joined([finding for finding, _ in checked], reading)
     _check_together(found, reading, allow_few_units=allow_few_units)
     context = found.context if reading.context is None else reading.context
@@ -311,6 +311,29 @@ def _given_context(context: Any, schema: Schema) -> ContextRows | np.ndarray | N
     return array
 
 
+def _checked(files: list[Place], reading: _Reading) -> "list[tuple[_Finding, _File]]":
+    """Checks every file; what a unit lacks in one file may be in another, and then that is what is wrong."""
+    try:
+        return [_inspect(file, reading) for file in files]
+    except DataError:
+        if len(files) > 1 and repeated([_units_of(file, reading) for file in files]):
+            raise _in_two_partitions(reading) from None
+        raise
+
+
+def _units_of(file: Place, reading: _Reading) -> UInt64[np.ndarray, "_ 2"]:
+    """Returns the key of every unit of a file, once."""
+    runs = _keys_of_runs(file, reading)
+    return np.unique(np.concatenate([np.empty((0, 2), dtype=np.uint64), *runs]), axis=0)
+
+
+def _in_two_partitions(reading: _Reading) -> DataError:
+    return DataError(
+        f"{reading.name}: all rows of a unit are expected in one partition, and a unit has rows in two. {REPARTITION}",
+        column=reading.schema.unit.column,
+    )
+
+
 def _inspect(file: Place, reading: _Reading) -> tuple[_Finding, _File]:
     """Checks one file; returns what was found, and how to read the file."""
     checked = _File(file=file, name=reading.name, schema=reading.schema, before=fingerprint(file), grouped=True)
@@ -340,28 +363,29 @@ def _inspect_in_chunks(file: Place, reading: _Reading) -> _Finding | None:
 
 def _side_by_side(file: Place, reading: _Reading) -> bool:
     """Tells whether the rows of each unit are side by side, from their identifiers alone."""
+    return not repeated(_keys_of_runs(file, reading))
+
+
+def _keys_of_runs(file: Place, reading: _Reading) -> list[UInt64[np.ndarray, "_ 2"]]:
+    """Returns the key of every run of rows of one unit; none where no column tells units apart."""
     schema, source = reading.schema, reading.source(file)
     column = unit_column(source.columns, schema)
     if column is None or source.columns.count(column) != 1:
-        return True
+        return []
     keys = []
     for rows in whole_units(reading.source(file, only=column), schema):
         codes, names = encode(rows.column(column).combine_chunks(), column, schema.unit.dtype)
         begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
         identifiers = np.array(names.to_pylist(), dtype=object)[codes[begins]]
         keys.append(unit_keys(identifiers, schema.unit.dtype, reading.secret))
-    return not repeated(keys)
+    return keys
 
 
 def _check_together(found: _Finding, reading: _Reading, *, allow_few_units: bool) -> None:
     """Checks what only all files together can tell."""
     schema = reading.schema
     if repeated(found.keys):
-        raise DataError(
-            f"{reading.name}: all rows of a unit are expected in one partition, and a unit has rows in two. "
-            f"{REPARTITION}",
-            column=schema.unit.column,
-        )
+        raise _in_two_partitions(reading)
     check_enough_units(found.num_units, found.num_series, schema, allow_few_units=allow_few_units)
     check_observed(found.channels, schema.channels)
     check_observed(found.static, schema.static)
