@@ -1,14 +1,14 @@
 """Tables that need not fit in memory: a list of partitions, each a whole number of units."""
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt64
+from jaxtyping import Bool, Float32, Float64, Int64, UInt64
 
 from understudy.data.given import require_argument
 from understudy.data.io.arrow import encode
@@ -80,7 +80,7 @@ class Table:
     def of(cls, panel: Panel) -> "Table":
         """Returns the table of a panel in memory: one partition, which yields the same panels every time."""
         require_argument(panel, Panel, "Table.of", "Read one first: read_panel(table, schema).")
-        return cls(panel.schema, (_InMemory(in_pieces(panel)),), panel.shared_context)
+        return cls(panel.schema, (_InMemory(panel, in_pieces(panel)),), panel.shared_context)
 
     def panels(self) -> Iterator[Panel]:
         """Yields the panels of all partitions, one after the other."""
@@ -89,11 +89,27 @@ class Table:
 
     def read(self) -> Panel:
         """Returns all series in memory, with the identifiers of their units if the table has them."""
-        panels = list(self.panels())
-        if len(panels) == 1:
-            return panels[0]
-        named = [panel.unit_ids.astype(object) for panel in panels if panel.unit_ids is not None]
-        return replace(concatenate(panels), unit_ids=np.concatenate(named) if len(named) == len(panels) else None)
+        only = self.partitions[0] if len(self.partitions) == 1 else None
+        return only.whole if isinstance(only, _InMemory) else _joined(list(self.panels()))
+
+    def sample_units(
+        self,
+        number: int,
+        rng: np.random.Generator,
+        *,
+        among: Callable[[Panel], Int64[np.ndarray, " unit"]] | None = None,
+    ) -> Panel:
+        """Returns at most `number` units, drawn at random, and never holds many more in memory.
+
+        Args:
+            among: Which units of a panel may be drawn; default: all.
+        """
+        drawn = _Drawn()
+        for panel in self.panels():
+            units = np.arange(panel.num_units) if among is None else among(panel)
+            drawn = drawn.lowest(panel.take_units(units), rng.random(len(units)), number)
+        assert drawn.panel is not None
+        return drawn.panel
 
     def __repr__(self) -> str:
         time = self.schema.time
@@ -168,10 +184,37 @@ def _shared_context(context: "ContextRows | np.ndarray | None", schema: Schema) 
     return align_context(context, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32), schema)
 
 
+def _joined(panels: list[Panel]) -> Panel:
+    """Returns one panel with the units of all and their identifiers."""
+    if len(panels) == 1:
+        return panels[0]
+    named = [panel.unit_ids.astype(object) for panel in panels if panel.unit_ids is not None]
+    return replace(concatenate(panels), unit_ids=np.concatenate(named) if len(named) == len(panels) else None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Drawn:
+    """Units with the lowest of the random numbers that were drawn for all units so far."""
+
+    panel: Panel | None = None
+    numbers: Float64[np.ndarray, " unit"] = field(default_factory=lambda: np.empty(0))
+
+    def lowest(self, panel: Panel, numbers: Float64[np.ndarray, " unit"], most: int) -> "_Drawn":
+        """Returns the `most` units with the lowest numbers among these and those of the panel."""
+        both = np.concatenate([self.numbers, numbers])
+        kept = np.sort(np.argsort(both, kind="stable")[:most])
+        new = panel.take_units(kept[kept >= len(self.numbers)] - len(self.numbers))
+        if self.panel is None:
+            return _Drawn(new, both[kept])
+        old = self.panel.take_units(kept[kept < len(self.numbers)])
+        return _Drawn(_joined([old, new]), both[kept])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _InMemory:
     """Slices of a panel in memory."""
 
+    whole: Panel
     pieces: tuple[Panel, ...]
 
     def panels(self) -> Iterator[Panel]:

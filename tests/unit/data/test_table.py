@@ -3,6 +3,7 @@
 import os
 import pickle
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def by_unit(panel: Panel) -> dict[object, tuple[bytes, bytes, bytes]]:
 def parts_of(table: pa.Table, num_parts: int = 3, steps: int = 5) -> list[pa.Table]:
     units = table.num_rows // steps
     borders = [steps * (units * part // num_parts) for part in range(num_parts + 1)]
-    return [table.slice(a, b - a) for a, b in zip(borders[:-1], borders[1:], strict=True)]
+    return [table.slice(a, b - a) for a, b in pairwise(borders)]
 
 
 def folder_of(place: Path, tables: list[pa.Table], kind: str = "parquet") -> Path:
@@ -246,7 +247,7 @@ def test_a_large_file_in_another_order_is_refused_with_the_way_out(
     table = pa.table(toy_columns())
     table = table.take(pa.array(np.argsort(np.arange(600) % 5, kind="stable")))
     pq.write_table(table, tmp_path / "one.parquet")
-    with pytest.raises(InputError, match="side by side.*data partition"):
+    with pytest.raises(InputError, match=r"side by side.*data partition"):
         open_table(tmp_path / "one.parquet", toy_schema())
 
 
@@ -297,7 +298,7 @@ def test_a_duplicate_across_row_groups_is_refused(tmp_path: Path) -> None:
     with pq.ParquetWriter(tmp_path / "one.parquet", table.schema) as writer:
         for part in (table.slice(0, 300), table.slice(295, 305)):  # the last unit of the first group comes again
             writer.write_table(part)
-    with pytest.raises(DataError, match="same timestamp twice|not in order"):
+    with pytest.raises(DataError, match=r"same timestamp twice|not in order"):
         open_table(tmp_path / "one.parquet", toy_schema())
 
 
