@@ -1,6 +1,7 @@
 """A table of any size and order becomes a folder of files that share no unit, each sorted by unit and time."""
 
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +16,6 @@ from jaxtyping import Int64
 from understudy.data.io.arrow import encode, plain, to_ticks
 from understudy.data.io.chunks import unit_column
 from understudy.data.io.sources import Source, open_source
-from understudy.data.io.unit_keys import unit_keys
 from understudy.data.schema import Schema
 from understudy.errors import DataError
 from understudy.files import whole_folder
@@ -23,8 +23,7 @@ from understudy.files import whole_folder
 _MAX_PARTITIONS = 1000
 _ROWS_PER_FILE = 2_000_000
 _UNKNOWN_SIZE = 64  # partitions of a population that is not declared
-_HASHED_AS = b"understudy data partition"  # public: which file a unit is in follows from its identifier alone
-_MIXING = np.uint64(0x9E3779B97F4A7C15)
+_MIXING = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers that differ little
 
 
 def partition_by_unit(
@@ -126,13 +125,22 @@ def _by_partition(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yields the rows of each partition, in the order they have."""
     codes, names = encode(batch.column(column), column, schema.unit.dtype)
-    keys = unit_keys(np.array(names.to_pylist(), dtype=object), schema.unit.dtype, _HASHED_AS)[:, 0]
-    place = ((keys * _MIXING >> np.uint64(32)) % np.uint64(number)).astype(np.int64)[codes]
+    place = _partition_of(names, number)[codes]
     order = np.argsort(place, kind="stable")
     rows, borders = batch.take(pa.array(order)), np.searchsorted(place[order], np.arange(number + 1))
     for partition in np.unique(place):
         begin, end = int(borders[partition]), int(borders[partition + 1])
         yield int(partition), rows.slice(begin, end - begin)
+
+
+def _partition_of(names: pa.Array, number: int) -> Int64[np.ndarray, " unit"]:
+    """Returns the partition of each identifier: a public function of it, the same on every machine."""
+    if pa.types.is_integer(names.type):
+        keys = np.asarray(names).view(np.uint64)
+    else:
+        keys = np.fromiter(map(zlib.crc32, names.cast(pa.large_binary()).to_pylist()), np.uint64, len(names))
+    mixed: Int64[np.ndarray, " unit"] = ((keys * _MIXING >> np.uint64(32)) % np.uint64(number)).astype(np.int64)
+    return mixed
 
 
 def _read_spilled(path: Path, arrow: pa.Schema | None) -> pa.Table:

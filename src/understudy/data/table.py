@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -80,7 +80,7 @@ class Table:
     def of(cls, panel: Panel) -> "Table":
         """Returns the table of a panel in memory: one partition, which yields the same panels every time."""
         require_argument(panel, Panel, "Table.of", "Read one first: read_panel(table, schema).")
-        return cls(panel.schema, (_InMemory(panel, in_pieces(panel)),), panel.shared_context)
+        return cls(panel.schema, (_InMemory(panel),), panel.shared_context)
 
     def panels(self) -> Iterator[Panel]:
         """Yields the panels of all partitions, one after the other."""
@@ -215,7 +215,14 @@ class _InMemory:
     """Slices of a panel in memory."""
 
     whole: Panel
-    pieces: tuple[Panel, ...]
+
+    @cached_property
+    def pieces(self) -> tuple[Panel, ...]:
+        """The slices, made once: callers may remember things about them."""
+        return in_pieces(self.whole)
+
+    def __reduce__(self) -> tuple[type["_InMemory"], tuple[Panel]]:
+        return type(self), (self.whole,)  # not the slices, too
 
     def panels(self) -> Iterator[Panel]:
         """Yields the slices."""

@@ -14,7 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import toy_columns, toy_schema
-from understudy.data import Continuous, Panel, Partition, Table, Time, open_table, read_panel, write_panel
+from understudy.data import (
+    Continuous,
+    Panel,
+    Partition,
+    Population,
+    PrivacyUnit,
+    Table,
+    Time,
+    open_table,
+    read_panel,
+    write_panel,
+)
 from understudy.data.io import chunks
 from understudy.errors import DataError, InputError, MissingData
 
@@ -344,6 +355,31 @@ def test_folders_hold_tables_and_hidden_files_alone(tmp_path: Path) -> None:
         open_table(tmp_path / "empty", toy_schema())
     with pytest.raises(MissingData, match="No file"):
         open_table(tmp_path / "nowhere", toy_schema())
+
+
+def test_one_series_in_several_files_is_refused_and_in_one_file_read(tmp_path: Path) -> None:
+    schema = toy_schema(
+        population=Population(1), unit=PrivacyUnit(kind="event"), static=(), label=None, constraints=(),
+        channels=(Continuous("power", 0.0, 10.0),), time=replace(toy_schema().time, steps=600),
+    )  # fmt: skip
+    hours = np.datetime64("2024-01-01T00:00:00", "s") + np.arange(600) * np.timedelta64(1, "h")
+    table = pa.table({"when": hours, "power": np.arange(600) % 10.0})
+    with pytest.raises(DataError, match=r"needs unit\.column"):
+        open_table(folder_of(tmp_path / "meters", parts_of(table)), schema)
+    pq.write_table(table, tmp_path / "one.parquet", row_group_size=50)
+    assert np.array_equal(open_table(tmp_path / "one.parquet", schema).read().values, read_panel(table, schema).values)
+
+
+def test_a_sample_of_units_is_random_and_of_the_size_asked_for(tmp_path: Path) -> None:
+    opened = open_table(folder_of(tmp_path / "meters", parts_of(pa.table(toy_columns()))), toy_schema())
+    drawn = [opened.sample_units(30, np.random.default_rng(seed)) for seed in range(40)]
+    assert {panel.num_units for panel in drawn} == {30}
+    assert all(by_unit(panel).items() <= by_unit(opened.read()).items() for panel in drawn[:3])
+    counts = np.bincount([int(name[1:]) for panel in drawn for name in panel.unit_ids], minlength=120)
+    assert counts.min() >= 1  # each is drawn 10 times on average
+    assert counts.max() <= 25
+    assert opened.sample_units(500, np.random.default_rng(0)).num_units == 120
+    assert opened.sample_units(9, np.random.default_rng(0), among=lambda panel: np.arange(0)).num_units == 0
 
 
 def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ def grids(source: Source, schema: Schema, *, with_context: bool) -> Iterator[Gri
     """
     in_table = with_context and any(channel.name in source.columns for channel in schema.context)
     columns = roles(source, schema, with_context=in_table) if schema.time.layout == "long" else None
+    if columns is not None and columns.unit is None:
+        raise DataError(
+            f"{source.name}: a table in partitions needs unit.column. Declare it in the schema.", column=None
+        )
     for rows in whole_units(source, schema):
         grid = None if columns is None else read_regular(rows, schema, columns)
         if grid is None:

@@ -23,7 +23,7 @@ def row_ranges(file: Place, name: str, unit: str | None, rows: int) -> tuple[Row
         begins = [sum(sizes[:group]) for group in range(len(sizes) + 1)]
         borders = [0]
         for group, begin in enumerate(begins[:-1]):
-            if begin - borders[-1] >= rows:
+            if begin - borders[-1] >= rows and sizes[group - 1]:
                 moved = begin if unit is None else begin + _rows_of_unit_before(opened, group, unit)
                 borders += [moved] if borders[-1] < moved < begins[-1] else []
     borders.append(begins[-1])
