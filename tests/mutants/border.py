@@ -261,10 +261,10 @@ MUTANTS = (
     ),
     Mutant(
         name="a unit in two slices",
-        why="a unit at the end of a slice is counted twice",
-        file="data/table.py",
-        before="        begin = end\n",
-        after="        begin = end - 1\n",
+        why="a unit between two slices is counted in both, or in two parts",
+        file="data/panel.py",
+        before='borders = np.searchsorted(panel.unit, panel.unit[::size], side="left")',
+        after="borders = np.arange(0, panel.num_series, size)",
         tests=(BORDER,),
     ),
     Mutant(

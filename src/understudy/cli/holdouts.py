@@ -11,7 +11,7 @@ from understudy.errors import DataError, InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from understudy.data import Panel, Schema
+    from understudy.data import Panel, Schema, Table
 
 
 def list_beside(release: Path) -> Path:
@@ -32,16 +32,45 @@ def read_list(file: Path, schema: "Schema") -> set[str] | None:
         return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
 
 
+def sample_apart(table: "Table", listed: set[str], number: int, seed: int, option: str) -> "tuple[Panel, Panel]":
+    """Returns at most `number` units that are not listed, and at most as many that are, drawn at random."""
+    import numpy as np
+
+    def units(panel: "Panel", wanted: bool) -> "np.ndarray":
+        if panel.unit_ids is None:
+            raise InputError(
+                f"{option}: a list of units needs unit.column in the schema. Declare it, or omit the list."
+            )
+        return np.flatnonzero(_is_listed(panel.unit_ids, listed) == wanted)
+
+    rng = np.random.default_rng(seed)
+    others = table.sample_units(number, rng, among=lambda panel: units(panel, False))
+    held_out = table.sample_units(number, rng, among=lambda panel: units(panel, True))
+    if not held_out.num_units:
+        raise _none_listed(option)
+    return others, held_out
+
+
 def apart(panel: "Panel", listed: set[str], option: str) -> "tuple[Panel, Panel]":
     """Returns the units that are not listed, and those that are."""
     import numpy as np
 
     if panel.unit_ids is None:
         panel = replace(panel, unit_ids=np.arange(panel.num_units))
-    held_out = np.isin([str(identifier) for identifier in panel.unit_ids], list(listed))  # type: ignore[union-attr]
+    held_out = _is_listed(panel.unit_ids, listed)  # type: ignore[arg-type]
     if not held_out.any():
-        raise InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
+        raise _none_listed(option)
     return panel.take_units(np.flatnonzero(~held_out)), panel.take_units(np.flatnonzero(held_out))
+
+
+def _is_listed(identifiers: "np.ndarray", listed: set[str]) -> "np.ndarray":
+    import numpy as np
+
+    return np.isin([str(identifier) for identifier in identifiers], list(listed))
+
+
+def _none_listed(option: str) -> InputError:
+    return InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
 
 
 def split(

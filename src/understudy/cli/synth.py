@@ -20,6 +20,7 @@ from understudy.cli.holdouts import check_share, check_split, list_beside, split
 from understudy.cli.options import TASK_HELP, Options
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
+from understudy.cli.tables import TABLE_HELP, existing_table, named, open_table_argument
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ LIST_HELP = (
 class Request:
     """One run as it was asked for."""
 
-    file: Path
+    file: Path | str
     schema: Path
     out: Path
     epsilon: float
@@ -69,7 +70,7 @@ class Request:
 
 
 def synth(
-    file: Annotated[Path, typer.Argument(help="The private table: .parquet, .csv, .arrow, .feather, .npz or .npy.")],
+    file: Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}")],
     schema: Annotated[Path, typer.Option(help="Its schema; the population's ledger lies beside it.")],
     epsilon: Annotated[float, typer.Option(help="What this run may cost. 1 is strict, 10 is weak.")],
     out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
@@ -103,9 +104,10 @@ def synth(
     """Charge the ledger, learn, and write synthetic series with their certificate."""
     output = Output(json=json, quiet=quiet)
     request = Request(
-        file=file, schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, task=task, context=context,
-        window_steps=window_steps, window_stride=window_stride, pack=pack, options=tuple(options or ()),
-        holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
+        file=named(file), schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, task=task,
+        context=context, window_steps=window_steps, window_stride=window_stride, pack=pack,
+        options=tuple(options or ()), holdout=holdout, holdout_list=holdout_list, num_series=n,
+        few_units=allow_few_units, seed=seed, key=key,
     )  # fmt: skip
     cautions = foreseen(request)
     output.caution(*cautions)
@@ -154,7 +156,6 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     """
     import numpy as np
 
-    from understudy.data import read_panel
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
 
@@ -162,7 +163,7 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     refuse_early(request.schema, schema, method.spending_plan(schema, guarantee), method.name)
     progress("reading", 0.0)
     few = request.few_units is not None
-    panel = read_panel(request.file, schema, context=request.context, allow_few_units=few)
+    panel = open_table_argument(request.file, schema, context=request.context, allow_few_units=few).read()
     panel, held_out = split(panel, request.holdout, request.given_list, np.random.default_rng(request.seed))
     check_split(panel, held_out, schema, allow_few_units=few)
     key = _prepared(request, schema)
@@ -229,7 +230,7 @@ def _ships(release: "Release", request: Request) -> bool:
 
 def _check_places(request: Request) -> None:
     """Every refusal that needs no table."""
-    existing(request.file, "FILE")
+    existing_table(request.file, "FILE")
     existing(request.schema, "--schema")
     unused(request.out, "--out")
     if request.context is not None:

@@ -161,7 +161,7 @@ def test_a_release_of_a_table_is_that_of_its_panel(panel: Panel) -> None:
 
 def test_a_panel_in_slices_counts_every_unit_once(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = total(panel, statistic_of(panel))
-    monkeypatch.setattr("understudy.data.table._CHUNK_VALUES", 2 * panel.num_steps * panel.schema.num_channels)
+    monkeypatch.setattr("understudy.data.panel._CHUNK_VALUES", 2 * panel.num_steps * panel.schema.num_channels)
     table = Table.of(panel)
     assert sum(seen.num_units for partition in table.partitions for seen in partition.panels()) == panel.num_units
     assert np.array_equal(total(table, statistic_of(panel)), expected)
