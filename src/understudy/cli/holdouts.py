@@ -100,6 +100,38 @@ def split(
     return replace(train, unit_ids=None), held_out
 
 
+def split_table(
+    table: "Table", share: float | None, listed: Path | None, rng: "np.random.Generator"
+) -> tuple["Table", "Panel | None"]:
+    """Returns the same as `split`; of a table in partitions only the units kept out are held in memory."""
+    import numpy as np
+
+    from understudy.data import Table
+    from understudy.data.panel import concatenate
+
+    if table.in_memory:
+        train, held_out = split(table.read(), share, listed, rng)
+        return Table.of(train), held_out
+    if share is None and listed is None:
+        return table, None
+    if table.schema.unit.column is None:
+        raise InputError("--holdout: units kept out of a table in partitions need unit.column in the schema.")
+    if listed is not None and share is None:
+        found = read_list(listed, table.schema) or set()
+        kept_out = [
+            panel.take_units(np.flatnonzero(_is_listed(panel.unit_ids, found)))  # type: ignore[arg-type]
+            for panel in table.panels()
+        ]
+    else:
+        assert share is not None
+        kept_out = [panel.split(share, rng)[1] for panel in table.panels()]
+    identifiers = [str(one) for panel in kept_out if panel.unit_ids is not None for one in panel.unit_ids.tolist()]
+    held_out = replace(concatenate(kept_out), unit_ids=np.array(identifiers))
+    if not held_out.num_units:
+        raise _none_listed("--holdout-list")
+    return table.without(frozenset(identifiers)), held_out
+
+
 def check_share(share: float | None, schema: "Schema", *, allow_few_units: bool) -> None:
     """Refuses a share that leaves too few units on either side, from the declared population alone."""
     from understudy.data import MIN_UNITS
@@ -120,7 +152,7 @@ def check_share(share: float | None, schema: "Schema", *, allow_few_units: bool)
         )
 
 
-def check_split(train: "Panel", held_out: "Panel | None", schema: "Schema", *, allow_few_units: bool) -> None:
+def check_split(train: "Table", held_out: "Panel | None", schema: "Schema", *, allow_few_units: bool) -> None:
     """Refuses a split with too few units on either side, before the charge. Says which side, never how many.
 
     Privacy: as `check_units`: an error for the holder of the table, before anything is learned or released.
@@ -130,7 +162,7 @@ def check_split(train: "Panel", held_out: "Panel | None", schema: "Schema", *, a
 
     if held_out is None:
         return
-    if train.num_units < MIN_UNITS and not allow_few_units:
+    if sum(panel.num_units for panel in train.panels()) < MIN_UNITS and not allow_few_units:
         raise DataError(
             f"At least {MIN_UNITS} units are expected to learn from, and fewer remain after others were kept out. "
             "Nothing was charged. Keep fewer units out, or give --allow-few-units with a reason.",

@@ -92,6 +92,15 @@ class Table:
         only = self.partitions[0] if len(self.partitions) == 1 else None
         return only.whole if isinstance(only, _InMemory) else _joined(list(self.panels()))
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the table is a panel in memory."""
+        return all(isinstance(partition, _InMemory) for partition in self.partitions)
+
+    def without(self, identifiers: frozenset[str]) -> "Table":
+        """Returns the table without some units, named by their identifiers."""
+        return replace(self, partitions=tuple(_Without(partition, identifiers) for partition in self.partitions))
+
     def sample_units(
         self,
         number: int,
@@ -227,6 +236,21 @@ class _InMemory:
     def panels(self) -> Iterator[Panel]:
         """Yields the slices."""
         yield from self.pieces
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Without:
+    """A partition without some units."""
+
+    partition: Partition
+    identifiers: frozenset[str]
+
+    def panels(self) -> Iterator[Panel]:
+        """Yields the panels of the partition, without these units."""
+        for panel in self.partition.panels():
+            assert panel.unit_ids is not None
+            stays = [str(identifier) not in self.identifiers for identifier in panel.unit_ids.tolist()]
+            yield replace(panel.take_units(np.flatnonzero(stays)), unit_ids=None)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
