@@ -22,7 +22,7 @@ from understudy.cli.places import existing, outside, require_room, unused, whole
 from understudy.cli.sample import draw
 from understudy.cli.tables import TABLE_HELP, existing_table, named, open_table_argument
 from understudy.errors import InputError
-from understudy.workers import Workers
+from understudy.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     import numpy as np
