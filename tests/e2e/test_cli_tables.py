@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, NUM_PERSONS, STEPS, Clinic, Rows, make_clinic, run
 from tests.twins.view import view
-from understudy.data import Schema, open_table, read_panel
+from understudy.data import Schema, open_table, read_panel, write_panel
 from understudy.privacy.ledger import Ledger
 
 
@@ -67,6 +67,18 @@ def test_synth_of_a_folder_and_of_a_store_is_synth_of_its_table(clinic: Clinic) 
     one, other = (pq.read_table(clinic.folder / name / "synthetic.parquet") for name in ("release", "other"))
     assert one.equals(other)
     assert len(Ledger.open(clinic.ledger).entries()) == 2
+
+
+def test_a_large_file_is_opened_in_partitions(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.cli.tables._LARGE_BYTES", 1)
+    monkeypatch.setattr("understudy.data.io.chunks.CHUNK_VALUES", 20)
+    opened = []
+    monkeypatch.setattr("understudy.data.open_table", lambda *a, **k: opened.append(open_table(*a, **k)) or opened[-1])
+    made = clinic.folder / "one.parquet"
+    write_panel(read_panel(clinic.table, Schema.load(clinic.schema)), made)
+    pq.write_table(pq.read_table(made), made, row_group_size=50)  # cuts units in two
+    assert run(*of_folder(clinic, made)).code == 0
+    assert len(opened[0].partitions) > 1
 
 
 def test_a_unit_in_two_files_is_refused_before_the_charge(clinic: Clinic) -> None:
