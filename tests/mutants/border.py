@@ -311,8 +311,8 @@ MUTANTS = (
         name="bounds read and not bought",
         why="the smallest private value is published as a bound",
         file="privacy/preprocessing.py",
-        before='low = grant.quantile(self.label, one_per_unit(panel, self.channel, "min"), points, 1 - self.coverage)',
-        after='low = float(np.nanmin(one_per_unit(panel, self.channel, "min")))',
+        before="low = grant.quantile(self.label, least, points, 1 - self.coverage)",
+        after="low = float(np.nanmin(least))",
         tests=(EXTRA,),
     ),
     Mutant(

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from understudy.data import Schema, Table
 
 TABLE_HELP = ".parquet, .csv, .arrow, .feather, .npz or .npy, a folder of such tables, or a URL such as s3://…"
-_LARGE_BYTES = 2**28  # from here on, the row groups of a Parquet file are partitions
 
 
 def named(text: str) -> Path | str:
@@ -38,18 +37,13 @@ def open_table_argument(place: Path | str, schema: "Schema", *, context: Path | 
 
     Privacy: as `read_panel` and `open_table`.
     """
-    from understudy.data import Table, open_table, read_panel
+    from understudy.data.table import table_of
 
-    if not in_partitions(place):
-        assert isinstance(place, Path)
-        return Table.of(read_panel(place, schema, context=context, allow_few_units=allow_few_units))
-    return open_table(place, schema, context=context, allow_few_units=allow_few_units)
+    return table_of(place, schema, context=context, allow_few_units=allow_few_units)
 
 
 def in_partitions(place: Path | str) -> bool:
     """Tells whether a table is in partitions and may be larger than memory."""
-    return isinstance(place, str) or place.is_dir() or _large(place)
+    from understudy.data import table
 
-
-def _large(file: Path) -> bool:
-    return file.suffix.lower() == ".parquet" and file.stat().st_size >= _LARGE_BYTES
+    return table.in_partitions(place)

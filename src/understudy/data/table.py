@@ -49,6 +49,7 @@ from understudy.data.schema import Schema
 from understudy.errors import DataError
 
 _CHUNKS_PER_PARTITION = 4
+_LARGE_BYTES = 2**28  # from here on, the row groups of a Parquet file are partitions
 
 
 @runtime_checkable
@@ -91,6 +92,11 @@ class Table:
         """Returns all series in memory, with the identifiers of their units if the table has them."""
         only = self.partitions[0] if len(self.partitions) == 1 else None
         return only.whole if isinstance(only, _InMemory) else _joined(list(self.panels()))
+
+    @property
+    def num_units(self) -> int:
+        """Number of units; private."""
+        return sum(panel.num_units for panel in self.panels())
 
     @property
     def in_memory(self) -> bool:
@@ -154,6 +160,24 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
         return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
     reading = _Reading(schema, place.name, _given_context(context, schema))
     return _opened(place, reading, allow_few_units=allow_few_units)
+
+
+def table_of(source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Table:
+    """Opens folders, stores and large files in partitions, and reads everything else into memory."""
+    if in_partitions(source):
+        return open_table(source, schema, context=context, allow_few_units=allow_few_units)
+    return Table.of(read_panel(source, schema, context=context, allow_few_units=allow_few_units))
+
+
+def in_partitions(source: Any) -> bool:
+    """Tells whether a table is in partitions and may be larger than memory."""
+    if isinstance(source, str) and "://" in source:
+        return True
+    if not isinstance(source, str | Path):
+        return False
+    path = Path(source)
+    large = path.suffix.lower() == ".parquet" and path.is_file() and path.stat().st_size >= _LARGE_BYTES
+    return path.is_dir() or large
 
 
 def _opened(place: Place, reading: "_Reading", *, allow_few_units: bool) -> Table:

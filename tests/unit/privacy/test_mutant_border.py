@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.releases import released
 from understudy.data.panel import Panel
+from understudy.data.table import Table
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import ApproximateDP, Event, Gaussian, PureDP
 from understudy.privacy.grant import Grant
@@ -34,7 +35,7 @@ def test_no_normal_is_handed_out_twice_in_one_call() -> None:
 
 def test_a_count_has_noise_of_exactly_the_charged_scale() -> None:
     counted = [
-        granted("count", PureDP(0.25), NoiseSource.constant(value)).count("count", make_panel(plain_schema()))
+        granted("count", PureDP(0.25), NoiseSource.constant(value)).count("count", Table.of(make_panel(plain_schema())))
         for value in (0.0, 1.0)
     ]
     assert counted[1] - counted[0] == 4  # scale = 1 / epsilon
@@ -58,6 +59,6 @@ def test_both_bounds_are_bought_and_are_points_of_the_public_grid() -> None:
     panel: Panel = make_panel(plain_schema())
     query = ChannelBounds(channel=panel.schema.channels[0].name, epsilon=400.0, grid=Grid(-100.0, 100.0, 9))
     grant = granted(query.label, query.event())
-    bought = query.run(grant, panel)
+    bought = query.run(grant, Table.of(panel))
     assert grant.executed == {query.label: 2}
     assert set(bought) <= set(query.grid.candidates())

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.privacy.conftest import make_schema
 from understudy.data.channels import Continuous
 from understudy.data.panel import Panel
+from understudy.data.table import Table
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
@@ -47,17 +48,19 @@ def panel():
 def test_a_count_is_near_the_number_of_units_and_has_a_price(panel):
     query = Count(epsilon=1.0)
     assert query.event().epsilon == 1.0
-    assert query.run(grant_for(query), panel) == pytest.approx(3000, abs=40)
+    assert query.run(grant_for(query), Table.of(panel)) == pytest.approx(3000, abs=40)
 
 
 def test_a_count_of_nobody_is_still_at_least_one():
     query = Count(epsilon=1.0)
-    assert query.run(grant_for(query, noise=NoiseSource.constant(-50.0)), make_panel(np.empty((0, 4, 1)))) == 1
+    assert (
+        query.run(grant_for(query, noise=NoiseSource.constant(-50.0)), Table.of(make_panel(np.empty((0, 4, 1))))) == 1
+    )
 
 
 def test_bounds_bought_with_a_good_budget_enclose_most_of_the_data(panel):
     query = ChannelBounds(channel="load", epsilon=2.0, grid=Grid(0.0, 10.0))
-    low, high = query.run(grant_for(query), panel)
+    low, high = query.run(grant_for(query), Table.of(panel))
     assert 1.9 < low < 2.3
     assert 5.7 < high < 6.1
 
@@ -65,7 +68,7 @@ def test_bounds_bought_with_a_good_budget_enclose_most_of_the_data(panel):
 def test_bounds_bought_with_nothing_are_still_an_interval(panel):
     query = ChannelBounds(channel="load", epsilon=1e-6, grid=Grid(0.0, 10.0, points=3))
     for _ in range(20):
-        low, high = query.run(grant_for(query), panel)
+        low, high = query.run(grant_for(query), Table.of(panel))
         assert 0.0 <= low < high <= 10.0
 
 
