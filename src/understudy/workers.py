@@ -28,6 +28,16 @@ class Cluster:
 Workers = int | Cluster  # a number of processes, or others' processes
 
 
+def trusted_workers(workers: Workers) -> tuple[str, ...]:
+    """Returns who has to be trusted because others' processes read the table, a sentence each."""
+    if isinstance(workers, int):
+        return ()
+    return (
+        "Not protected against: the workers of a cluster, which read the private rows to add them up, and their "
+        "scheduler, which passes on sums without noise.",
+    )
+
+
 def workers_of(text: str) -> Workers:
     """Returns what an option `--workers` says."""
     for scheme in _SCHEMES:

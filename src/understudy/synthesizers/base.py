@@ -27,7 +27,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release, unused_directory
-from understudy.workers import Workers
+from understudy.workers import Workers, trusted_workers
 
 _COUNT = "population"  # label under which a population's count is bought
 _FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
@@ -239,7 +239,7 @@ class Synthesizer(ABC):
             method=self.name,
             public_inputs={**self.own_inputs(), **(public_inputs or {})},
             overrides={**self.departures(), **(overrides or {})},
-            trust=self.trust(schema, grant.plan),
+            trust=(*self.trust(schema, grant.plan), *trusted_workers(workers)),
             marginal_obfuscation=self.obfuscation(private.schema, arrays),
         )
         release = Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
