@@ -86,12 +86,12 @@ class PateGan(Synthesizer):
         held = layout.rows(private)
         real = np.concatenate([held["row"], held["class"]], axis=1)
         school = School(self, layout, bought)
-        dealt, reach = [real[own] for own in shards(private, self.teachers)], touched(private.panel.schema)
+        dealt, reach = [real[own] for own in shards(private, self.teachers)], 2 * touched(private.schema)
         for round_ in range(self.rounds):
             asked, beside = school.some_rows(self.questions), school.some_rows(_BESIDE)
             votes = np.stack([votes_of(own, beside.numpy(), asked.numpy()) for own in dealt])
-            statistic = Statistic(label=VOTES, shape=votes.shape[1:], bound=math.sqrt(self.questions))
-            noisy = grant.release(statistic, Given(Rows(votes), reach))
+            statistic = Statistic(label=VOTES, shape=votes.shape[1:], bound=math.sqrt(self.questions) / 2)
+            noisy = grant.release(statistic, Given(Rows(votes - 0.5), reach)) + len(votes) / 2
             school.teach(asked, noisy / self.teachers)
             progress("votes", (round_ + 1) / self.rounds)
         return rows.arrays_of(bought, layout, school.generator, self.seed)
