@@ -86,8 +86,8 @@ MUTANTS = (
         name="votes of an event at the price of an entity's",
         why="an event moves its owner from one teacher to another, and only one of them was priced",
         file=f"{FOLDER}/pate_gan.py",
-        before="touched(private.panel.schema)",
-        after="1",
+        before="2 * touched(private.schema)",
+        after="2",
         tests=(f"{TESTS}/test_shards.py::test_an_event_is_priced_by_the_shards_it_reaches",),
     ),
     Mutant(

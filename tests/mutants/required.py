@@ -1,7 +1,7 @@
 """Defects that the catalogue must hold, by the names people know them under, and the mutants that stand for each."""
 
 REQUIRED: dict[str, tuple[str, ...]] = {
-    "missing noise": ("missing noise", "missing integer noise", "missing noise in training"),
+    "missing noise": ("missing noise", "missing noise in training"),
     "half noise": ("half noise", "half noise on a count", "half noise in training"),
     "standard deviation and variance mixed up": ("variance for deviation", "variance for deviation in training"),
     "one shared scalar of noise": ("one scalar of noise for a statistic", "one scalar of noise for all parameters"),
@@ -21,7 +21,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "ledger rewound": ("ledger rewound", "executions counted from the first note"),
     "refunds on crash": ("refund after a crash", "resuming gives executions back"),
     "window cap ignored": ("window cap ignored when cutting", "window cap not checked in training"),
-    "stability factor ignored": ("stability factor ignored", "influence left out of the bound"),
+    "stability factor ignored": ("stability factor ignored", "reach ignored"),
     "BatchNorm let through": ("BatchNorm let through by name", "buffers that learn let through"),
     "private count in a shape": ("private count in a shape",),
     "private count in a log line": ("private count in a log line", "private count in the progress"),
@@ -32,7 +32,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
         "replace-one computed as add-or-remove",
         "replace-one shown as add-or-remove",
     ),
-    "votes not normalised per unit": ("votes not normalised per unit", "unit weights ignored"),
+    "votes not normalised per unit": ("unit weights ignored", "series clipped instead of units"),
     "population tied to the private count": ("population tied to the private count", "grid tied to the private count"),
     "training conditions kept in a release": ("contexts of the fit kept", "somebody's own context kept"),
     "pickle in a release": ("pickle in a release",),
