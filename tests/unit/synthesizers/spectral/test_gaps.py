@@ -55,8 +55,8 @@ def test_each_of_the_three_votes_of_a_series_weighs_at_most_one(missing: list[in
     for votes in votes_of([missing], [6]):
         assert votes.sum() <= 1
         assert votes.sum() == pytest.approx(1, abs=0.005) or not any(missing)
-    votes = gaps.absence_votes(panel_of([missing], [6]), np.zeros((1, 6, 1)), [0], gaps.length_edges(1, 6))
-    assert votes.norms()[0] <= np.sqrt(4) + 1e-12  # the bound: three for a channel, one for the length
+    cells = gaps.absence_votes(panel_of([missing], [6]), np.zeros((1, 6, 1)), [0], gaps.length_edges(1, 6))
+    assert cells.norms()[0] <= np.sqrt(4) + 1e-12  # the bound: three for a channel, one for the length
 
 
 def test_a_series_without_gaps_votes_for_none_and_for_no_length() -> None:
@@ -71,7 +71,7 @@ def test_every_channel_that_may_be_missing_has_ballots_of_its_own() -> None:
     sums = sums_of(gaps.absence_votes(both, np.zeros(both.values.shape), [1, 0], NO_LENGTHS))
     alone = [sums_of(gaps.absence_votes(both, np.zeros(both.values.shape), [own], NO_LENGTHS)) for own in (1, 0)]
     assert np.array_equal(sums, np.concatenate(alone))
-    assert not np.array_equal(*alone)
+    assert not np.array_equal(alone[0], alone[1])
 
 
 def test_the_rank_is_that_of_the_score_just_before_the_gap() -> None:

@@ -1,6 +1,7 @@
 """Facts that parties buy apart are the facts that one place would buy: same bounds, same noise, same columns."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_one_unit_moves_all_parts_together_by_at_most_the_bound() -> None:
             own = grant(NoiseSource.constant(0))
             record = own.release
 
-            def heard(statistic: Statistic, private: Private, record=record, taken=taken) -> np.ndarray:  # type: ignore[no-untyped-def]
+            def heard(statistic: Statistic, private: Private, record: Any = record, taken: Any = taken) -> np.ndarray:
                 answer = record(statistic, private)
                 if statistic.label == "marginals":
                     taken.append(answer)
