@@ -27,7 +27,8 @@ class Heard:
     @property
     def clipped(self) -> float:
         """Share of all lengths that lies beyond the bound."""
-        return float(np.maximum(self.lengths * (1 - 1e-9) - 1, 0).sum() / self.lengths.sum())
+        beyond = np.maximum(self.lengths * (1 - 1e-9) - 1, 0).sum()
+        return float(beyond / max(self.lengths.sum(), 1e-12))
 
     def moved(self, other: "Heard") -> float:
         """Returns how far apart two sums are, in units of the reach."""

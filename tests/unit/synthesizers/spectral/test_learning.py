@@ -158,14 +158,6 @@ def test_the_bounds_are_not_much_too_wide(runs: dict[str, tuple[Panel, Tape]]) -
         assert after.distance(before, label) > 0.6, label
 
 
-@pytest.mark.parametrize("schema", [plain_schema(population=LARGE), lean_schema()], ids=["plain", "lean"])
-def test_the_border_clips_hardly_anything_of_ordinary_units(schema: Schema) -> None:
-    """No vote, and of other vectors less than a twelfth of their length; half of it would be seen in every sample."""
-    for label, own in tape_of(make_panel(schema, 800)).sums.items():
-        assert len(own.lengths) == 800
-        assert own.clipped <= (1 / 12 if label in ("factors", "dependence") else 0), label
-
-
 def test_a_unit_with_a_context_of_its_own_moves_each_statistic_by_at_most_its_bound() -> None:
     panel = make_panel(lean_schema(), 60, own_context=True)
     before = tape_of(panel)
