@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from understudy.errors import InputError, MissingData
@@ -10,20 +11,30 @@ from understudy.errors import InputError, MissingData
 if TYPE_CHECKING:
     import joblib
 
-CLUSTER = "dask://"
+_SCHEMES = ("dask://", "tcp://", "tls://")
 _PATIENCE = 20  # seconds to wait for a scheduler and its workers
 _ATTEMPTS = 3  # of parts whose process died
-Workers = int | str  # a number of processes, or dask://host:port
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """The scheduler of a Dask cluster whose workers see the same files, as `tcp://host:port`."""
+
+    address: str
+
+
+Workers = int | Cluster  # a number of processes, or others' processes
+
+
 def workers_of(text: str) -> Workers:
     """Returns what an option `--workers` says."""
-    if text.startswith(CLUSTER):
-        return text
+    for scheme in _SCHEMES:
+        if text.startswith(scheme):
+            return Cluster(text.replace("dask://", "tcp://", 1))
     if not text.isdigit() or int(text) < 1:
-        raise InputError(f"--workers: a number of at least 1 or {CLUSTER}host:port is expected, got '{text}'.")
+        raise InputError(f"--workers: a number of at least 1 or tcp://host:port is expected, got '{text}'.")
     return int(text)
 
 
@@ -44,11 +55,12 @@ def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
         from distributed import Client
     except ModuleNotFoundError as problem:
         raise MissingData("workers: a Dask cluster needs the extra: pip install 'understudy[scale]'.") from problem
-    address = workers.removeprefix(CLUSTER)
     try:
-        client = Client(address, timeout=_PATIENCE, set_as_default=True)
+        client = Client(workers.address, timeout=_PATIENCE, set_as_default=True)
     except (OSError, ValueError) as problem:
-        raise InputError(f"workers: no scheduler answers at '{address}'. Start one with `dask scheduler`.") from problem
+        raise InputError(
+            f"workers: no scheduler answers at '{workers.address}'. Start one with `dask scheduler`."
+        ) from problem
     with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
         yield joblib.Parallel(return_as="generator_unordered")
 

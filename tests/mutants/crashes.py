@@ -97,7 +97,7 @@ MUTANTS = (
     Mutant(
         name="number of series shown",
         why="a traceback or a log line that shows what a method learns from tells how many series there are",
-        file="synthesizers/base.py",
+        file="privacy/private_series.py",
         before="@dataclass(frozen=True, eq=False, repr=False)\nclass PrivateSeries:",
         after="@dataclass(frozen=True, eq=False)\nclass PrivateSeries:",
         tests=(SHOWN,),

@@ -8,14 +8,6 @@ COORDINATES = f"{METHOD}::test_one_more_unit_changes_no_other_units_coordinates"
 
 MUTANTS = (
     Mutant(
-        name="votes of a unit not normalised",
-        why="a unit with five hundred series votes five hundred times",
-        file="synthesizers/pets/voting.py",
-        before="parts = np.floor(grid * number / length[unit - unit[0]]).astype(np.int64)",
-        after="parts = np.floor(grid * number).astype(np.int64)",
-        tests=(VOTING,),
-    ),
-    Mutant(
         name="several neighbours at a whole vote each",
         why="q votes of one instead of 1/√q: epsilon 1 becomes 2.95 for seven neighbours",
         file="synthesizers/pets/voting.py",
@@ -24,19 +16,11 @@ MUTANTS = (
         tests=(VOTING,),
     ),
     Mutant(
-        name="vote parts rounded up",
-        why="a unit that divides its vote has more than one",
-        file="synthesizers/pets/voting.py",
-        before="parts = np.floor(grid * number",
-        after="parts = np.ceil(grid * number",
-        tests=(VOTING,),
-    ),
-    Mutant(
         name="an event priced as one vote",
         why="an event changes the votes of several windows and is priced for one",
-        file="synthesizers/pets/voting.py",
-        before="return Bounded(total, float(grid * influence))",
-        after="return Bounded(total, float(grid))",
+        file="synthesizers/pets/ballot.py",
+        before="Given(counted, float(influence))",
+        after="Given(counted)",
         tests=(VOTING,),
     ),
     Mutant(
@@ -54,29 +38,6 @@ MUTANTS = (
         before="return self.recipe.num_candidates(private.population, noise, classes)",
         after="return self.recipe.num_candidates(private.panel.num_units, noise, classes)",
         tests=(f"{METHOD}::test_the_number_of_candidates_does_not_follow_the_private_number",),
-    ),
-    Mutant(
-        name="noise missing on a class's histogram",
-        why="the votes of the last class are published as they are",
-        file="synthesizers/pets/ballot.py",
-        before="        return grant.discrete_gaussian(LABEL, counted) / (1 if whole_votes else VOTE_GRID)\n",
-        after="""\
-        noisy = grant.discrete_gaussian(LABEL, counted)
-        noisy[group == group.max()] = counted.value[group == group.max()]
-        return noisy / (1 if whole_votes else VOTE_GRID)
-""",
-        tests=(f"{METHOD}::test_noise_of_the_charged_size_goes_on_every_bin_of_every_class",),
-    ),
-    Mutant(
-        name="threshold before noise",
-        why="which candidates nobody voted for shows in the clean counts",
-        file="synthesizers/pets/voting.py",
-        before="    return Bounded(total, float(grid * influence))\n",
-        after="""\
-    total[total < 2 * grid] = 0
-    return Bounded(total, float(grid * influence))
-""",
-        tests=(VOTING,),
     ),
     Mutant(
         name="lattice laid over private embeddings",

@@ -24,10 +24,7 @@ MUTANTS = (
         why="private series are looked at under a ledger that refuses",
         file="synthesizers/base.py",
         before="        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())\n",
-        after="""\
-        self._private_series(panel, schema.population.size or 1)
-        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
-""",
+        after="        self.private_series(table, schema.population.size or 1).num_units\n        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())\n",
         tests=(EXTRA,),
     ),
     Mutant(
@@ -40,14 +37,6 @@ MUTANTS = (
         plan = self.spending_plan(schema, guarantee)
 """,
         tests=(ONE_MORE,),
-    ),
-    Mutant(
-        name="unit weights ignored",
-        why="a unit with three series votes three times",
-        file="synthesizers/base.py",
-        before="weights = 1.0 / np.bincount(cut.unit)[cut.unit]",
-        after="weights = np.ones(cut.num_series)",
-        tests=(LEARNING,),
     ),
     Mutant(
         name="stability factor ignored",
@@ -66,19 +55,11 @@ MUTANTS = (
         tests=(EVENTS,),
     ),
     Mutant(
-        name="influence left out of the bound",
-        why="noise for one window where an event touches several",
-        file="synthesizers/spectral/learning.py",
-        before="return self.grant.gaussian(label, Bounded(total, bound * self.private.influence * self.whole))",
-        after="return self.grant.gaussian(label, Bounded(total, bound))",
-        tests=(EVENTS,),
-    ),
-    Mutant(
         name="population tied to the private count",
         why="public sizes follow the private number of units",
         file="synthesizers/base.py",
-        before="        private = self._private_series(panel, population.size or 1)\n",
-        after="        private = self._private_series(panel, panel.num_units)\n",
+        before="        private = self.private_series(table, population.size or 1, workers)\n",
+        after="        private = self.private_series(table, table.read().num_units, workers)\n",
         tests=(EXTRA,),
     ),
     Mutant(
@@ -86,7 +67,7 @@ MUTANTS = (
         why="the number of cells follows the private number of units",
         file="synthesizers/spectral/learning.py",
         before="grids = [grid_of(column, noise / self.private.population) for column in columns]",
-        after="grids = [grid_of(column, noise / max(1, self.panel.num_units)) for column in columns]",
+        after="grids = [grid_of(column, noise / max(1, self.private.num_units)) for column in columns]",
         tests=(EXTRA,),
     ),
     Mutant(
@@ -101,67 +82,24 @@ MUTANTS = (
         name="count taken and not bought",
         why="the exact number of units is published as the population",
         file="synthesizers/base.py",
-        before="counted = grant.discrete_laplace(_COUNT, Bounded(np.array(panel.num_units), 1.0))",
-        after="counted = panel.num_units",
+        before="counted = grant.count(_COUNT, private)",
+        after="counted = private.num_units",
         tests=(contract("a_population_can_be_bought"),),
-    ),
-    Mutant(
-        name="raw statistic behind a noisy one",
-        why="the release is charged and noised, and the model is fitted to the sum without noise",
-        file="synthesizers/spectral/learning.py",
-        before='noisy = self.release("levels", votes, bound)',
-        after='self.release("levels", votes, bound)\n        noisy = votes',
-        tests=(f"{LEARNING}::test_the_released_arrays_are_a_function_of_the_answers_alone",),
-    ),
-    Mutant(
-        name="profiles not clipped",
-        why="one extreme series moves the profile beyond its bound",
-        file="synthesizers/spectral/learning.py",
-        before="moments = clip_rows(profile.moment_vectors(scores[rows].astype(np.float64)), radius)",
-        after="moments = profile.moment_vectors(scores[rows].astype(np.float64))",
-        tests=(LEARNING,),
-    ),
-    Mutant(
-        name="second moments not clipped",
-        why="one extreme series moves the covariances beyond their bound",
-        file="synthesizers/spectral/dependence.py",
-        before="factors = np.minimum(1.0, coupling.radius * (1 - CLIP_SLACK) / np.maximum(norm, 1e-12))",
-        after="factors = np.ones_like(norm)",
-        tests=("tests/unit/synthesizers/spectral/test_dependence.py",),
-    ),
-    Mutant(
-        name="votes not normalised per unit",
-        why="a series with many gaps votes once for each of them",
-        file="synthesizers/spectral/gaps.py",
-        before="share = weights[series] / np.maximum(number[series], 1)",
-        after="share = weights[series]",
-        tests=("tests/unit/synthesizers/spectral/test_gaps.py",),
-    ),
-    Mutant(
-        name="one vote per step",
-        why="a long series weighs as much as many",
-        file="synthesizers/spectral/learning.py",
-        before="counts[place] += vote_counts(values, weights / schema.num_steps, grids[place])",
-        after="counts[place] += vote_counts(values, weights, grids[place])",
-        tests=(LEARNING,),
     ),
     Mutant(
         name="private count in a shape",
         why="the length of a released array is the number of private series",
         file="synthesizers/base.py",
-        before="PUBLIC_CONTEXT: shared_context(private.panel)}",
-        after='PUBLIC_CONTEXT: shared_context(private.panel), "weights": private.weights}',
+        before="PUBLIC_CONTEXT: shared_context(private)}",
+        after='PUBLIC_CONTEXT: shared_context(private), "weights": private.weights}',
         tests=(SHAPES,),
     ),
     Mutant(
         name="private count in a log line",
         why="whoever reads the log knows how many series there are",
         file="synthesizers/base.py",
-        before="        private = self._private_series(panel, population.size or 1)\n",
-        after="""\
-        private = self._private_series(panel, population.size or 1)
-        __import__("logging").getLogger("understudy").warning("learning from %d series", panel.num_series)
-""",
+        before="        private = self.private_series(table, population.size or 1, workers)\n",
+        after='        private = self.private_series(table, population.size or 1, workers)\n        __import__("logging").getLogger("understudy").warning("learning from %d units", private.num_units)\n',
         tests=(ONE_MORE,),
     ),
     Mutant(
@@ -169,26 +107,23 @@ MUTANTS = (
         why="the progress bar says how many series there are",
         file="synthesizers/spectral/learning.py",
         before='self.progress("marginals", 0.2)',
-        after='self.progress(f"marginals of {self.panel.num_series} series", 0.2)',
+        after='self.progress(f"marginals of {self.private.num_units} units", 0.2)',
         tests=(ONE_MORE,),
     ),
     Mutant(
         name="contexts of the fit kept",
         why="one row per private series stands in the release",
         file="synthesizers/base.py",
-        before="if panel.shared_context is None else np.array(panel.shared_context)",
-        after="if panel.shared_context is None else np.array(panel.context)",
+        before="if private.shared_context is None else np.array(private.shared_context)",
+        after="if private.shared_context is None else np.array(private.panel.context)",
         tests=(SHAPES,),
     ),
     Mutant(
         name="the panel held by the release",
         why="a release in memory leads back to the private series",
         file="synthesizers/base.py",
-        before="        released = replace(private.panel.schema, population=population)\n",
-        after="""\
-        released = replace(private.panel.schema, population=population)
-        object.__setattr__(released, "source", panel)
-""",
+        before="        released = replace(private.schema, population=population)\n",
+        after='        released = replace(private.schema, population=population)\n        object.__setattr__(released, "source", panel)\n',
         tests=(contract("the_release_holds_no_reference_to_the_panel"),),
     ),
     Mutant(

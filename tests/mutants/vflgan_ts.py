@@ -105,14 +105,6 @@ MUTANTS = (
         tests=(f"{METHOD}::test_the_certificate_prints_what_a_party_could_learn",),
     ),
     Mutant(
-        name="local rows unclipped",
-        why="a row far out is longer than the noise was made for",
-        file="synthesizers/vflgan_ts/modes.py",
-        before="    clipped = [_clip_rows(part) for part in whole]\n",
-        after="    clipped = whole\n",
-        tests=(f"{METHOD}::test_one_row_moves_the_noisy_rows_of_local_by_at_most_the_bound",),
-    ),
-    Mutant(
         name="local trains on the rows themselves",
         why="noisy rows are made and not used",
         file="synthesizers/vflgan_ts/method.py",
@@ -151,14 +143,6 @@ MUTANTS = (
         before="        bound = float(np.sqrt(len(columns)))\n",
         after="        bound = 1.0\n",
         tests=(f"{HOLDERS}::test_one_unit_moves_every_partys_statistics_by_at_most_their_bounds",),
-    ),
-    Mutant(
-        name="counts of further parties without noise",
-        why="the first party's counts are noised, those of the others are released as they are",
-        file="synthesizers/spectral/learning.py",
-        before="self.release(label, np.concatenate(counts), bound), np.cumsum",
-        after="(self.release(label, np.concatenate(counts), bound), np.concatenate(counts))[places[0] > 0], np.cumsum",
-        tests=(f"{HOLDERS}::test_the_released_marginals_are_a_function_of_the_answers_alone",),
     ),
     Mutant(
         name="an aggregator that need not be trusted",

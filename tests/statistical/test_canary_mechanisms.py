@@ -4,8 +4,6 @@ The mu-test over every canary and every crowd. All scenes of a test together rai
 1e-9; a defect of the stated size goes unnoticed with probability 1e-6 (`required_runs` computes the runs).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -21,8 +19,9 @@ from understudy.audit.mechanisms import (
     observe,
 )
 from understudy.audit.result import AuditResult
+from understudy.privacy.border import Given, Statistic
+from understudy.privacy.contributions import Rows
 from understudy.privacy.events import DiscreteGaussian, Gaussian
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 
 FALSE_ALARM, MISSED = 1e-9, 1e-6
@@ -79,25 +78,28 @@ def test_one_scalar_of_noise_is_caught_by_coordinates_that_cancel_it_and_by_them
     assert found.attack.startswith(("e_0 −", "random"))
 
 
-def unclipped(rows: np.ndarray) -> np.ndarray:
-    return rows.sum(axis=0)
+class Unclipped(Rows):
+    """Contributions that say they are short."""
+
+    def norms(self) -> np.ndarray:
+        return np.minimum(super().norms(), RADIUS)
 
 
-def clipped_by_the_crowd(rows: np.ndarray) -> np.ndarray:
-    """One factor for everybody, from the mean length: the batch is bounded, nobody in it is."""
-    return rows.sum(axis=0) * min(1.0, RADIUS / max(np.sqrt(np.square(rows).sum(axis=1).mean()), 1e-9))
+class ClippedByTheCrowd(Rows):
+    """One length for everybody, the mean: the batch is bounded, nobody in it is."""
+
+    def norms(self) -> np.ndarray:
+        return np.full(len(self.vectors), np.sqrt(np.square(super().norms()).mean()))
 
 
-def scaled_by_the_largest(rows: np.ndarray) -> np.ndarray:
-    """A normaliser that looks at the data: one extreme unit shrinks all others."""
-    return RADIUS * rows.sum(axis=0) / max(np.linalg.norm(rows, axis=1).max(), 1.0)
+@pytest.mark.parametrize("kind", [Unclipped, ClippedByTheCrowd])
+def test_contributions_with_wrong_lengths_are_caught(kind: type[Rows]) -> None:
+    """What has to be trusted of a kind of contributions, and how an audit sees that it is wrong."""
 
-
-@pytest.mark.parametrize("statistic", [unclipped, clipped_by_the_crowd, scaled_by_the_largest])
-def test_a_bound_that_does_not_hold_is_caught(statistic: Callable[[np.ndarray], np.ndarray]) -> None:
     def run(rows: np.ndarray, runs: int) -> np.ndarray:
         grant = grant_for(Gaussian(CHARGED.noise_multiplier, runs))
-        return np.stack([grant.gaussian(LABEL, Bounded(statistic(rows), RADIUS)) for _ in range(runs)])
+        statistic = Statistic(label=LABEL, shape=rows.shape[1:], bound=RADIUS)
+        return np.stack([grant.release(statistic, Given(kind(rows))) for _ in range(runs)])
 
     assert audited(run, LONG, HALF_NOISE).refutes([CHARGED])
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import chi2
 
+from tests.releases import released
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, PureDP
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.selection import Selection
@@ -31,10 +31,10 @@ def p_value_of_scale(values, scale):
 
 @pytest.mark.parametrize(("multiplier", "bound"), [(2.0, 1.0), (0.5, 8.0)])
 def test_a_released_statistic_carries_noise_multiplier_times_bound(multiplier, bound):
-    released = granted(Gaussian(multiplier)).gaussian("it", Bounded(np.full(100_000, 7.0), bound)) - 7.0
-    assert p_value_of_scale(released, multiplier * bound) > FALSE_ALARM
+    noise = released(granted(Gaussian(multiplier)), "it", np.zeros((1, 100_000)), bound)
+    assert p_value_of_scale(noise, multiplier * bound) > FALSE_ALARM
     for wrong in (0.9, 1.1):
-        assert p_value_of_scale(released, multiplier * bound * wrong) < FALSE_ALARM
+        assert p_value_of_scale(noise, multiplier * bound * wrong) < FALSE_ALARM
 
 
 def exponential_probabilities(scores, epsilon, sensitivity):

@@ -8,6 +8,7 @@ from understudy.audit.shadow.attacks import most_provable, require_enough
 from understudy.audit.shadow.models import Shadows
 from understudy.audit.shadow.targets import SCHEMES
 from understudy.errors import InputError
+from understudy.workers import Workers
 
 _RESERVE = 0.9  # of the time is planned with; forests and the first imports take the rest
 
@@ -43,7 +44,7 @@ def outlook(audited: Audited, per_arm: int, seconds: float) -> Outlook:
     return Outlook(per_arm=per_arm, seconds=seconds, most=most, claimed=certificate.epsilon)
 
 
-def planned(audited: Audited, scheme: str, minutes: float, workers: int | str) -> Outlook:
+def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> Outlook:
     """Fits one shadow to see how long it takes, and returns how many fit into `minutes`."""
     if scheme not in SCHEMES:
         raise InputError(f"--attack: one of {', '.join(SCHEMES)}, asif+ is expected, got '{scheme}'.")

@@ -24,6 +24,7 @@ from understudy.privacy.claim import Certificate
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Release
 from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.workers import Workers
 
 Progress = Callable[[str, float], None]
 _MOST_ROWS = 2000
@@ -76,7 +77,7 @@ def examine(audited: Audited, *, attempts: int, seed: int) -> Findings:
 
 
 def shadow_audits(
-    audited: Audited, scheme: str, folder: Path, *, per_arm: int, workers: int | str, progress: Progress
+    audited: Audited, scheme: str, folder: Path, *, per_arm: int, workers: Workers, progress: Progress
 ) -> dict[str, ShadowAudit]:
     """Makes the release again and again, with and without each target of a scheme, and attacks what comes out."""
     if scheme not in SCHEMES:
@@ -120,7 +121,7 @@ def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict
 
 
 def _shadow_audit(
-    audited: Audited, target: str, folder: Path, *, per_arm: int, workers: int | str, progress: Progress
+    audited: Audited, target: str, folder: Path, *, per_arm: int, workers: Workers, progress: Progress
 ) -> ShadowAudit:
     def report(done: int, planned: int) -> None:
         progress(f"shadows for '{target}'", done / planned)

@@ -12,7 +12,7 @@ from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import RealTables, read_real_uncut, read_release
 from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
-from understudy.workers import workers_of
+from understudy.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     from understudy.audit.release import Audited, Findings
@@ -58,7 +58,7 @@ def audit(
         str, typer.Option(help="Targets: assd (as first published) or assd+; asif+ reads what parties send.")
     ] = "assd+",
     work: Annotated[Path | None, typer.Option(help="Folder for shadows; a run that was killed goes on there.")] = None,
-    workers: Annotated[str, typer.Option(help="Processes, or dask://host:port.")] = "1",
+    workers: Annotated[str, typer.Option(help="Processes, or tcp://host:port of a Dask scheduler.")] = "1",
     record: Annotated[Path | None, typer.Option(help="Record of `evaluate --record` to put findings into.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the attacks' own choices.")] = 0,
     json: Json = False,
@@ -112,7 +112,7 @@ def _shadows(
     work: Path,
     shadows: int,
     minutes: float | None,
-    workers: int | str,
+    workers: Workers,
     output: Output,
     progress: Progress,
 ) -> "tuple[list[str], dict[str, ShadowAudit]]":

@@ -40,7 +40,7 @@ def run_all(
     into: Annotated[Path, typer.Option(help="Folder for results; run again with the same to go on.")] = Path(_FOLDER),
     scale: Annotated[Scale, typer.Option(help="quick: a night on two cores.")] = Scale.quick,
     data: Annotated[Path | None, typer.Option(help="Folder with public data. Default: UNDERSTUDY_DATA.")] = None,
-    workers: Annotated[str, typer.Option(help="Benchmarks at a time, or dask://host:port.")] = "2",
+    workers: Annotated[str, typer.Option(help="Benchmarks at a time, or tcp://host:port of a Dask scheduler.")] = "2",
     only: Annotated[list[str] | None, typer.Option(help="Those whose name begins so; repeat for several.")] = None,
     kept: Annotated[
         Path | None, typer.Option(help="Folder of `bench keep`: what it has whole, at this scale, is not run again.")

@@ -13,6 +13,7 @@ import typer
 from understudy.cli.budget import charge_stays_known, guarantee_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Quiet
 from understudy.cli.places import existing, require_room, unused, whole_file
+from understudy.cli.tables import TABLE_HELP, existing_table, named
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from understudy.privacy.purchases import Bought, Purchase
 
 app = typer.Typer(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
-File = Annotated[Path, typer.Argument(help="The private table: .parquet, .csv, .arrow, .feather, .npz or .npy.")]
+File = Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}")]
 Draft = Annotated[Path, typer.Option("--schema", help="Its schema, which may leave bounds and categories open.")]
 Epsilon = Annotated[float, typer.Option(help="What this purchase costs; nothing gives it back.")]
 Out = Annotated[Path, typer.Option(help="The new schema, beside the old one; it must not exist yet.")]
@@ -34,7 +35,7 @@ _SCHEMA_BYTES = 2**20
 class Order:
     """One purchase as it was asked for."""
 
-    file: Path
+    file: Path | str
     schema: Path
     out: Path
     epsilon: float
@@ -71,7 +72,7 @@ def bounds(
     from understudy.privacy.purchases import BuyBounds
 
     purchase = BuyBounds(columns=tuple(column), low=between[0], high=between[1], coverage=coverage)
-    done = make(Order(file=file, schema=schema, out=out, epsilon=epsilon), purchase)
+    done = make(Order(file=named(file), schema=schema, out=out, epsilon=epsilon), purchase)
     found = [f"{name} from {ends['low']:g} to {ends['high']:g}" for name, ends in done.bought.facts.items()]
     lines = [f"{', '.join(found)}. Values beyond are clipped when the table is read."]
     blurred = purchase.blurred_share(done.draft, done.guarantee)
@@ -98,7 +99,7 @@ def categories(
     from understudy.privacy.purchases import BuyCategories
 
     purchase = BuyCategories(column=column)
-    done = make(Order(file=file, schema=schema, out=out, epsilon=epsilon), purchase)
+    done = make(Order(file=named(file), schema=schema, out=out, epsilon=epsilon), purchase)
     found = ", ".join(str(category) for category in done.bought.facts[column])
     needed = purchase.threshold(done.guarantee)
     lines = [
@@ -120,7 +121,7 @@ def population(file: File, schema: Draft, epsilon: Epsilon, out: Out, json: Json
     from understudy.privacy.purchases import BuyPopulation
 
     purchase = BuyPopulation()
-    done = make(Order(file=file, schema=schema, out=out, epsilon=epsilon), purchase)
+    done = make(Order(file=named(file), schema=schema, out=out, epsilon=epsilon), purchase)
     size = done.bought.facts["population"]
     lines = [f"population = {size}, declared from now on; noise of about {1 / epsilon:.2g} units is in it."]
     try:
@@ -149,7 +150,7 @@ def make(order: Order, purchase: "Purchase") -> Done:
     purchase.check(draft, guarantee)
     plan = purchase.plan(guarantee)
     refuse_early(order.schema, draft, plan, purchase.label)
-    private = purchase.read(order.file, draft)
+    private = purchase.read(order.file, draft)  # a folder or a store too, one file after the other
     require_room(order.out, _SCHEMA_BYTES)
     ledger = Ledger.open_for(draft, order.schema.absolute().parent)
     with charge_stays_known(ledger):
@@ -162,7 +163,7 @@ def make(order: Order, purchase: "Purchase") -> Done:
 
 def _check_places(order: Order) -> None:
     """Every refusal that needs neither schema nor table."""
-    existing(order.file, "FILE")
+    existing_table(order.file, "FILE")
     existing(order.schema, "--schema")
     unused(order.out, "--out")
     if order.out.absolute().parent.resolve() != order.schema.absolute().parent.resolve():

@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from understudy.cli.console import Json, Output, Quiet, bold, table
-from understudy.cli.places import unused
+from understudy.cli.places import existing, unused
+from understudy.cli.tables import TABLE_HELP, existing_table, named
 from understudy.errors import InputError
 
-app = typer.Typer(help="List, describe and make example data.", no_args_is_help=True)
+app = typer.Typer(help="List, describe and make example data; partition large tables.", no_args_is_help=True)
 _MADE = {"households": "a week of hourly load and solar output of invented homes, with public weather and prices"}
 MAX_HOMES = 100_000
+MAX_PARTITIONS = 1000
 Root = Annotated[Path | None, typer.Option("--data", help="Folder with public data. Default: UNDERSTUDY_DATA.")]
 
 
@@ -74,6 +76,44 @@ def make(
     lines = [f"Wrote {n} invented homes to {out}/", *(f"  {file.name}" for file in files)]
     facts = {"name": name, "series": n, "files": [str(file) for file in files]}
     Output(json=json, quiet=quiet).result(facts, "\n".join(lines))
+
+
+@app.command("partition")
+def partition(
+    file: Annotated[str, typer.Argument(help=f"The private table, its rows in any order: {TABLE_HELP}")],
+    out: Annotated[Path, typer.Option(help="Folder to make; it must not exist yet.")],
+    by_unit: Annotated[bool, typer.Option("--by-unit", help="Put all rows of a unit into one file.")] = False,
+    schema: Annotated[
+        Path | None, typer.Option(help="Schema of the table; may be a draft. Default: schema.toml beside the table.")
+    ] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, max=MAX_PARTITIONS, help="Number of files. Default: by the population.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a table as a folder of files that share no unit, for tables larger than memory."""
+    from understudy.data import Schema
+    from understudy.data.repartition import partition_by_unit
+
+    if not by_unit:
+        raise InputError("--by-unit: it is expected; tables are partitioned by unit and in no other way.")
+    output, source = Output(json=json, quiet=quiet), existing_table(named(file), "FILE")
+    target = unused(out, "--out")
+    contract = Schema.load(existing(schema or _schema_beside(source), "--schema"), draft=True)
+    with output.progress() as progress:
+        partition_by_unit(source, contract, target, num_partitions=partitions, progress=progress)
+    output.result(
+        {"folder": str(target), "schema": contract.name},
+        f"Wrote {target}. It holds private rows: keep it as safe as the table.",
+        "`understudy synth`, `buy` and `evaluate` take the folder in place of the table.",
+    )
+
+
+def _schema_beside(source: Path | str) -> Path:
+    if isinstance(source, str):
+        raise InputError("--schema: the schema of a table in a store is expected. Give its path.")
+    return source.parent / "schema.toml"
 
 
 def make_households(num_homes: int, folder: Path, seed: int = 7) -> tuple[Path, ...]:

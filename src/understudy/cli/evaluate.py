@@ -14,6 +14,7 @@ from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import outside, unused, whole_file
 from understudy.cli.progress import LINE_SECONDS, duration
+from understudy.cli.tables import named
 from understudy.errors import Stopped
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
 
+MAX_UNITS = 20_000  # of a table in partitions; no metric looks at more
 _LEAST_SECONDS, _WRITING_SECONDS = 20.0, 30.0
 THOROUGH = "Measure every row on all series and steps, without the limit of two minutes; --budget paper implies it."
 
@@ -36,7 +38,7 @@ class Budget(StrEnum):
 
 def evaluate(
     candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="A release, or a synthetic table.")],
-    real: Annotated[Path, typer.Option(help="The real table.")],
+    real: Annotated[str, typer.Option(help="The real table: a file, a folder of tables or a URL.")],
     holdout: Annotated[
         Path | None, typer.Option(help="Real series the run never saw: a table, or the list `synth --holdout` wrote.")
     ] = None,
@@ -57,7 +59,9 @@ def evaluate(
     from understudy.evaluate.suites import SUITES, metrics_of
 
     output, since = Output(json=json, quiet=quiet), time.monotonic()
-    tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)
+    tables = RealTables(
+        real=named(real), holdout=holdout, schema=schema, context=context, max_units=MAX_UNITS, seed=seed
+    )
     metrics, effort = metrics_of(suite or tuple(SUITES)), effort_of(budget, thorough)
     for path, name in ((report, "--report"), (record, "--record")):
         if path is not None:
@@ -109,6 +113,8 @@ def judge(
 
     real, held_out = read_real(tables, judged)
     panels = subsample.prepare(real, judged.panel, held_out, effort, seed=seed)
+    if (sampled := tables.remark()) is not None:
+        panels = replace(panels, notes=(sampled, *panels.notes))
     if panels.real.schema != real.schema and judged.release is not None and judged.release.synthesizer.completes:
         metrics = [metric for metric in metrics if metric.name not in FILLINGS]
         panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))

@@ -11,7 +11,7 @@ from understudy.errors import DataError, InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from understudy.data import Panel, Schema
+    from understudy.data import Panel, Schema, Table
 
 
 def list_beside(release: Path) -> Path:
@@ -32,16 +32,45 @@ def read_list(file: Path, schema: "Schema") -> set[str] | None:
         return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
 
 
+def sample_apart(table: "Table", listed: set[str], number: int, seed: int, option: str) -> "tuple[Panel, Panel]":
+    """Returns at most `number` units that are not listed, and at most as many that are, drawn at random."""
+    import numpy as np
+
+    def units(panel: "Panel", wanted: bool) -> "np.ndarray":
+        if panel.unit_ids is None:
+            raise InputError(
+                f"{option}: a list of units needs unit.column in the schema. Declare it, or omit the list."
+            )
+        return np.flatnonzero(_is_listed(panel.unit_ids, listed) == wanted)
+
+    rng = np.random.default_rng(seed)
+    others = table.sample_units(number, rng, among=lambda panel: units(panel, False))
+    held_out = table.sample_units(number, rng, among=lambda panel: units(panel, True))
+    if not held_out.num_units:
+        raise _none_listed(option)
+    return others, held_out
+
+
 def apart(panel: "Panel", listed: set[str], option: str) -> "tuple[Panel, Panel]":
     """Returns the units that are not listed, and those that are."""
     import numpy as np
 
     if panel.unit_ids is None:
         panel = replace(panel, unit_ids=np.arange(panel.num_units))
-    held_out = np.isin([str(identifier) for identifier in panel.unit_ids], list(listed))  # type: ignore[union-attr]
+    held_out = _is_listed(panel.unit_ids, listed)  # type: ignore[arg-type]
     if not held_out.any():
-        raise InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
+        raise _none_listed(option)
     return panel.take_units(np.flatnonzero(~held_out)), panel.take_units(np.flatnonzero(held_out))
+
+
+def _is_listed(identifiers: "np.ndarray", listed: set[str]) -> "np.ndarray":
+    import numpy as np
+
+    return np.isin([str(identifier) for identifier in identifiers], list(listed))
+
+
+def _none_listed(option: str) -> InputError:
+    return InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
 
 
 def split(
@@ -71,6 +100,38 @@ def split(
     return replace(train, unit_ids=None), held_out
 
 
+def split_table(
+    table: "Table", share: float | None, listed: Path | None, rng: "np.random.Generator"
+) -> tuple["Table", "Panel | None"]:
+    """Returns the same as `split`; of a table in partitions only the units kept out are held in memory."""
+    import numpy as np
+
+    from understudy.data import Table
+    from understudy.data.panel import concatenate
+
+    if table.in_memory:
+        train, held_out = split(table.read(), share, listed, rng)
+        return Table.of(train), held_out
+    if share is None and listed is None:
+        return table, None
+    if table.schema.unit.column is None:
+        raise InputError("--holdout: units kept out of a table in partitions need unit.column in the schema.")
+    if listed is not None and share is None:
+        found = read_list(listed, table.schema) or set()
+        kept_out = [
+            panel.take_units(np.flatnonzero(_is_listed(panel.unit_ids, found)))  # type: ignore[arg-type]
+            for panel in table.panels()
+        ]
+    else:
+        assert share is not None
+        kept_out = [panel.split(share, rng)[1] for panel in table.panels()]
+    identifiers = [str(one) for panel in kept_out if panel.unit_ids is not None for one in panel.unit_ids.tolist()]
+    held_out = replace(concatenate(kept_out), unit_ids=np.array(identifiers))
+    if not held_out.num_units:
+        raise _none_listed("--holdout-list")
+    return table.without(frozenset(identifiers)), held_out
+
+
 def check_share(share: float | None, schema: "Schema", *, allow_few_units: bool) -> None:
     """Refuses a share that leaves too few units on either side, from the declared population alone."""
     from understudy.data import MIN_UNITS
@@ -91,7 +152,7 @@ def check_share(share: float | None, schema: "Schema", *, allow_few_units: bool)
         )
 
 
-def check_split(train: "Panel", held_out: "Panel | None", schema: "Schema", *, allow_few_units: bool) -> None:
+def check_split(train: "Table", held_out: "Panel | None", schema: "Schema", *, allow_few_units: bool) -> None:
     """Refuses a split with too few units on either side, before the charge. Says which side, never how many.
 
     Privacy: as `check_units`: an error for the holder of the table, before anything is learned or released.
@@ -101,7 +162,7 @@ def check_split(train: "Panel", held_out: "Panel | None", schema: "Schema", *, a
 
     if held_out is None:
         return
-    if train.num_units < MIN_UNITS and not allow_few_units:
+    if sum(panel.num_units for panel in train.panels()) < MIN_UNITS and not allow_few_units:
         raise DataError(
             f"At least {MIN_UNITS} units are expected to learn from, and fewer remain after others were kept out. "
             "Nothing was charged. Keep fewer units out, or give --allow-few-units with a reason.",

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.console import Progress
-from understudy.cli.holdouts import apart, read_list, require_unseen
+from understudy.cli.holdouts import apart, read_list, require_unseen, sample_apart
 from understudy.cli.places import existing
+from understudy.cli.tables import existing_table, in_partitions, open_table_argument
 from understudy.errors import InputError, ReleaseError
 
 if TYPE_CHECKING:
@@ -35,24 +36,33 @@ class RealTables:
     Attributes:
         holdout: A table of series that the run never saw, or the list of kept-out units that `synth` wrote.
         schema: Schema of the real table; None takes the release's.
+        max_units: Most units to read of a table in partitions, drawn at random; None reads all.
     """
 
-    real: Path
+    real: Path | str
     holdout: Path | None = None
     schema: Path | None = None
     context: Path | None = None
+    max_units: int | None = None
+    seed: int = 0
+
+    def remark(self) -> str | None:
+        """Says that a table in partitions was sampled; names the number that was asked for, not what is there."""
+        if self.max_units is None or not in_partitions(self.real):
+            return None
+        return f"The real table is in partitions: at most {self.max_units:,} of its units, drawn at random, were read."
 
 
 def read_candidate(target: Path, tables: RealTables, seed: int, progress: Progress) -> Candidate:
     """Returns the synthetic series that `target` names: a release directory, or a table that obeys `--schema`."""
-    from understudy.data import Schema, read_panel
+    from understudy.data import Schema
 
-    if existing(target, "RELEASE").is_dir():
+    if existing(target, "RELEASE").is_dir() and not _is_table(target):
         return read_release(target, seed, progress, tables.context)
     if tables.schema is None:
         raise InputError("--schema: a table made elsewhere needs the schema that it and the real table obey.")
     schema = _lenient(Schema.load(tables.schema))
-    panel = read_panel(target, schema, context=tables.context, allow_few_units=True)
+    panel = _read(target, schema, tables)
     return Candidate(name=target.stem, panel=replace(panel, private=False, unit_ids=None), release=None)
 
 
@@ -79,21 +89,40 @@ def read_real_uncut(tables: RealTables, candidate: Candidate) -> "tuple[Panel, P
 
     Privacy: holds private data; whatever is computed from it is internal.
     """
-    from understudy.data import Schema, read_panel
+    from understudy.data import Schema
 
     if tables.schema is None and candidate.release is not None and candidate.release.synthesizer.window_steps:
         raise InputError("--schema: this release was made of windows; name the schema of the real table.")
     schema = candidate.panel.schema if tables.schema is None else Schema.load(tables.schema)
-    real = read_panel(existing(tables.real, "--real"), schema, context=tables.context, allow_few_units=True)
+    place = existing_table(tables.real, "--real")
     if tables.holdout is None:
-        return real, None
+        return _read(place, schema, tables), None
     listed = read_list(existing(tables.holdout, "--holdout"), schema)
-    if listed is not None:
-        require_unseen(listed, [candidate.folder] if candidate.folder else [], schema, strict=False)
-        real, holdout = apart(real, listed, "--holdout")
-    else:
-        holdout = read_panel(tables.holdout, schema, context=tables.context, allow_few_units=True)
-    return real, holdout
+    if listed is None:
+        return _read(place, schema, tables), _read(tables.holdout, schema, tables)
+    require_unseen(listed, [candidate.folder] if candidate.folder else [], schema, strict=False)
+    if tables.max_units is None or not in_partitions(place):
+        return apart(_read(place, schema, tables), listed, "--holdout")
+    table = open_table_argument(place, schema, context=tables.context, allow_few_units=True)
+    return sample_apart(table, listed, tables.max_units, tables.seed, "--holdout")
+
+
+def _read(place: Path | str, schema: "Schema", tables: RealTables) -> "Panel":
+    """Returns the series of a table, of one in partitions at most as many units as are wanted."""
+    import numpy as np
+
+    table = open_table_argument(place, schema, context=tables.context, allow_few_units=True)
+    if tables.max_units is None or not in_partitions(place):
+        return table.read()
+    return table.sample_units(tables.max_units, np.random.default_rng(tables.seed))
+
+
+def _is_table(folder: Path) -> bool:
+    """Tells whether a folder holds tables and nothing else; a release holds its certificate, too."""
+    from understudy.data.io.stores import TABLE_SUFFIXES
+
+    names = [path for path in folder.iterdir() if not path.name.startswith((".", "_"))]
+    return bool(names) and all(path.suffix.lower() in TABLE_SUFFIXES for path in names)
 
 
 def _released(folder: Path, release: "Release", seed: int, progress: Progress, context: Path | None) -> "Panel":

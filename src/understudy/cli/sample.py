@@ -1,6 +1,8 @@
 """`understudy sample`: more series from a release, free of charge."""
 
 import warnings
+from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +10,9 @@ import typer
 
 from understudy.cli.console import Json, Output, Progress, Quiet
 from understudy.cli.places import existing, outside, require_room, unused
+from understudy.errors import InputError
+from understudy.files import whole_folder
+from understudy.workers import Workers, pool, workers_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,50 +20,147 @@ if TYPE_CHECKING:
     from understudy.data import Panel
     from understudy.synthesizers import Release
 
+    Seed = int | np.random.SeedSequence | None
+
+_FILE_VALUES = 8_000_000  # of a file of a folder
 _PIECE_VALUES = 2_000_000  # series are drawn in pieces so that working copies stay small
 
 
 def sample(
     release: Annotated[Path, typer.Argument(help="A release directory.")],
-    out: Annotated[Path, typer.Option(help="File to write: .parquet, .csv, .arrow, .feather, .npz or .npy.")],
+    out: Annotated[
+        str, typer.Option(help="File to write (.parquet, .csv, .arrow, .feather, .npz, .npy), or FOLDER/ of Parquet.")
+    ],
     n: Annotated[int | None, typer.Option("--n", min=1, help="How many series. Default: the population.")] = None,
     context: Annotated[Path | None, typer.Option(help="Table of public context to respond to.")] = None,
     label: Annotated[str | None, typer.Option(help="Draw one category of the label column only.")] = None,
     start: Annotated[str | None, typer.Option(help="Timestamp of the first step, if not the schema's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Draw the same series again. Costs no privacy.")] = None,
+    series_per_file: Annotated[int | None, typer.Option(min=1, help="Most series in a file of FOLDER/.")] = None,
+    workers: Annotated[str, typer.Option(help="Processes that draw the files of FOLDER/.")] = "1",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Draw synthetic series. Whatever is made from a release is covered by its certificate."""
-    import numpy as np
-
-    from understudy.data import write_panel
     from understudy.data.dtypes import require_fit
     from understudy.synthesizers import Release
 
-    output = Output(json=json, quiet=quiet)
-    target = unused(outside(out, existing(release, "RELEASE"), "--out"), "--out")
+    output, folder = Output(json=json, quiet=quiet), out.endswith("/")
+    target = unused(outside(Path(out), existing(release, "RELEASE"), "--out"), "--out")
+    if not folder and (series_per_file is not None or workers != "1"):
+        raise InputError("--workers, --series-per-file: a folder to write is expected. End --out with '/'.")
     opened = Release.load(release)
     schema = opened.schema
     num_series = n or schema.population.size or 1
-    rng = np.random.default_rng(seed)
-    given, ticks = _context(opened, context, start, num_series, rng)
     require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
     require_room(target, 8 * num_series * schema.num_steps * schema.num_channels)
-    with output.progress() as progress, warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", UserWarning)
-        drawn = draw(opened, n, rng, context=given, ticks=ticks, label=label, start=start, progress=progress)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_panel(drawn, target, with_context=True)
-    remarks = list(dict.fromkeys(str(warning.message) for warning in told if warning.category is UserWarning))
+    wanted = Wanted(release=release, context=context, label=label, start=start)
+    with output.progress() as progress:
+        if folder:
+            remarks = write_folder(wanted, target, num_series, seed, series_per_file, workers_of(workers), progress)
+        else:
+            remarks = write_file(wanted, opened, target, num_series, seed, progress)
     facts = {
-        "file": str(target),
-        "series": drawn.num_series,
+        "folder" if folder else "file": str(target),
+        "series": num_series,
         "status": opened.certificate.status,
         "remarks": remarks,
     }
-    wrote = f"Wrote {drawn.num_series} synthetic series to {target}."
+    wrote = f"Wrote {num_series} synthetic series to {target}{'/' if folder else ''}."
     output.result(facts, wrote, *remarks, opened.certificate.sentence())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What series are drawn of and for."""
+
+    release: Path
+    context: Path | None = None
+    label: str | None = None
+    start: str | None = None
+
+
+def write_file(
+    wanted: Wanted, release: "Release", target: Path, num_series: int, seed: "Seed", progress: Progress, first: int = 0
+) -> list[str]:
+    """Draws series into one file; returns what a reader should know about them.
+
+    Args:
+        first: Number of the first series, for a file of several.
+    """
+    import numpy as np
+
+    from understudy.data import write_panel
+
+    rng = np.random.default_rng(seed)
+    given, ticks = _context(release, wanted.context, wanted.start, num_series, rng)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        drawn = draw(
+            release, num_series, rng, context=given, ticks=ticks, label=wanted.label, start=wanted.start,
+            progress=progress,
+        )  # fmt: skip
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_panel(drawn, target, with_context=True, first_unit=first)
+    return list(dict.fromkeys(str(warning.message) for warning in told if warning.category is UserWarning))
+
+
+def write_folder(
+    wanted: Wanted,
+    target: Path,
+    num_series: int,
+    seed: int | None,
+    series_per_file: int | None,
+    workers: Workers,
+    progress: Progress,
+) -> list[str]:
+    """Draws series into the files of a folder, which appears whole or not at all; returns remarks.
+
+    Every file has its own stream of the seed: how many processes draw them changes nothing.
+    """
+    import joblib
+    import numpy as np
+
+    size = series_per_file or _series_per_file(wanted.release)
+    begins = range(0, num_series, size)
+    seeds = np.random.SeedSequence(seed).spawn(len(begins))
+    remarks: list[str] = []
+    with whole_folder(target) as draft:
+        parts = [
+            (wanted, draft / f"part-{place:05d}.parquet", min(size, num_series - begin), own, begin)
+            for place, (begin, own) in enumerate(zip(begins, seeds, strict=True))
+        ]
+        with pool(workers) as processes:
+            here = workers == 1  # no process has to be started
+            made = starmap(_write_part, parts) if here else processes(starmap(joblib.delayed(_write_part), parts))
+            for done, told in enumerate(made):
+                remarks += told
+                progress("sampling", (done + 1) / len(parts))
+    return list(dict.fromkeys(remarks))
+
+
+def _series_per_file(release: Path) -> int:
+    from understudy.synthesizers import Release
+
+    schema = Release.load(release).schema
+    return max(1, _FILE_VALUES // (schema.num_steps * schema.num_channels))
+
+
+def _write_part(wanted: Wanted, file: Path, num_series: int, seed: "Seed", first: int) -> list[str]:
+    """Draws one file, with one thread: sums over several threads differ in their last bits."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    from understudy.synthesizers import Release
+
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        with threadpool_limits(limits=1):
+            release = Release.load(wanted.release)
+            return write_file(wanted, release, file, num_series, seed, lambda stage, share: None, first)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def draw(

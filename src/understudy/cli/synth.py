@@ -16,11 +16,13 @@ import typer
 
 from understudy.cli.budget import charge_stays_known, doubts, guarantee_for, method_for, refuse_early, require_budget
 from understudy.cli.console import Json, Output, Progress, Quiet
-from understudy.cli.holdouts import check_share, check_split, list_beside, split
+from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
 from understudy.cli.options import TASK_HELP, Options
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.cli.sample import draw
+from understudy.cli.tables import TABLE_HELP, existing_table, named, open_table_argument
 from understudy.errors import InputError
+from understudy.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +45,7 @@ LIST_HELP = (
 class Request:
     """One run as it was asked for."""
 
-    file: Path
+    file: Path | str
     schema: Path
     out: Path
     epsilon: float
@@ -61,6 +63,7 @@ class Request:
     few_units: str | None = None
     seed: int | None = None
     key: str = "default"
+    workers: Workers = 1
 
     @property
     def given_list(self) -> Path | None:
@@ -69,7 +72,7 @@ class Request:
 
 
 def synth(
-    file: Annotated[Path, typer.Argument(help="The private table: .parquet, .csv, .arrow, .feather, .npz or .npy.")],
+    file: Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}")],
     schema: Annotated[Path, typer.Option(help="Its schema; the population's ledger lies beside it.")],
     epsilon: Annotated[float, typer.Option(help="What this run may cost. 1 is strict, 10 is weak.")],
     out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
@@ -97,15 +100,21 @@ def synth(
         typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private."),
     ] = None,
     key: Annotated[str, typer.Option(help="Name of the key that signs; made on first use.")] = "default",
+    workers: Annotated[int, typer.Option(min=1, help="Processes that read and add up partitions of the table.")] = 1,
+    cluster: Annotated[
+        str | None, typer.Option(help="A Dask scheduler instead, tcp://host:port, whose workers see the table.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Charge the ledger, learn, and write synthetic series with their certificate."""
     output = Output(json=json, quiet=quiet)
     request = Request(
-        file=file, schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, task=task, context=context,
-        window_steps=window_steps, window_stride=window_stride, pack=pack, options=tuple(options or ()),
-        holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
+        file=named(file), schema=schema, out=out, epsilon=epsilon, delta=delta, method=method, task=task,
+        context=context, window_steps=window_steps, window_stride=window_stride, pack=pack,
+        options=tuple(options or ()), holdout=holdout, holdout_list=holdout_list, num_series=n,
+        few_units=allow_few_units, seed=seed, key=key,
+        workers=workers if cluster is None else workers_of(cluster),
     )  # fmt: skip
     cautions = foreseen(request)
     output.caution(*cautions)
@@ -154,7 +163,6 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     """
     import numpy as np
 
-    from understudy.data import read_panel
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
 
@@ -162,22 +170,23 @@ def run(request: Request, progress: Progress) -> tuple["Release", "Ledger", "Rem
     refuse_early(request.schema, schema, method.spending_plan(schema, guarantee), method.name)
     progress("reading", 0.0)
     few = request.few_units is not None
-    panel = read_panel(request.file, schema, context=request.context, allow_few_units=few)
-    panel, held_out = split(panel, request.holdout, request.given_list, np.random.default_rng(request.seed))
-    check_split(panel, held_out, schema, allow_few_units=few)
+    table = open_table_argument(request.file, schema, context=request.context, allow_few_units=few)
+    table, held_out = split_table(table, request.holdout, request.given_list, np.random.default_rng(request.seed))
+    check_split(table, held_out, schema, allow_few_units=few)
     key = _prepared(request, schema)
     ledger = Ledger.open_for(request.schema)
     with charge_stays_known(ledger):
         release = method.fit(
-            panel,
+            table,
             ledger,
+            workers=request.workers,
             guarantee=guarantee,
             noise=None if request.seed is None else NoiseSource.seeded(request.seed),
             progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
             public_inputs=_public_inputs(request),
             overrides={"few_units": request.few_units} if request.few_units else None,
         )
-        del panel  # samples need the room
+        del table  # samples need the room
         fresh = np.random.default_rng(request.seed)  # never the one whose coins chose the holdout
         samples = _samples(release, request, fresh, lambda stage, share: progress(stage, 0.6 + 0.3 * share))
         progress("writing", 0.9)
@@ -229,7 +238,7 @@ def _ships(release: "Release", request: Request) -> bool:
 
 def _check_places(request: Request) -> None:
     """Every refusal that needs no table."""
-    existing(request.file, "FILE")
+    existing_table(request.file, "FILE")
     existing(request.schema, "--schema")
     unused(request.out, "--out")
     if request.context is not None:

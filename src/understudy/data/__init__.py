@@ -9,6 +9,7 @@ from understudy.data.households import simulate_households, write_households
 from understudy.data.io import MIN_UNITS, draft_schema, panel_to_arrow, read_context, read_panel, write_panel
 from understudy.data.panel import Panel, concatenate
 from understudy.data.schema import BudgetDeclaration, Population, Schema
+from understudy.data.table import Partition, Table, open_table
 from understudy.data.timegrid import Time
 from understudy.data.units import PrivacyUnit
 
@@ -23,14 +24,17 @@ __all__ = [
     "Monotone",
     "NonNegative",
     "Panel",
+    "Partition",
     "Population",
     "PrivacyUnit",
     "Schema",
     "Sum",
+    "Table",
     "Time",
     "ZeroWhen",
     "concatenate",
     "draft_schema",
+    "open_table",
     "panel_to_arrow",
     "read_context",
     "read_panel",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,32 @@ def concatenate(panels: Sequence[Panel]) -> Panel:
     )
 
 
+def in_pieces(panel: Panel) -> tuple[Panel, ...]:
+    """Cuts a panel into views of whole units with a few million values each; a small one stays whole."""
+    size = _series_per_piece(panel.values)
+    if panel.num_series <= size:
+        return (panel,)
+    borders = np.searchsorted(panel.unit, panel.unit[::size], side="left")
+    borders = np.unique(np.append(borders, panel.num_series))
+    return tuple(_series_between(panel, int(a), int(b)) for a, b in pairwise(borders))
+
+
+def _series_between(panel: Panel, begin: int, end: int) -> Panel:
+    """Returns consecutive series that are whole units."""
+    rows = slice(begin, end)
+    units = slice(int(panel.unit[begin]), int(panel.unit[end - 1]) + 1)
+    return replace(
+        panel,
+        values=panel.values[rows],
+        lengths=panel.lengths[rows],
+        unit=panel.unit[rows] - panel.unit[begin],
+        static=panel.static[rows],
+        context=None if panel.context is None else panel.context[rows],
+        ticks=None if panel.ticks is None else panel.ticks[rows],
+        unit_ids=None if panel.unit_ids is None else panel.unit_ids[units],
+    )
+
+
 def broadcast_context(
     context: Float[np.ndarray, "step context"], num_series: int
 ) -> Float32[np.ndarray, "series step context"]:
@@ -249,6 +276,9 @@ def _shared(context: np.ndarray | None) -> bool:
 
 def row_chunks(values: np.ndarray) -> list[slice]:
     """Cuts the first axis into slices of a few million values each."""
-    per_row = max(1, int(np.prod(values.shape[1:])))
-    size = max(1, _CHUNK_VALUES // per_row)
+    size = _series_per_piece(values)
     return [slice(begin, begin + size) for begin in range(0, len(values), size)]
+
+
+def _series_per_piece(values: np.ndarray) -> int:
+    return max(1, _CHUNK_VALUES // max(1, int(np.prod(values.shape[1:]))))

@@ -97,6 +97,7 @@ def issue(
         overrides=named,
         threat_model=(*THREAT_MODEL, *trust),
         marginal_obfuscation=tuple(marginal_obfuscation),
+        arithmetic=grant.arithmetic,
         files=dict(files or {}),
     )
 

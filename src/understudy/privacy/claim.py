@@ -20,7 +20,7 @@ from understudy.privacy.workload import check_form
 
 FORMAT = 1
 FILE_NAME = "certificate.json"
-_NOT_ALWAYS = ("parties", "marginal_obfuscation")  # fields that are written only where they say something
+_NOT_ALWAYS = ("parties", "marginal_obfuscation", "arithmetic")  # fields that are written only where they say something
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,8 @@ class Certificate:
     Attributes:
         parties: Organisations that made the release together, one entry each: `party`, its own `ledger` and what was
             `executed` of it, its key (`signer`) and its `signature`. Empty, and then not written, where one made it.
+        arithmetic: For each label how its answers are computed: *exact*, whole numbers with exact discrete noise, or
+            *idealised*, real numbers in the proof and floating point in the machine. Older certificates have none.
         marginal_obfuscation: What is said about a distribution that was to be hidden, a sentence each. No part of the
             privacy guarantee and never added to epsilon; empty, and then not written, where nothing was hidden.
     """
@@ -61,6 +63,7 @@ class Certificate:
     files: Mapping[str, str] = field(default_factory=dict)
     parties: tuple[Mapping[str, Any], ...] = ()
     marginal_obfuscation: tuple[str, ...] = ()
+    arithmetic: Mapping[str, str] = field(default_factory=dict)
     signer: str | None = None
     signature: str | None = None
 

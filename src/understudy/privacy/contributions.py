@@ -7,6 +7,7 @@ the blocks here see to, and in int64 from one block to the next.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -143,7 +144,8 @@ class Products:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self.rows**2
-            blocks = np.einsum("vgi,ib->vgb", squares, self._members)
+            order = np.concatenate(self._members)
+            blocks = np.add.reduceat(squares[:, :, order], np.cumsum([0, *map(len, self._members[:-1])]), axis=2)
             inside = (blocks**2).sum(axis=2)
             across = np.maximum(blocks.sum(axis=2) ** 2 - inside, 0.0)
             twice = self.inside**2 * (inside + (squares**2).sum(axis=2)) + self._across**2 * across
@@ -155,29 +157,28 @@ class Products:
         A product inside a block is the sum of two with the weights w and v − w and the same sign.
         """
         _, groups, size = self.rows.shape
-        upper = np.triu_indices(size)
-        same = (self._members @ self._members.T)[upper].astype(np.int64)
-        total = np.zeros((self.num_places, groups, len(upper[0])), dtype=np.int64)
+        total = np.zeros((self.num_places, groups, size, size), dtype=np.int64)
         for here in _blocks(len(self.rows), groups * size):
-            for weight, counted in ((self._across, 1), (self.inside - self._across, same)):
+            for weight, together in ((self._across, [np.arange(size)]), (self.inside - self._across, self._members)):
                 if weight == 0:
                     continue
                 whole = _whole(self.rows[here], np.sqrt(weight * factors[here]), float(np.sqrt(step)))
                 for place, own in _by_place(self.place, here):
-                    part = whole[own].transpose(1, 0, 2)
-                    total[place] += counted * (part.transpose(0, 2, 1) @ part)[:, *upper].astype(np.int64)
-        flat = total.reshape(self.num_places, -1)
+                    for block in together:
+                        part = whole[own][:, :, block].transpose(1, 0, 2)
+                        total[place][:, block[:, None], block] += (part.transpose(0, 2, 1) @ part).astype(np.int64)
+        flat = total[:, :, *np.triu_indices(size)].reshape(self.num_places, -1)
         return flat[0] if self.place is None else flat
 
     @property
     def _across(self) -> float:
         return self.inside if self.across is None else min(self.across, self.inside)
 
-    @property
-    def _members(self) -> Floats:
-        """One where a coordinate [coordinate, block] belongs to a block."""
+    @cached_property
+    def _members(self) -> list[Integers]:
+        """Coordinates of each block."""
         block = np.zeros(self.rows.shape[2], dtype=np.int64) if self.block is None else self.block
-        return np.asarray(block[:, None] == np.unique(block), dtype=np.float64)
+        return [np.flatnonzero(block == one) for one in np.unique(block)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -207,8 +208,8 @@ class Crossed:
         with np.errstate(all="ignore"):
             lengths = [np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in (left, right)]
             ratio = np.sqrt(lengths[1] / lengths[0])
-        ratio = np.where(np.isfinite(ratio) & (ratio > 0), ratio, 0.0)
-        return left * ratio, np.divide(right, ratio, out=np.zeros_like(right), where=ratio > 0)
+            usable = np.isfinite(ratio) & (ratio > 0)
+            return np.where(usable, left * ratio, 0.0), np.where(usable, right / ratio, 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -32,6 +32,7 @@ from understudy.privacy.quantiles import quantile_scores
 from understudy.privacy.threshold import AboveThreshold
 
 Charged = TypeVar("Charged")
+_EXACT = (Gaussian, DiscreteGaussian, ApproximateDP)  # released as whole numbers with discrete noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +74,19 @@ class Grant:
         self.receipt = receipt
         self._record = record
         self._executed = {entry.label: 0 for entry in plan.entries} | (executed or {})
+        self._counted: set[str] = set()
         self._lock = threading.Lock()
 
     @property
     def executed(self) -> dict[str, int]:
         """How often each label has been executed so far."""
         return dict(self._executed)
+
+    @property
+    def arithmetic(self) -> dict[str, str]:
+        """How the answers to each label are computed: exact, or idealised where the proof has real numbers."""
+        kinds = {entry.label: isinstance(entry.event, _EXACT) for entry in self.plan.entries}
+        return {label: "exact" if exact or label in self._counted else "idealised" for label, exact in kinds.items()}
 
     def remaining(self, label: str) -> int:
         """How often `label` may still be executed."""
@@ -135,6 +143,7 @@ class Grant:
         """Return the number of units plus discrete Laplace noise of scale 1/epsilon."""
         event = self._event(label, PureDP)
         self._execute(label)
+        self._counted.add(label)
         return private.num_units + int(self.noise.discrete_laplace(1 / event.epsilon, 1)[0])
 
     def quantile(self, label: str, values_one_per_unit: ArrayLike, candidates: ArrayLike, q: float) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.data.panel import Panel
+from understudy.data.table import Table
 from understudy.errors import InputError
 from understudy.privacy.events import ApproximateDP, PureDP
 from understudy.privacy.grant import Grant
@@ -70,9 +71,9 @@ class Count:
         """What it costs."""
         return PureDP(self.epsilon)
 
-    def run(self, grant: Grant, panel: Panel) -> int:
+    def run(self, grant: Grant, table: Table) -> int:
         """A number of units, at least 1, usable as the population everything else is derived from."""
-        return max(1, grant.count(self.label, panel))
+        return max(1, grant.count(self.label, table))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +97,15 @@ class ChannelBounds:
         """What it costs."""
         return PureDP(self.epsilon / 2, count=2)
 
-    def run(self, grant: Grant, panel: Panel) -> tuple[float, float]:
+    def run(self, grant: Grant, table: Table) -> tuple[float, float]:
         """(low, high) with low below high; the grid's ends if the two noisy quantiles meet."""
         points = self.grid.candidates()
-        low = grant.quantile(self.label, one_per_unit(panel, self.channel, "min"), points, 1 - self.coverage)
-        high = grant.quantile(self.label, one_per_unit(panel, self.channel, "max"), points, self.coverage)
+        least, most = (
+            np.concatenate([np.zeros(0), *(one_per_unit(panel, self.channel, which) for panel in table.panels())])
+            for which in ("min", "max")
+        )
+        low = grant.quantile(self.label, least, points, 1 - self.coverage)
+        high = grant.quantile(self.label, most, points, self.coverage)
         return (low, high) if low < high else (self.grid.low, self.grid.high)
 
 

@@ -15,9 +15,8 @@ from understudy.data.constraint_kinds import NonNegative, ZeroWhen
 from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
 from understudy.data.io.categories import read_first_categories
 from understudy.data.io.context import is_array_file
-from understudy.data.io.read import read_panel
-from understudy.data.panel import Panel
 from understudy.data.schema import Population, Schema
+from understudy.data.table import Table, table_of
 from understudy.errors import DataError, InputError, SchemaError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.domains import domain_threshold
@@ -112,9 +111,9 @@ class BuyBounds(Purchase):
         raise InputError(f"--epsilon: {guarantee.epsilon:g} is too little for so many columns. Buy fewer at a time.")
 
     def read(self, source: Any, schema: Schema) -> Any:
-        """Returns the panel of all columns whose bounds are declared or being bought.
+        """Returns the table of all columns whose bounds are declared or being bought.
 
-        **Privacy**: the panel is private.
+        **Privacy**: the table is private.
         """
         return _read(source, schema, self._widest(schema))
 
@@ -242,9 +241,9 @@ class BuyPopulation(Purchase):
         return SpendingPlan((PlanEntry(self.label, Count(guarantee.epsilon).event()),), guarantee)
 
     def read(self, source: Any, schema: Schema) -> Any:
-        """Returns the panel of all declared columns.
+        """Returns the table of all declared columns.
 
-        **Privacy**: the panel is private.
+        **Privacy**: the table is private.
         """
         return _read(source, schema, {})
 
@@ -276,11 +275,11 @@ def _agreeing(schema: Schema, name: str, low: float, high: float) -> Interval:
     return low, high
 
 
-def _read(source: Any, schema: Schema, bounds: Mapping[str, Interval]) -> Panel:
+def _read(source: Any, schema: Schema, bounds: Mapping[str, Interval]) -> Table:
     reading = reading_schema(schema, bounds)
     if is_array_file(source) and set(still_open(schema)) - set(bounds):
         raise InputError(
             "An array holds its columns by position, so none can be left out: declare the other open bounds first, "
             "buy them in the same run, or bring a table."
         )
-    return read_panel(source, reading)
+    return table_of(source, reading)

@@ -26,7 +26,8 @@ ASSUMPTIONS = (
     "the private table, or were bought with differential privacy as a charge to the same ledger.",
     "The unit column names the same person, meter or account wherever it appears, in this and in every other run.",
     "The ledger file was not replaced by an older copy of itself.",
-    "Continuous noise is analysed in real arithmetic and drawn in double precision; integer noise is exact.",
+    "Answers whose arithmetic is exact are sums of whole numbers with exact discrete noise. The others (gradients, "
+    "choices) are analysed in real arithmetic and computed in floating point.",
 )
 NOT_PROTECTED = (
     "Facts about the population as a whole: learning them is the purpose of the release.",

@@ -58,6 +58,7 @@ def certificate(body: Facts | None) -> dict[str, Any] | None:
         "deltas": "; ".join(f"{promise(cost)} at δ = {promise(at, 2)}" for at, cost in found.epsilon_at_delta),
         "method": found.method,
         "noise": found.noise,
+        "arithmetic": "; ".join(f"{label} {kind}" for label, kind in found.arithmetic.items()),
         "threat_model": found.threat_model,
         "not_protected": found.not_protected,
         "obfuscation": found.marginal_obfuscation,

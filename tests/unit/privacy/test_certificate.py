@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.releases import released
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import CertificateError
 from understudy.privacy import keys
@@ -21,7 +22,6 @@ from understudy.privacy.certificate import (
 )
 from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.statements import NOISY_ROWS, VALUES_ADJACENCY
@@ -110,7 +110,7 @@ def test_epsilon_is_stated_at_three_deltas_and_for_replacement():
 def test_what_was_executed_versions_noise_ledger_and_public_inputs_are_stated():
     ledger = Ledger.in_memory(Guarantee(2.0, 1e-6), max_runs=2)
     grant = ledger.charge(gaussian_plan(), label="run", noise=NoiseSource.secure())
-    grant.gaussian("mean", Bounded(np.zeros(1), 1.0))
+    released(grant, "mean", np.zeros((1, 1)))
     certificate = issue(grant, make_schema(), method="spectral", overrides={"few_units": "public test data"})
     assert certificate.executed == {"mean": 1}
     assert "dp-accounting" in certificate.versions

@@ -6,11 +6,11 @@ import sqlite3
 import numpy as np
 import pytest
 
+from tests.releases import released
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import LedgerError
 from understudy.privacy import registry
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.store import Store
 
@@ -18,7 +18,8 @@ from understudy.privacy.store import Store
 @pytest.fixture
 def path(tmp_path):
     ledger = Ledger.open_for(make_schema(), tmp_path)
-    ledger.charge(gaussian_plan(), label="run", noise=NoiseSource.secure()).gaussian("mean", Bounded(np.zeros(1), 1.0))
+    grant = ledger.charge(gaussian_plan(), label="run", noise=NoiseSource.secure())
+    released(grant, "mean", np.zeros((1, 1)))
     return tmp_path / "meters.ledger"
 
 

@@ -3,8 +3,11 @@ import copy
 import numpy as np
 import pytest
 
+from tests.releases import released
 from understudy.errors import BudgetExceeded, InputError
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows
 from understudy.privacy.events import (
     ApproximateDP,
     DiscreteGaussian,
@@ -13,7 +16,6 @@ from understudy.privacy.events import (
     SubsampledGaussian,
 )
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 
@@ -24,38 +26,44 @@ def granted(noise=None, **events):
     return ledger, ledger.charge(plan, label="test", noise=noise or NoiseSource.secure())
 
 
-def test_noise_of_the_charged_size_and_a_thousandth_more_goes_on_every_coordinate():
-    value = np.arange(6.0).reshape(2, 3)
-    _, quiet = granted(NoiseSource.constant(0.0), mean=Gaussian(2.5))
-    _, loud = granted(NoiseSource.constant(1.0), mean=Gaussian(2.5))
-    difference = loud.gaussian("mean", Bounded(value, 4.0)) - quiet.gaussian("mean", Bounded(value, 4.0))
-    assert ((difference >= 10.0 * (1 + 2**-10) - 4.0 * 2**-12) & (difference <= 10.01)).all()
+def test_noise_of_the_charged_size_and_hardly_more_goes_on_every_coordinate():
+    value = np.arange(6.0).reshape(1, 2, 3) / 8
+    quiet, loud = (granted(NoiseSource.constant(one), mean=Gaussian(2.5))[1] for one in (0.0, 1.0))
+    difference = released(loud, "mean", value, 4.0) - released(quiet, "mean", value, 4.0)
+    assert ((difference > 10.0) & (difference < 10.0 * (1 + 2**-19))).all()
+
+
+def test_noise_grows_with_what_one_unit_can_reach():
+    quiet, loud = (granted(NoiseSource.constant(one), mean=Gaussian(2.5))[1] for one in (0.0, 1.0))
+    statistic, units = Statistic(label="mean", shape=(2,), bound=4.0), Given(Rows(np.ones((3, 2))), reach=6.0)
+    assert loud.release(statistic, units) - quiet.release(statistic, units) == pytest.approx(60.0, rel=2**-18)
+    assert quiet.deviation("mean", 4.0 * 6.0) == 60.0
 
 
 def test_integer_noise_of_exactly_the_charged_size_goes_on_every_coordinate():
-    _, grant = granted(NoiseSource.constant(1.0), votes=DiscreteGaussian(3.0))
-    assert np.array_equal(grant.discrete_gaussian("votes", Bounded(np.array([5, 0]), 2.0)), [11, 6])
+    _, grant = granted(NoiseSource.constant(1.0), votes=DiscreteGaussian(3.0, one_vote=True))
+    assert np.array_equal(released(grant, "votes", np.eye(2)[[0, 0, 0, 0, 0]], step=1.0), [8, 3])
 
 
 def test_a_label_that_was_not_charged_is_refused():
     _, grant = granted(mean=Gaussian(2.0))
     with pytest.raises(InputError, match="Nothing was charged under the label 'median'"):
-        grant.gaussian("median", Bounded(np.zeros(1), 1.0))
+        released(grant, "median", np.zeros((1, 1)))
 
 
 def test_a_label_charged_as_something_else_is_refused_and_not_counted():
     _, grant = granted(mean=Gaussian(2.0), clip=PureDP(0.1))
     with pytest.raises(InputError, match="charged as PureDP"):
-        grant.gaussian("clip", Bounded(np.zeros(1), 1.0))
+        released(grant, "clip", np.zeros((1, 1)))
     assert grant.executed == {"mean": 0, "clip": 0}
 
 
 def test_a_label_is_executed_at_most_as_often_as_charged():
     ledger, grant = granted(mean=Gaussian(2.0, count=2))
     for _ in range(2):
-        grant.gaussian("mean", Bounded(np.zeros(1), 1.0))
+        released(grant, "mean", np.zeros((1, 1)))
     with pytest.raises(BudgetExceeded) as caught:
-        grant.gaussian("mean", Bounded(np.zeros(1), 1.0))
+        released(grant, "mean", np.zeros((1, 1)))
     assert caught.value.exit_code == 4
     assert grant.executed == ledger.entries()[0].executed == {"mean": 2}
 
@@ -93,13 +101,14 @@ def test_a_run_resumed_with_seeded_noise_is_marked():
     assert not ledger.resume(1, noise=NoiseSource.secure()).receipt.secure_noise
 
 
-def test_discrete_noise_needs_whole_numbers_and_a_single_vote_needs_a_bound_of_one():
-    _, grant = granted(votes=DiscreteGaussian(2.0, one_vote=True), plain=DiscreteGaussian(2.0))
-    with pytest.raises(InputError, match="whole numbers"):
-        grant.discrete_gaussian("plain", Bounded(np.array([1.5]), 1.0))
-    with pytest.raises(InputError, match="l2_bound = 1"):
-        grant.discrete_gaussian("votes", Bounded(np.array([1]), 2.0))
-    assert grant.executed == {"votes": 0, "plain": 0}
+def test_a_single_vote_needs_a_bound_of_one_step_and_one_unit_s_reach():
+    _, grant = granted(votes=DiscreteGaussian(2.0, one_vote=True))
+    for bound, step, reach in ((2.0, 1.0, 1.0), (1.0, 0.5, 1.0), (1.0, None, 1.0), (1.0, 1.0, 2.0)):
+        with pytest.raises(InputError, match="bound of one step"):
+            grant.release(
+                Statistic(label="votes", shape=(1,), bound=bound, step=step), Given(Rows(np.ones((1, 1))), reach)
+            )
+    assert grant.executed == {"votes": 0}
 
 
 def test_a_quantile_with_a_large_budget_finds_the_quantile():

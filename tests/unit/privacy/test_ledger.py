@@ -9,6 +9,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+from tests.releases import released
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import BudgetExceeded, InputError, LedgerError, SchemaError
 from understudy.privacy import registry
@@ -16,7 +17,6 @@ from understudy.privacy.accountants import epsilon
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, NonPrivate, PureDP, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 
@@ -115,7 +115,7 @@ def test_a_non_private_run_fits_only_a_ledger_without_limit():
 
 def test_a_monthly_refresh_charges_the_same_ledger_until_it_is_spent(tmp_path):
     """January and February hold different rows of the same households: one ledger, found by the schema."""
-    released = []
+    made = []
     for month in ("january", "february", "march"):
         ledger = Ledger.open_for(make_schema(), tmp_path)
         data_of_month = np.full(3, float(len(month)))
@@ -123,10 +123,10 @@ def test_a_monthly_refresh_charges_the_same_ledger_until_it_is_spent(tmp_path):
             grant = ledger.charge(one_run(), label=month, noise=NOISE)
         except BudgetExceeded:
             break
-        grant.gaussian("mean", Bounded(data_of_month, 1.0))
-        released.append(month)
-    assert released == ["january", "february"]
-    assert [entry.label for entry in Ledger.open_for(make_schema(), tmp_path).entries()] == released
+        released(grant, "mean", data_of_month[None])
+        made.append(month)
+    assert made == ["january", "february"]
+    assert [entry.label for entry in Ledger.open_for(make_schema(), tmp_path).entries()] == made
 
 
 def test_a_schema_whose_budget_was_raised_later_is_refused(tmp_path):
@@ -274,7 +274,7 @@ DAMAGES = [value for name, value in sorted(globals().items()) if name.startswith
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_damaged_ledger_is_refused(tmp_path, damage):
     ledger = make(tmp_path)
-    ledger.charge(one_run(), label="run", noise=NOISE).gaussian("mean", Bounded(np.zeros(1), 1.0))
+    released(ledger.charge(one_run(), label="run", noise=NOISE), "mean", np.zeros((1, 1)))
     damage(tmp_path / "meters.ledger")
     with pytest.raises(LedgerError) as caught:
         Ledger.open(tmp_path / "meters.ledger")
@@ -377,7 +377,7 @@ def test_the_file_holds_nothing_that_was_computed_from_the_data(tmp_path):
     for name, rows in (("small", 3), ("large", 500_000)):
         ledger = make(tmp_path, name=name)
         grant = ledger.charge(one_run(), label="run", noise=NOISE)
-        grant.gaussian("mean", Bounded(np.full(2, rows * 1.25), 1.0))
+        released(grant, "mean", np.full((rows, 2), 1.25))
         rows_on_disk = sqlite3.connect(ledger.path).execute("SELECT kind, body FROM entries").fetchall()
         bodies.append([(kind, {**json.loads(body), "recorded_at": ""}) for kind, body in rows_on_disk])
     assert bodies[0] == bodies[1]
@@ -440,7 +440,7 @@ def test_an_unknown_composition_is_refused():
 def test_entries_of_a_grant_in_memory_are_counted_too():
     ledger = Ledger.in_memory(Guarantee(2.0, 1e-6))
     grant = ledger.charge(gaussian_plan(5.2, delta=1e-6), label="run", noise=NOISE)
-    grant.gaussian("mean", Bounded(np.zeros(1), 1.0))
+    released(grant, "mean", np.zeros((1, 1)))
     assert ledger.entries()[0].executed == {"mean": 1}
     assert grant.receipt.ledger_kind == "in-memory"
     assert ledger.knows(grant.receipt.head)

@@ -6,13 +6,13 @@ import shutil
 import numpy as np
 import pytest
 
+from tests.releases import released
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import BudgetExceeded, InputError, LedgerError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import Gaussian
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 
@@ -62,7 +62,7 @@ def test_executions_cannot_be_rolled_back_either(ledger):
     plan = SpendingPlan((PlanEntry("mean", Gaussian(9.0, count=2)),), Guarantee(1.0, 5e-7))
     grant = ledger.charge(plan, label="run", noise=NOISE)
     keep(ledger)
-    grant.gaussian("mean", Bounded(np.zeros(1), 1.0))
+    released(grant, "mean", np.zeros((1, 1)))
     roll_back(ledger)
     with pytest.raises(LedgerError):
         Ledger.open(ledger.path).resume(1, noise=NOISE)

@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 
+from tests.releases import released
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.accountants import epsilon
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows
 from understudy.privacy.events import Gaussian
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.selection import Selection
@@ -25,8 +27,9 @@ def charged(choice):
 
 
 def execute(candidate, grant):
-    grant.gaussian("fit", Bounded(np.zeros(1), 1.0))
-    score = grant.gaussian("score", Bounded(np.array([candidate]), 1e-6))
+    released(grant, "fit", np.zeros((1, 1)))
+    nearly_exact = Given(Rows(np.array([[candidate]])), reach=1e-6)
+    score = grant.release(Statistic(label="score", shape=(1,), bound=4.0), nearly_exact)
     return candidate, float(score[0])
 
 
@@ -53,8 +56,8 @@ def test_a_try_may_not_spend_more_than_the_base_plan():
     _, grant = charged(selection(expected_runs=50.0))
 
     def greedy(candidate, inner):
-        inner.gaussian("fit", Bounded(np.zeros(1), 1.0))
-        inner.gaussian("fit", Bounded(np.zeros(1), 1.0))
+        released(inner, "fit", np.zeros((1, 1)))
+        released(inner, "fit", np.zeros((1, 1)))
 
     with pytest.raises(BudgetExceeded):
         selection(expected_runs=50.0).run(grant, [0.0], greedy)

@@ -104,7 +104,7 @@ def fit_shadows(
     """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet.
 
     Args:
-        workers: Processes on this machine, or `dask://host:port` of a scheduler whose workers see `folder`.
+        workers: Processes on this machine, or a `Cluster` whose workers see `folder`.
     """
     _claim(folder, shadows.identity())
     planned: list[Job] = [(arm, number) for number in range(shadows.per_arm) for arm in ARMS]  # both grow together

@@ -21,16 +21,17 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
     """Returns a column as numbers or category codes, NaN where null.
 
     Checks what can be checked on one cell: numbers, finite, whole, a declared category. Bounds and missing
-    values are checked on the grid, after rows of one step have become one.
+    values are checked on the grid, after rows of one step have become one. The result may be a read-only view.
     """
-    array = _plain(array)
+    array = plain(array)
     if isinstance(channel, Categorical):
         return _codes(array, channel)
     if isinstance(channel, Binary):
         return _binary(array, channel)
     if not _is_number(array.type):
         raise DataError(f"Column '{channel.name}': numbers are expected. Convert the column.", column=channel.name)
-    numbers = _floats(array, channel.name)
+    short = pa.types.is_float32(array.type) and array.null_count == 0
+    numbers = _numpy(array) if short else _floats(array, channel.name)
     if np.isinf(numbers).any():
         raise DataError(
             f"Column '{channel.name}' holds an infinite value. Remove it or make it missing.",
@@ -42,6 +43,8 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
             "column or declare it continuous.",
             column=channel.name,
         )
+    if short:
+        return numbers
     np.clip(numbers, -_LARGEST, _LARGEST, out=numbers)
     return numbers.astype(np.float32)
 
@@ -49,7 +52,7 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
 def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
     """Returns a time column as microseconds since 1970, or as step numbers if that is declared."""
     name = str(time.column)
-    array = _plain(array)
+    array = plain(array)
     if array.null_count:
         raise DataError(f"Column '{name}' misses a timestamp. Fill it in or drop the row.", column=name)
     if time.counts_steps:
@@ -65,7 +68,7 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
 
 def encode(array: pa.Array, column: str, dtype: str) -> tuple[Int64[np.ndarray, " row"], pa.Array]:
     """Returns each row's key as a small number, and the keys in the order they appear."""
-    array = _plain(array)
+    array = plain(array)
     if array.null_count:
         raise DataError(f"Column '{column}' misses an identifier. Fill it in or drop the row.", column=column)
     target = pa.int64() if dtype in INTEGER_DTYPES else pa.large_string()
@@ -135,10 +138,10 @@ def _local_moments(array: pa.Array, time: Time) -> pa.Array:
         ) from None
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def plain(array: pa.Array) -> pa.Array:
     """Spells out dictionaries and string views, which not every Arrow function takes."""
     if pa.types.is_dictionary(array.type):
-        return _plain(array.dictionary).take(array.indices)
+        return plain(array.dictionary).take(array.indices)
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     return array

@@ -14,6 +14,7 @@ import pyarrow.csv as pacsv
 from understudy.data.channels import Binary, Categorical, Channel
 from understudy.data.csv_format import CsvFormat
 from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.io.stores import Place
 from understudy.data.schema import Schema
 from understudy.errors import DataError
 
@@ -22,18 +23,23 @@ _OTHER_DELIMITERS = (";", "\t", "|", ",")
 _ENCODINGS = "'latin-1', 'cp1252' or 'utf-16'"
 
 
-def csv_header(path: Path, written: CsvFormat) -> tuple[str, ...]:
-    """Returns the names in a CSV file's first line and reads nothing further than the first block."""
-    with readable(path.name, written):
+def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tuple[str, ...]:
+    """Returns the names in a CSV file's first line and reads nothing further than the first block.
+
+    Args:
+        name: What errors call the table; default: the file's name.
+    """
+    name = name or path.name
+    with readable(name, written):
         head = first_line(path, written)
         if not head.strip():
-            raise DataError(f"{path.name}: the table is empty. Expected a line of column names.", column=None)
+            raise DataError(f"{name}: the table is empty. Expected a line of column names.", column=None)
         parsed = pacsv.read_csv(pa.BufferReader(head.encode()), parse_options=parsing(written))
         names = tuple(parsed.column_names)
     seen = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0]), None)
     if seen is not None:
         raise DataError(
-            f"{path.name}: columns separated by {spelled(written.delimiter)} are expected, and the first line "
+            f"{name}: columns separated by {spelled(written.delimiter)} are expected, and the first line "
             f"has one column that holds {spelled(seen)}. Give `understudy init` --delimiter {spelled(seen)}; in a "
             f"schema, write delimiter = {spelled(seen)} under [csv].",
             column=None,
@@ -41,13 +47,13 @@ def csv_header(path: Path, written: CsvFormat) -> tuple[str, ...]:
     return names
 
 
-def first_line(path: Path, written: CsvFormat) -> str:
+def first_line(path: Place, written: CsvFormat) -> str:
     """Returns the line of names as text."""
     with path.open(encoding=without_mark(written.encoding), newline="") as file:
-        return file.readline()
+        return str(file.readline())
 
 
-def open_csv(path: Path, schema: Schema, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def open_csv(path: Place, schema: Schema, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Opens the rows; types come from the schema, so that they never depend on what the first rows happen to hold."""
     types, written = _csv_types(schema), schema.csv
     texts = {str(c) for group in (schema.channels, schema.static) for k in group for c in getattr(k, "categories", ())}
@@ -61,7 +67,7 @@ def open_csv(path: Path, schema: Schema, columns: tuple[str, ...]) -> Iterator[p
     )
     return iter(
         pacsv.open_csv(
-            path,
+            path if isinstance(path, Path) else path.open("rb"),
             convert_options=options,
             parse_options=parsing(written),
             read_options=pacsv.ReadOptions(block_size=_BLOCK_BYTES, encoding=without_mark(written.encoding)),

@@ -60,7 +60,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class Roles:
     """Which columns play which part in this table."""
 
     unit: str | None  # None: all rows are of one series
@@ -71,7 +71,7 @@ class _Columns:
 
 def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
     """Reads a long table onto the grid; `with_context` takes public context from the table too."""
-    columns = _columns(source, schema, with_context)
+    columns = roles(source, schema, with_context=with_context)
     parts = [_part(batch, schema, columns) for batch in source.batches if batch.num_rows]
     if not parts:
         raise DataError(f"{source.name}: the table is empty. Expected rows.", column=None)
@@ -93,7 +93,8 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
     )
 
 
-def _columns(source: Source, schema: Schema, with_context: bool) -> _Columns:
+def roles(source: Source, schema: Schema, *, with_context: bool) -> Roles:
+    """Returns which columns play which part, refusing a table with other columns than the schema names."""
     time = schema.time
     unit = schema.unit.column or time.series_column or _written_series(source)
     if unit is None and not (schema.unit.kind == "event" and schema.population.size == 1):
@@ -109,7 +110,7 @@ def _columns(source: Source, schema: Schema, with_context: bool) -> _Columns:
     required = keys | measured | {c.name for c in schema.static} | (context if with_context else set())
     refuse_unknown_columns(source, required | context | set(schema.ignore), required)
     series = time.series_column if time.series_column != unit else None
-    return _Columns(unit, series, counted, with_context and bool(context))
+    return Roles(unit, series, counted, with_context and bool(context))
 
 
 def _written_series(source: Source) -> str | None:
@@ -117,7 +118,7 @@ def _written_series(source: Source) -> str | None:
     return FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in source.columns else None
 
 
-def _part(batch: pa.RecordBatch, schema: Schema, columns: _Columns) -> _Part:
+def _part(batch: pa.RecordBatch, schema: Schema, columns: Roles) -> _Part:
     if columns.unit is None:
         unit_code, units = np.zeros(batch.num_rows, dtype=np.int64), pa.array([0])
     else:

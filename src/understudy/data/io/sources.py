@@ -4,7 +4,7 @@ Arrow's own error texts quote cells, so every one of them is replaced by a messa
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,14 @@ import pyarrow.parquet as pq
 
 from understudy.data.alike import alike
 from understudy.data.io.csv_files import csv_header, declared_kinds, open_csv, readable
+from understudy.data.io.stores import TABLE_SUFFIXES, Place, StoredFile, existing, is_folder, located, table_files
 from understudy.data.schema import Schema
-from understudy.errors import DataError, MissingData
+from understudy.errors import DataError
+
+__all__ = ["TABLE_SUFFIXES", "RowRange", "Source", "existing", "open_file", "open_source", "refuse_unknown_columns"]
 
 BATCH_ROWS = 262_144
 _BATCH_CELLS = 2_000_000  # wide tables come in fewer rows at a time
-TABLE_SUFFIXES = (".csv", ".parquet", ".arrow", ".feather")
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -59,10 +61,32 @@ class Source:
         return (f"column '{name}'", name) if name.strip() else (f"{where} which has no name,", None)
 
 
+@dataclass(frozen=True, repr=False)
+class RowRange:
+    """Consecutive rows of a Parquet file: the row groups they lie in, rows to skip there, and rows to read."""
+
+    groups: tuple[int, ...]
+    skip: int
+    count: int
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields these rows of the batches of the row groups."""
+        skip, left = self.skip, self.count
+        for batch in batches:
+            kept = batch.slice(min(skip, batch.num_rows), left)
+            skip -= min(skip, batch.num_rows)
+            left -= kept.num_rows
+            if kept.num_rows:
+                yield kept
+            if left == 0:
+                return
+
+
 def open_source(source: Any, schema: Schema) -> Source:
-    """Opens a path, a table or anything that speaks the Arrow C stream interface."""
-    if isinstance(source, str | Path):
-        return _open_file(existing(Path(source)), schema)
+    """Opens a path or URL of a file or a folder, a table, or anything that speaks the Arrow C stream interface."""
+    if isinstance(source, str | Path | StoredFile):
+        place = located(source)
+        return _open_folder(place, schema) if is_folder(place) else open_file(existing(place), schema)
     if hasattr(source, "__arrow_c_stream__"):
         try:
             reader = pa.RecordBatchReader.from_stream(source)
@@ -77,13 +101,6 @@ def open_source(source: Any, schema: Schema) -> Source:
         f"the Arrow C stream interface, got {type(source).__name__}. Convert it first.",
         column=None,
     )
-
-
-def existing(path: Path) -> Path:
-    """Returns the path of a file that is there."""
-    if not path.is_file():
-        raise MissingData(f"No file at {path}. Check the path.")
-    return path
 
 
 def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) -> None:
@@ -116,37 +133,82 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
         )
 
 
-def _open_file(path: Path, schema: Schema) -> Source:
-    suffix = path.suffix.lower()
+def _open_folder(folder: Place, schema: Schema) -> Source:
+    """Opens the files of a folder as one table, one after the other; their columns have to be the same."""
+    files = table_files(folder)
+    first = open_file(files[0], schema, name=folder.name)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from first.batches
+        for file in files[1:]:
+            opened = open_file(file, schema, name=folder.name)
+            require_same_columns(first, opened)
+            yield from opened.batches
+
+    return Source(folder.name, first.columns, batches(), first.from_text)
+
+
+def require_same_columns(first: Source, other: Source) -> None:
+    """Refuses a file of a folder with other columns than another one."""
+    if sorted(first.columns) != sorted(other.columns):
+        raise DataError(f"{first.name}: the same columns are expected in every file of the folder.", column=None)
+
+
+def open_file(
+    file: Place, schema: Schema, *, name: str | None = None, rows: RowRange | None = None, only: str | None = None
+) -> Source:
+    """Opens one file of a table.
+
+    Args:
+        name: What errors call the table; default: the file's name.
+        rows: Rows of a Parquet file to read; default: all.
+        only: The one column of a Parquet file to read; default: all that the schema does not ignore.
+    """
+    name, suffix = name or file.name, file.suffix.lower()
     if suffix == ".csv":
-        return _open_csv(path, schema)
-    with unreadable(path.name):
+        return _open_csv(file, name, schema)
+    with unreadable(name):
         if suffix == ".parquet":
-            # Without pre-buffering and with a small buffer, the file is not held in memory beside the panel.
-            file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16)
-            columns = tuple(file.schema_arrow.names)
-            kept = [name for name in columns if name not in schema.ignore]
-            rows = max(1024, min(BATCH_ROWS, _BATCH_CELLS // max(1, len(kept))))
-            batches: Iterator[pa.RecordBatch] = file.iter_batches(rows, columns=kept, use_threads=False)
-            return Source(path.name, columns, _guarded(batches, path.name))
+            return _open_parquet(file, name, schema, rows, only)
         if suffix in (".arrow", ".feather"):
             # A memory map keeps the file's pages out of our own memory.
-            opened = pa.ipc.open_file(pa.memory_map(str(path)))
+            sink = pa.memory_map(str(file)) if isinstance(file, Path) else file.open("rb")
+            opened = pa.ipc.open_file(sink)
             columns = tuple(opened.schema.names)
             pieces = (_sliced(opened.get_batch(i)) for i in range(opened.num_record_batches))
-            return Source(path.name, columns, _guarded(pieces, path.name))
+            return Source(name, columns, _guarded(pieces, name))
     raise DataError(
-        f"{path.name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it.",
+        f"{name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it.",
         column=None,
     )
 
 
-def _open_csv(path: Path, schema: Schema) -> Source:
-    columns = csv_header(path, schema.csv)
+def open_parquet(file: Place, **options: Any) -> pq.ParquetFile:
+    """Opens a Parquet file so that it is not held in memory beside what is made of it."""
+    # Without pre-buffering and with a small buffer, the file is read as its rows are asked for.
+    return pq.ParquetFile(
+        file if isinstance(file, Path) else file.open("rb"), pre_buffer=False, buffer_size=1 << 16, **options
+    )
+
+
+def _open_parquet(file: Place, name: str, schema: Schema, rows: RowRange | None, only: str | None) -> Source:
+    opened = open_parquet(file)
+    columns = tuple(opened.schema_arrow.names)
+    if columns.count(schema.unit.column or "") == 1:  # each identifier is decoded once, not in every row
+        opened = open_parquet(file, metadata=opened.metadata, read_dictionary=[schema.unit.column])
+    kept = [column for column in columns if column not in schema.ignore and only in (None, column)]
+    size = max(1024, min(BATCH_ROWS, _BATCH_CELLS // max(1, len(kept))))
+    groups = None if rows is None else list(rows.groups)
+    batches: Iterator[pa.RecordBatch] = opened.iter_batches(size, row_groups=groups, columns=kept, use_threads=False)
+    return Source(name, columns, _guarded(batches if rows is None else rows.of(batches), name))
+
+
+def _open_csv(file: Place, name: str, schema: Schema) -> Source:
+    columns = csv_header(file, schema.csv, name)
     kinds = declared_kinds(schema, columns)
-    with readable(path.name, schema.csv, kinds):
-        rows = _checked(open_csv(path, schema, columns), readable(path.name, schema.csv, kinds))
-        return Source(path.name, columns, rows, from_text=True)
+    with readable(name, schema.csv, kinds):
+        rows = _checked(open_csv(file, schema, columns), readable(name, schema.csv, kinds))
+        return Source(name, columns, rows, from_text=True)
 
 
 def _sliced(batch: pa.RecordBatch) -> list[pa.RecordBatch]:

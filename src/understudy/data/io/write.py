@@ -38,12 +38,14 @@ def panel_to_arrow(panel: Panel) -> pa.Table:
     return pa.Table.from_batches(batches, schema=_arrow_schema(panel.schema))
 
 
-def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False) -> Path:
+def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, first_unit: int = 0) -> Path:
     """Writes .csv, .parquet, .arrow, .feather, .npz or .npy; the file appears whole or not at all.
 
     Args:
         with_context: write a long table's public context too, although the user's table has it elsewhere: series that
             were made for a context are of little use without it.
+        first_unit: Number of the first unit, where units have no identifiers of their own: for a table in several
+            files. Arrays (.npz, .npy) hold no such numbers.
 
     Privacy: as `panel_to_arrow`.
     """
@@ -63,7 +65,7 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False) -
         raise InputError(f"{target.name}: a name ending in {', '.join(writers)} is expected. Rename the file.")
     try:
         with whole_file(target) as draft:
-            writer(panel, draft)
+            writer(panel, draft, first_unit)
     except OSError as error:
         raise InputError(
             f"{target.name}: can't be written ({error.strerror or 'write failed'}). Free space or choose "
@@ -82,12 +84,12 @@ def _listing_context(panel: Panel) -> Panel:
     return replace(panel, schema=replace(schema, columns=(*listed, *more)))
 
 
-def _write_csv(panel: Panel, path: Path) -> None:
+def _write_csv(panel: Panel, path: Path, first_unit: int) -> None:
     written, plain = panel.schema.csv, _plain_schema(panel.schema)
     text = pa.schema([_as_written(field, written) for field in plain])
     options = pacsv.WriteOptions(quoting_style="needed", delimiter=written.delimiter)
     with pacsv.CSVWriter(str(path), text, write_options=options) as writer:
-        for batch in _batches(panel):
+        for batch in _batches(panel, first_unit):
             writer.write_batch(_decimal_commas(batch.cast(plain), text))
     if codecs.lookup(written.encoding).name not in ("utf-8", "ascii"):
         _recode(path, written.encoding)
@@ -119,24 +121,24 @@ def _recode(path: Path, encoding: str) -> None:
     recoded.replace(path)
 
 
-def _write_parquet(panel: Panel, path: Path) -> None:
+def _write_parquet(panel: Panel, path: Path, first_unit: int) -> None:
     with pq.ParquetWriter(str(path), _arrow_schema(panel.schema)) as writer:
-        for batch in _batches(panel):
+        for batch in _batches(panel, first_unit):
             writer.write_batch(batch)
 
 
-def _write_arrow(panel: Panel, path: Path) -> None:
+def _write_arrow(panel: Panel, path: Path, first_unit: int) -> None:
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _arrow_schema(panel.schema)) as writer:
-        for batch in _batches(panel):
+        for batch in _batches(panel, first_unit):
             writer.write_batch(batch)
 
 
-def _write_npz(panel: Panel, path: Path) -> None:
+def _write_npz(panel: Panel, path: Path, first_unit: int) -> None:
     with path.open("wb") as sink:
         np.savez(sink, values=panel.values, lengths=panel.lengths, unit=panel.unit, static=panel.static)
 
 
-def _write_npy(panel: Panel, path: Path) -> None:
+def _write_npy(panel: Panel, path: Path, first_unit: int) -> None:
     with path.open("wb") as sink:
         np.save(sink, panel.values)
 
@@ -176,22 +178,22 @@ def _column_types(schema: Schema) -> dict[str, pa.DataType]:
     return types
 
 
-def _batches(panel: Panel) -> Iterator[pa.RecordBatch]:
+def _batches(panel: Panel, first_unit: int = 0) -> Iterator[pa.RecordBatch]:
     """Yields the table in pieces of whole series, so that writing needs little memory."""
     long = panel.schema.time.layout == "long"
     size = max(1, _BATCH_ROWS // (panel.num_steps if long else 1))
     for begin in range(0, panel.num_series, size):
         rows = slice(begin, min(begin + size, panel.num_series))
-        columns = _long_columns(panel, rows) if long else _wide_columns(panel, rows)
+        columns = (_long_columns if long else _wide_columns)(panel, rows, first_unit)
         arrow = _arrow_schema(panel.schema)
         yield pa.RecordBatch.from_arrays([columns[name] for name in arrow.names], schema=arrow)
 
 
-def _long_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
+def _long_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
     schema = panel.schema
     inside = np.arange(panel.num_steps) < panel.lengths[rows, None]
     series, step = (pa.array(index) for index in np.nonzero(inside))
-    columns = {name: array.take(series) for name, array in _series_columns(panel, rows).items()}
+    columns = {name: array.take(series) for name, array in _series_columns(panel, rows, first_unit).items()}
     if schema.time.column is not None:
         columns[schema.time.column] = (
             _moments(step_ticks(schema.time, panel.num_steps), schema.time).take(step)
@@ -215,8 +217,8 @@ def _context_columns(panel: Panel, rows: slice, inside: Bool[np.ndarray, "series
     return {channel.name: _to_arrow(panel.context[rows, :, i][inside], channel) for i, channel in wanted}
 
 
-def _wide_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
-    columns = _series_columns(panel, rows)
+def _wide_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
+    columns = _series_columns(panel, rows, first_unit)
     for index, channel in enumerate(panel.schema.channels):
         for step in range(panel.num_steps):
             name = panel.schema.time.wide_column(channel.name, step)
@@ -224,22 +226,23 @@ def _wide_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
     return columns
 
 
-def _series_columns(panel: Panel, rows: slice) -> dict[str, pa.Array]:
+def _series_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
     """Columns with one value per series: identifiers and static columns."""
     schema, unit = panel.schema, panel.unit[rows]
     columns = {c.name: _to_arrow(panel.static[rows, i], c) for i, c in enumerate(schema.static)}
     if schema.unit.column is not None:
-        columns[schema.unit.column] = _unit_array(panel, unit)
+        columns[schema.unit.column] = _unit_array(panel, unit, first_unit)
     first = np.searchsorted(panel.unit, unit, side="left")
-    within = np.arange(panel.num_series)[rows] - (0 if schema.unit.column is None else first)
+    within = np.arange(panel.num_series)[rows] + (first_unit if schema.unit.column is None else -first)
     columns[schema.time.series_column or FALLBACK_SERIES_COLUMN] = pa.array(within)
     return columns
 
 
-def _unit_array(panel: Panel, unit: np.ndarray) -> pa.Array:
+def _unit_array(panel: Panel, unit: np.ndarray, first_unit: int) -> pa.Array:
     dtype = panel.schema.unit.dtype
     if panel.unit_ids is not None:
         return pa.array(panel.unit_ids[unit].tolist()).cast(arrow_type(dtype))
+    unit = unit + first_unit
     if dtype not in TEXT_DTYPES:
         return pa.array(unit).cast(arrow_type(dtype))
     digits = np.char.zfill((unit + 1).astype(str), 6)

@@ -1,0 +1,180 @@
+"""A table of any size and order becomes a folder of files that share no unit, each sorted by unit and time."""
+
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from jaxtyping import Int64
+
+from understudy.data.io.arrow import encode, plain, to_ticks
+from understudy.data.io.chunks import unit_column
+from understudy.data.io.sources import Source, open_source
+from understudy.data.schema import Schema
+from understudy.errors import DataError
+from understudy.files import whole_folder
+
+_MAX_PARTITIONS = 1000
+_ROWS_PER_FILE = 2_000_000
+_UNKNOWN_SIZE = 64  # partitions of a population that is not declared
+_MIXING = np.uint64(0x9E3779B97F4A7C15)  # spreads numbers that differ little
+
+
+def partition_by_unit(
+    source: Any,
+    schema: Schema,
+    folder: Path,
+    *,
+    num_partitions: int | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> Path:
+    """Writes a table as a folder of Parquet files that `open_table` reads without sorting; returns the folder.
+
+    Args:
+        source: A path or URL of a file or a folder, or a table, as `read_panel` takes it. Rows may be in any order.
+        schema: Its public contract; bounds and categories may still be open.
+        folder: Where the files go; it appears whole or not at all, for its owner only.
+        num_partitions: Number of files; default: from the declared population, so that each is read in one piece.
+
+    Privacy:
+        The files hold the private table. Their number is public; which file a unit is in, and the order of rows,
+        follow from identifiers and times alone and say nothing about the order of the source.
+
+    Edge cases:
+        Memory holds one partition, disk beside `folder` a second copy of the table. Columns that the schema ignores
+        are left out; times that are text become timestamps.
+    """
+    opened = open_source(source, schema)
+    column = _require_columns(opened, schema)
+    number = num_partitions or default_partitions(schema)
+    tell = progress or (lambda stage, share: None)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        whole_folder(folder, mode=0o700) as draft,
+        tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as spill,
+    ):
+        tell("splitting", 0.0)
+        arrow = _split(opened, schema, column, [Path(spill) / f"{place}.arrow" for place in range(number)])
+        for place in range(number):
+            tell("sorting", 0.5 + 0.5 * place / number)
+            rows = _read_spilled(Path(spill) / f"{place}.arrow", arrow)
+            _write(_sorted(rows, schema, column), draft / f"part-{place:05d}.parquet")
+    return folder
+
+
+def default_partitions(schema: Schema) -> int:
+    """Returns into how many files a table is cut, from public facts alone."""
+    size = schema.population.size
+    if size is None:
+        return _UNKNOWN_SIZE
+    rows = size * schema.unit.max_series * (schema.num_steps if schema.time.layout == "long" else 1)
+    return int(np.clip(-(-rows // _ROWS_PER_FILE), 1, _MAX_PARTITIONS))
+
+
+def _require_columns(opened: Source, schema: Schema) -> str:
+    """Returns the column of the unit; refuses a table without the columns that rows are sorted by."""
+    column = unit_column(opened.columns, schema)
+    if column is None:
+        raise DataError("A table is partitioned by unit.column. Declare it in the schema.", column=None)
+    for name in (column, schema.time.series_column, schema.time.column):
+        if name is not None and opened.columns.count(name) != 1:
+            raise DataError(
+                f"{opened.name}: column '{name}' is expected once, as the schema declares. Add, rename or drop it.",
+                column=name,
+            )
+    return column
+
+
+def _split(opened: Source, schema: Schema, column: str, targets: list[Path]) -> pa.Schema | None:
+    """Writes every row to the file of its unit's partition; returns the columns' types, None of an empty table."""
+    arrow: pa.Schema | None = None
+    with ExitStack() as stack:
+        writers: list[pa.ipc.RecordBatchFileWriter] = []
+        for batch in opened.batches:
+            plainly = _spelled_out(batch, schema)
+            if arrow is None:
+                arrow = plainly.schema
+                writers += [stack.enter_context(pa.ipc.new_file(str(target), arrow)) for target in targets]
+            for place, rows in _by_partition(_as(plainly, arrow, opened.name), schema, column, len(targets)):
+                writers[place].write_batch(rows)
+    return arrow
+
+
+def _spelled_out(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """Returns the batch without ignored columns and without dictionaries, which differ from batch to batch."""
+    kept = [name for name in batch.schema.names if name not in schema.ignore]
+    return pa.RecordBatch.from_arrays([plain(batch.column(name)) for name in kept], names=kept)
+
+
+def _as(batch: pa.RecordBatch, arrow: pa.Schema, name: str) -> pa.RecordBatch:
+    """Returns the batch with the types of the first one."""
+    try:
+        return batch.select(arrow.names).cast(arrow)
+    except (pa.ArrowException, KeyError):
+        raise DataError(f"{name}: the same columns and types are expected in every file.", column=None) from None
+
+
+def _by_partition(
+    batch: pa.RecordBatch, schema: Schema, column: str, number: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yields the rows of each partition, in the order they have."""
+    codes, names = encode(batch.column(column), column, schema.unit.dtype)
+    place = _partition_of(names, number)[codes]
+    order = np.argsort(place, kind="stable")
+    rows, borders = batch.take(pa.array(order)), np.searchsorted(place[order], np.arange(number + 1))
+    for partition in np.unique(place):
+        begin, end = int(borders[partition]), int(borders[partition + 1])
+        yield int(partition), rows.slice(begin, end - begin)
+
+
+def _partition_of(names: pa.Array, number: int) -> Int64[np.ndarray, " unit"]:
+    """Returns the partition of each identifier: a public function of it, the same on every machine."""
+    if pa.types.is_integer(names.type):
+        keys = np.asarray(names).view(np.uint64)
+    else:
+        keys = np.fromiter(map(zlib.crc32, names.cast(pa.large_binary()).to_pylist()), np.uint64, len(names))
+    mixed: Int64[np.ndarray, " unit"] = ((keys * _MIXING >> np.uint64(32)) % np.uint64(number)).astype(np.int64)
+    return mixed
+
+
+def _read_spilled(path: Path, arrow: pa.Schema | None) -> pa.Table:
+    if arrow is None:
+        raise DataError("The table is empty. Expected rows.", column=None)
+    rows: pa.Table = pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
+    path.unlink()
+    return rows
+
+
+def _sorted(rows: pa.Table, schema: Schema, column: str) -> pa.Table:
+    """Returns rows sorted by unit, series and time; rows of one time keep their order. Times are no text any more."""
+    time = schema.time
+    keys = [_rank(rows, column, schema.unit.dtype)]
+    if time.series_column is not None and time.series_column != column:
+        keys.insert(0, _rank(rows, time.series_column, "string"))
+    if time.column is not None and rows.num_rows:
+        moments = rows.column(time.column).combine_chunks()
+        ticks = to_ticks(moments, time)
+        keys.insert(0, ticks)
+        if pa.types.is_string(moments.type) or pa.types.is_large_string(moments.type):
+            stamps = pa.array(ticks).cast(pa.timestamp("us", tz=None if time.zone is None else "UTC"))
+            rows = rows.set_column(rows.column_names.index(time.column), time.column, stamps)
+    return rows.take(pa.array(np.lexsort(keys)))
+
+
+def _rank(rows: pa.Table, column: str, dtype: str) -> Int64[np.ndarray, " row"]:
+    codes, names = encode(rows.column(column).combine_chunks(), column, dtype)
+    rank: Int64[np.ndarray, " row"] = np.asarray(pc.rank(names), dtype=np.int64)[codes]
+    return rank
+
+
+def _write(rows: pa.Table, path: Path) -> None:
+    """Writes one file for its owner only; a dictionary of numbers would only slow reading down."""
+    repeating = [field.name for field in rows.schema if not pa.types.is_floating(field.type)]
+    path.touch(mode=0o600)
+    pq.write_table(rows, path, use_dictionary=repeating, row_group_size=_ROWS_PER_FILE // 2)
