@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from understudy.privacy.mechanisms import Bounded
 
 from understudy.audit.fits import ALL, Neighbours, Reach, answer_scores, reach_of, release_scores
 from understudy.audit.gaussian_test import mu_test, required_runs
