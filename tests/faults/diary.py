@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-_ANSWERS = ("gaussian", "discrete_gaussian", "discrete_laplace", "quantile", "stable_domain")
+_ANSWERS = ("release", "distances", "count", "quantile", "choose", "stable_domain")
 _GRANTED, _EXECUTED = 0, 8
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.commands import Clinic, run
 from tests.planted.search import Planted, found
 from tests.planted.test_commands import BOUNDS, BUY, PLANTED, SYNTH, clinic  # noqa: F401 - a fixture
-from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.contributions import Cells
 
 EACH_KIND = 5  # objects of one class that are looked at
 # Their arrays were released, are drawn from what was, or follow from the schema alone.
@@ -82,10 +82,10 @@ def test_no_object_on_the_way_shows_private_data_during(name: str, clinic: Clini
     assert revealing(texts) == []
 
 
-def test_an_object_that_shows_its_series_is_found(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    """Negative control: what a method learns from prints like any other dataclass."""
-    fields = PrivateSeries.__dataclass_fields__
-    monkeypatch.setattr(PrivateSeries, "__repr__", lambda self: str({name: getattr(self, name) for name in fields}))
+def test_an_object_that_shows_its_votes_is_found(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Negative control: what units add to a sum prints like any other dataclass."""
+    fields = Cells.__dataclass_fields__
+    monkeypatch.setattr(Cells, "__repr__", lambda self: str({name: getattr(self, name) for name in fields}))
     with shown() as texts:
         assert run(*COMMANDS["synth"]).code == 0
-    assert "PrivateSeries" in revealing(texts)
+    assert revealing(texts) == ["Cells"]

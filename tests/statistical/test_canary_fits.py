@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from understudy.privacy.mechanisms import Bounded
 
 from understudy.audit.fits import ALL, Neighbours, Reach, answer_scores, reach_of, release_scores
 from understudy.audit.gaussian_test import mu_test, required_runs
 from understudy.audit.panels import panel_scenes
 from understudy.audit.scores import audit_scores
 from understudy.data import Continuous, Panel, Population, Time
+from understudy.privacy.border import Private, Statistic, lattice_step
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
@@ -126,13 +126,14 @@ def test_a_method_that_spends_nothing_releases_nothing(method: Independent, cont
 
 def test_a_statistic_that_went_round_the_border_is_seen_in_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charged and noised, and the sum without noise is used: answers look right, released arrays do not vary."""
-    pair, genuine = neighbours_in(STRONGEST, guarantee=Guarantee(0.3, 1e-7)), Grant.gaussian
+    pair, genuine = neighbours_in(STRONGEST, guarantee=Guarantee(0.3, 1e-7)), Grant.release
 
-    def raw(grant: Grant, label: str, bounded: Bounded) -> np.ndarray:
-        genuine(grant, label, bounded)
-        return np.array(bounded.value, dtype=np.float64)
+    def raw(grant: Grant, statistic: Statistic, private: Private) -> np.ndarray:
+        genuine(grant, statistic, private)
+        step = lattice_step(statistic.bound, 0.0)
+        return private.total(statistic, step) * step
 
-    monkeypatch.setattr(Grant, "gaussian", raw)
+    monkeypatch.setattr(Grant, "release", raw)
     found = audit_scores({"arrays": release_scores(pair, 12)}, delta=1e-7)
     assert found.epsilon == found.ceiling
     assert found.contradicts(pair.fit(pair.absent).certificate)

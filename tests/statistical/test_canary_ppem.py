@@ -167,7 +167,7 @@ def test_real_people_among_the_donors_would_be_noticed(monkeypatch: pytest.Monke
         pool, *others = genuine(private, *arguments)
         static = np.array(pool.panel.static)
         static[:UNITS] = private.panel.static
-        return [replace(pool, panel=replace(pool.panel, static=static)), *others]
+        return [PrivateSeries.of(replace(pool.panel, static=static), pool.population), *others]
 
     monkeypatch.setattr(donors, "bought_pools", leaking)
     assert not same_release(exchanged(WAYS["donors, different"]))

@@ -149,7 +149,7 @@ def test_series_that_a_contest_checks_itself_on_are_drawn_by_secret_coins() -> N
     from understudy.synthesizers.ppem.learning import _split
 
     panel = random_panel(small_schema(), 200, np.random.default_rng(0))
-    private = PrivateSeries(panel=panel, weights=np.ones(200), population=200, influence=1)
+    private = PrivateSeries.of(panel, 200)
     parts = [_split(private, 0.5)[0].panel.values.tobytes() for _ in range(2)]
     assert parts[0] != parts[1]
 

@@ -221,14 +221,14 @@ class Synthesizer(ABC):
         schema.require_declared()
         directory = None if save_to is None else unused_directory(save_to)
         self._check(schema, ledger)
-        table = Table.of(panel) if isinstance(panel, Panel) else panel
-        if schema.context and table.shared_context is not None:  # public; nothing private is looked at
-            self.check_context(schema, np.array(table.shared_context))
+        if schema.context and panel.shared_context is not None:  # public; nothing private is looked at
+            self.check_context(schema, np.array(panel.shared_context))
         if guarantee is None:
             guarantee = _all_that_is_left(ledger, self.name)
         check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
         plan = self.spending_plan(schema, guarantee)
         grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
+        table = Table.of(panel) if isinstance(panel, Panel) else panel
         population = _population(PrivateSeries(table, schema, 1, 1, workers=workers), grant, ledger)
         private = self.private_series(table, population.size or 1, workers)
         arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: shared_context(private)}

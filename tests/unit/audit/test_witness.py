@@ -5,11 +5,12 @@ import pytest
 
 from understudy.audit.witness import Answers, Witness
 from understudy.errors import BudgetExceeded
+from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows
 from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 
@@ -23,9 +24,14 @@ def charged(told: Answers | None = None) -> tuple[Witness, Grant]:
     return witness, witness.as_ledger.charge(PLAN, label="run", noise=NoiseSource.constant(1.0))
 
 
+def release(grant: Grant, label: str, rows: np.ndarray) -> np.ndarray:
+    step = 1.0 if label == "votes" else None
+    return grant.release(Statistic(label=label, shape=rows.shape[1:], bound=1.0, step=step), Given(Rows(rows)))
+
+
 def ask(grant: Grant) -> list[np.ndarray]:
-    sums = [grant.gaussian("sum", Bounded(np.full(3, value), 1.0)) for value in (1.0, 5.0)]
-    return [*sums, grant.discrete_gaussian("votes", Bounded(np.array([7, 8]), 1.0))]
+    sums = [release(grant, "sum", np.full((units, 3), 0.5)) for units in (2, 10)]
+    return [*sums, release(grant, "votes", np.eye(2)[[0] * 7 + [1] * 8])]
 
 
 def test_every_answer_is_heard_under_its_label_and_turn() -> None:
@@ -34,6 +40,7 @@ def test_every_answer_is_heard_under_its_label_and_turn() -> None:
     assert list(witness.answers) == ["sum", "sum 2", "votes"]
     assert all(np.array_equal(heard, told) for heard, told in zip(witness.answers.values(), answers, strict=True))
     assert answers[0].tolist() == pytest.approx([3.0, 3.0, 3.0], rel=1e-3)
+    assert answers[2].tolist() == [10.0, 11.0]
 
 
 def test_a_method_is_told_earlier_answers_while_its_own_are_heard() -> None:
@@ -41,7 +48,6 @@ def test_a_method_is_told_earlier_answers_while_its_own_are_heard() -> None:
     witness, grant = charged(told)
     answers = ask(grant)
     assert [answer.tolist() for answer in answers] == [[0, 0, 0], [1, 1, 1], [40, 50]]
-    assert answers[2].dtype == np.int64
     assert witness.answers["votes"].tolist() == [10, 11]
 
 
@@ -50,5 +56,5 @@ def test_charges_and_executions_are_counted_as_ever() -> None:
     ask(grant)
     assert grant.executed == {"sum": 2, "votes": 1}
     with pytest.raises(BudgetExceeded):
-        grant.gaussian("sum", Bounded(np.zeros(3), 1.0))
+        release(grant, "sum", np.zeros((1, 3)))
     assert witness.as_ledger.entries()[0].executed == {"sum": 2, "votes": 1}

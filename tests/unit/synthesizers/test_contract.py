@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 
 from understudy.data import Panel, Schema
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers import METHODS, Draw, PrivateSeries, Progress
 from understudy.synthesizers.contract import CHECKS, odd_panels, protection, releases, samples, spending
 from understudy.synthesizers.independent import Independent
+
+
+def _one_each(panel: Panel) -> Rows:
+    return Rows(np.ones((panel.num_series, 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +34,10 @@ class Honest(Independent):
         return SpendingPlan((PlanEntry("count", Gaussian(20.0)),), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        count = Bounded(np.array([private.weights.sum()]), float(private.influence))
-        return {"count": grant.gaussian("count", count)}
+        count = Statistic(
+            label="count", shape=(1,), bound=1.0, contributions=lambda own: Rows(np.ones((len(own.unit), 1)))
+        )
+        return {"count": grant.release(count, private)}
 
 
 class KeepsTheSeries(Honest):

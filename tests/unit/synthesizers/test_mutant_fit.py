@@ -11,8 +11,8 @@ from understudy.errors import BudgetExceeded, ReleaseError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers import METHODS, Release
 from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers import METHODS, Release
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.contract.expectations import BUDGET, fit, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema

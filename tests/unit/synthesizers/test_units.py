@@ -31,7 +31,7 @@ def _with_late_row(there: bool) -> Panel:
 
 
 def _windows(method: Synthesizer, panel: Panel) -> int:
-    return method._private_series(panel, 3).panel.num_series
+    return method.private_series(panel, 3).panel.num_series
 
 
 @pytest.mark.parametrize("method", [Spectral(window_steps=WINDOW), Pets(window_steps=WINDOW)], ids=lambda m: m.name)
@@ -69,9 +69,9 @@ def test_whole_windows_lose_no_more_than_the_event_touches() -> None:
 @pytest.mark.parametrize("method", [Spectral(window_steps=8), replace(SMALL, window_steps=8)], ids=lambda m: m.name)
 def test_windows_that_are_units_share_none(method: Synthesizer) -> None:
     """Cut from one series, they would otherwise be drawn, dealt and clipped as one. Control: homes are units."""
-    cut = method._private_series(waves(3, steps=STEPS, unit=WINDOWS), 3).panel
+    cut = method.private_series(waves(3, steps=STEPS, unit=WINDOWS), 3).panel
     assert cut.num_units == cut.num_series == 15
-    whole = method._private_series(waves(3, steps=STEPS), 3).panel
+    whole = method.private_series(waves(3, steps=STEPS), 3).panel
     assert (whole.num_units, whole.num_series) == (3, 15)
 
 

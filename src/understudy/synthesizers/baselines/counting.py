@@ -140,10 +140,10 @@ class Counting:
         """Returns the counts of the cells of some pairs, end to end."""
         first, second = np.array(pairs).T
         sizes = np.array([rows * columns for rows, columns in self._shapes(pairs)])
-        columns = np.array(self.table.domain)[second]
+        columns, codes_of = np.array(self.table.domain)[second], self.codes  # of `self`, a grant could not travel
 
         def votes(panel: Panel) -> Cells:
-            codes = self.codes(panel)
+            codes = codes_of(panel)
             return _votes(codes[:, first] * columns + codes[:, second], sizes)
 
         return Statistic(label=label, shape=(int(sizes.sum()),), bound=float(np.sqrt(len(pairs))), contributions=votes)

@@ -130,8 +130,8 @@ def test_a_shard_that_turns_every_slope_moves_them_by_what_was_charged(monkeypat
     number = pair.present.num_series
 
     def slopes(bench: gs_wgan.Bench, fake: Any, classes: Any) -> np.ndarray:
-        found = np.zeros(fake.shape)
-        found[:, 0] = 1.0 if sum(len(shard["row"]) for shard in bench._shards) < number else -1.0
+        found = np.zeros((3, *fake.shape))
+        found[0, :, 0] = 1.0 if sum(len(shard["row"]) for shard in bench._shards) < number else -1.0
         return found
 
     monkeypatch.setattr(gs_wgan.Bench, "slopes", slopes)
@@ -139,7 +139,7 @@ def test_a_shard_that_turns_every_slope_moves_them_by_what_was_charged(monkeypat
 
 
 def _shards_of(panel: Panel) -> list[np.ndarray]:
-    return shards(PrivateSeries(panel, np.ones(panel.num_series), 1, panel.num_units), 3)
+    return shards(PrivateSeries.of(panel, panel.num_units), 3)
 
 
 def _expect_exactly_what_was_charged(pair: Neighbours, label: str) -> None:

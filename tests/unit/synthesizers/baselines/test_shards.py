@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from understudy.data import Panel, PrivacyUnit
+from understudy.privacy.border import Private, Statistic
 from understudy.privacy.grant import Grant
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Synthesizer
@@ -24,12 +24,12 @@ PANEL = make_panel(plain_schema(unit=PrivacyUnit(column="home", max_series=3)), 
 
 def dealt(panel: Panel) -> list[bytes]:
     """What each shard holds."""
-    private = PrivateSeries(panel, np.ones(panel.num_series), 1, panel.num_units)
+    private = PrivateSeries.of(panel, panel.num_units)
     return [panel.values[rows].tobytes() for rows in shards(private, NUMBER)]
 
 
 def test_every_series_is_in_one_shard_and_a_units_series_together() -> None:
-    found = shards(PrivateSeries(PANEL, np.ones(PANEL.num_series), 1, 60), NUMBER)
+    found = shards(PrivateSeries.of(PANEL, 60), NUMBER)
     assert sorted(np.concatenate(found).tolist()) == list(range(PANEL.num_series))
     homes = [set(PANEL.unit[rows].tolist()) for rows in found]
     assert sum(map(len, homes)) == 60
@@ -102,17 +102,17 @@ def test_a_series_is_seen_by_one_critic(monkeypatch: pytest.MonkeyPatch) -> None
 def test_an_event_is_priced_by_the_shards_it_reaches(
     method: Synthesizer, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bound that noise is made for: twice that of an entity, which reaches one shard."""
-    bounds: dict[str, float] = {}
-    genuine = Grant.gaussian
+    """The reach that noise is made for: twice that of an entity, which reaches one shard."""
+    reaches: dict[str, float] = {}
+    genuine = Grant.release
 
-    def listening(grant: Grant, name: str, statistic: Bounded) -> np.ndarray:
-        bounds[name] = statistic.l2_bound
-        return genuine(grant, name, statistic)
+    def listening(grant: Grant, statistic: Statistic, private: Private) -> np.ndarray:
+        reaches[statistic.label] = statistic.bound * private.reach
+        return genuine(grant, statistic, private)
 
-    monkeypatch.setattr(Grant, "gaussian", listening)
+    monkeypatch.setattr(Grant, "release", listening)
     found = []
     for unit in (PrivacyUnit(column="home"), PrivacyUnit(column="home", kind="event", event_steps=1)):
         fit(method, make_panel(plain_schema(unit=unit)))
-        found.append(bounds[label])
+        found.append(reaches[label])
     assert found[1] == pytest.approx(2 * found[0])

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from tests.unit.synthesizers.dit.small import SMALL, waves
+from tests.unit.synthesizers.heard import Heard
+from tests.unit.synthesizers.spectral.recording import listening
 from understudy.data import Panel, PrivacyUnit
 from understudy.data.windows import without_empty_steps
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, MixtureOfGaussians
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.dit import Dit, memory, scale
 from understudy.synthesizers.dit.recipe import Recipe
@@ -22,7 +24,7 @@ EVENT = PrivacyUnit(column="home", kind="event", event_steps=EVENT_STEPS)
 
 
 def _windows(panel: Panel, method: Dit | Spectral) -> list[bytes]:
-    return sorted(series.tobytes() for series in method._private_series(panel, 1).panel.values)
+    return sorted(series.tobytes() for series in method.private_series(panel, 1).panel.values)
 
 
 def _without(panel: Panel, first: int) -> Panel:
@@ -54,35 +56,26 @@ def test_a_method_that_keeps_such_windows_pays_twice_for_each() -> None:
     assert method.influence(panel.schema) == 2 * Dit(window_steps=WINDOW, window_stride=STRIDE).influence(panel.schema)
 
 
-class _Listening:
-    """A grant that keeps what is bought, with its bound."""
-
-    plan = SpendingPlan((PlanEntry("scale", Gaussian(1.0)), PlanEntry("memory", Gaussian(1.0))), Guarantee(1.0, 1e-6))
-
-    def __init__(self) -> None:
-        self.heard: dict[str, Bounded] = {}
-
-    def gaussian(self, label: str, bounded: Bounded) -> np.ndarray:
-        self.heard[label] = bounded
-        return np.asarray(bounded.value)
-
-
-def _bought(panel: Panel, method: Dit) -> dict[str, Bounded]:
-    grant, private = _Listening(), method._private_series(panel, 1)
+def _bought(panel: Panel, method: Dit) -> dict[str, Heard]:
+    """What is bought without noise, by label."""
+    entries = (PlanEntry("scale", Gaussian(1.0)), PlanEntry("memory", Gaussian(1.0)))
+    plan = SpendingPlan(entries, Guarantee(9.0, 1e-6))
+    grant = Ledger.in_memory(plan.guarantee).charge(plan, label="run", noise=NoiseSource.constant(0))
+    private = method.private_series(panel, 1)
     examples = {"x": private.panel.values - 5, "known": private.panel.observed}
-    scale.buy(private, grant)  # type: ignore[arg-type]
-    memory.buy(private, examples, np.ones(1), 4, grant)  # type: ignore[arg-type]
-    return grant.heard
+    with listening() as tape:
+        scale.buy(private, grant)
+        memory.buy(private, examples, np.ones(1), 4, grant)
+    return tape.sums
 
 
-def test_one_event_moves_each_sum_by_at_most_its_bound_and_by_more_than_a_window_may() -> None:
+def test_one_event_moves_each_sum_by_at_most_its_reach_and_by_more_than_a_window_may() -> None:
     method, panel = Dit(window_steps=WINDOW, window_stride=STRIDE), waves(2, steps=STEPS, unit=EVENT)
     before, furthest = _bought(panel, method), dict.fromkeys(("scale", "memory"), 0.0)
     for first in range(STEPS - EVENT_STEPS + 1):
         after = _bought(_without(panel, first), method)
-        for label, bounded in before.items():
-            moved = float(np.linalg.norm(bounded.value - after[label].value)) / bounded.l2_bound
-            furthest[label] = max(furthest[label], moved)
+        for label, own in before.items():
+            furthest[label] = max(furthest[label], own.moved(after[label]))
     assert all(1 / method.influence(panel.schema) < moved <= 1 + 1e-9 for moved in furthest.values())
 
 
@@ -92,10 +85,10 @@ def test_where_no_whole_window_is_left_everything_is_bought_as_elsewhere() -> No
     holed = np.array(panel.values)
     holed[:, :: WINDOW // 2] = np.nan
     nothing, something = _bought(panel.with_values(holed), method), _bought(panel, method)
-    assert method._private_series(panel.with_values(holed), 1).panel.num_series == 0
-    for label, bounded in something.items():
-        assert nothing[label].value.shape == bounded.value.shape
-        assert nothing[label].l2_bound == bounded.l2_bound
+    assert method.private_series(panel.with_values(holed), 1).panel.num_series == 0
+    for label, own in something.items():
+        assert nothing[label].value.shape == own.value.shape
+        assert nothing[label].reach == own.reach
         assert not nothing[label].value.any()
     guarantee = Guarantee(1.0, 1e-5)
     quick = replace(method, recipe=replace(method.recipe, iterations=2))

@@ -1,13 +1,17 @@
 """Hidden scores are measured from what is shown, as the normal distribution has it; what is bought is bounded."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from tests.unit.synthesizers.dit.small import waves
+from tests.unit.synthesizers.spectral.recording import listening
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
-from understudy.privacy.mechanisms import Bounded
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.dit.bridge import NOTHING, bridge
@@ -153,19 +157,15 @@ def test_sums_that_are_noise_alone_give_shares_that_are_possible() -> None:
 
 def test_the_series_of_a_unit_share_its_weight() -> None:
     """Three equal series of one unit add as much as one of them."""
-    heard: list[Bounded] = []
-
-    class Listening:
-        plan = SpendingPlan((PlanEntry("memory", Gaussian(1.0)),), Guarantee(1.0, 1e-6))
-
-        def gaussian(self, label: str, bounded: Bounded) -> np.ndarray:
-            heard.append(bounded)
-            return bounded.value
-
-    panel = waves(3)
+    plan = SpendingPlan((PlanEntry("memory", Gaussian(1.0)),), Guarantee(9.0, 1e-6))
+    heard: list[np.ndarray] = []
     for number in (1, 3):
-        examples = {"x": np.ones((number, 6, 2), dtype=np.float32), "known": np.ones((number, 6, 2), dtype=bool)}
-        private = PrivateSeries(panel, np.full(number, 1 / number), 1, 100)
-        buy(private, examples, np.ones(2), 0, Listening())  # type: ignore[arg-type]
-    assert np.allclose(heard[0].value, heard[1].value)
-    assert heard[0].l2_bound == heard[1].l2_bound == pytest.approx(np.sqrt(13))
+        with listening() as tape:
+            examples = {"x": np.ones((number, 6, 2), dtype=np.float32), "known": np.ones((number, 6, 2), dtype=bool)}
+            together = replace(waves(number), unit=np.zeros(number, dtype=np.int64))
+            grant = Ledger.in_memory(plan.guarantee).charge(plan, label="run", noise=NoiseSource.constant(0))
+            buy(PrivateSeries.of(together, 100), examples, np.ones(2), 0, grant)
+        heard.append(tape.sums["memory"].value)
+        assert tape.sums["memory"].reach == pytest.approx(np.sqrt(13))
+    np.testing.assert_allclose(heard[0], heard[1], atol=1e-6)
+    assert heard[0].any()

@@ -93,11 +93,11 @@ def test_the_batch_follows_the_declared_population_and_not_the_series_that_are_t
 def test_one_unit_moves_each_statistic_by_at_most_its_bound(max_series: int) -> None:
     panel = make_panel(rich_schema(unit=PrivacyUnit(column="home", max_series=max_series)), 12)
     first = _tape(panel, None)
-    assert set(first.bounded) == {"marginals", "labels", "absence", "memory"}
+    assert set(first.sums) == {"marginals", "labels", "absence", "memory"}
     for left_out in (0, 5, 11):
         fewer = panel.take_units([unit for unit in range(12) if unit != left_out])
         other = _tape(fewer, first)
-        for label in first.bounded:
+        for label in first.sums:
             assert 0 < first.distance(other, label) <= 1 + 1e-9
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.synthesizers.dit.small import waves
-from understudy.data import Continuous, Integer, PrivacyUnit, Schema
+from understudy.data import Continuous, Integer, Panel, PrivacyUnit, Schema
 from understudy.data.channels import Binary
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.pretraining import public_marginals
@@ -25,6 +25,14 @@ def _values(number: int, sizes: tuple[float, float]) -> np.ndarray:
     return np.stack([sizes[0] * noise[:, :, 0], noise[:, :, 1] > 0, 500 + sizes[1] * noise[:, :, 2]], axis=2)
 
 
+def _panel(number: int, sizes: tuple[float, float]) -> Panel:
+    return replace(waves(number, unit=EVENT), schema=_schema(), values=_values(number, sizes).astype(np.float32))
+
+
+def _totals(panel: Panel) -> np.ndarray:
+    return votes(panel).weighted_sum(np.ones(panel.num_series), 1.0).astype(np.float64)
+
+
 def test_numbers_of_events_are_scaled_and_nothing_else() -> None:
     assert scaled_channels(_schema()) == [0, 2]
     assert scaled_channels(replace(_schema(), unit=PrivacyUnit(column="home"))) == []
@@ -32,18 +40,18 @@ def test_numbers_of_events_are_scaled_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("sizes", [(0.1, 3.0), (8.0, 200.0)])
 def test_the_size_is_found_to_a_half_octave(sizes: tuple[float, float]) -> None:
-    schema = _schema()
-    found = scales_of(schema, votes(schema, _values(50, sizes)).sum(axis=0))
+    found = scales_of(_schema(), _totals(_panel(50, sizes)))
     assert np.abs(np.log2(found / sizes)).max() < 0.6
 
 
 def test_a_window_has_one_vote_for_each_number_and_none_where_it_stands_still() -> None:
-    schema, values = _schema(), _values(20, (1.0, 5.0))
+    panel = _panel(20, (1.0, 5.0))
+    values = np.array(panel.values)
     values[0, :, 0] = 7.0
     values[1] = np.nan
-    counted = votes(schema, values)
-    assert counted.sum(axis=1).tolist() == [1.0, 0.0] + [2.0] * 18
-    assert np.linalg.norm(counted, axis=1).max() <= np.sqrt(2) + 1e-12
+    panel = panel.with_values(values)
+    assert [_totals(panel.take_units([unit])).sum() for unit in range(20)] == [1.0, 0.0] + [2.0] * 18
+    assert votes(panel).norms().tolist() == [1.0, 0.0] + [np.sqrt(2)] * 18
 
 
 def test_noise_alone_gives_a_size_that_is_not_odd() -> None:

@@ -1,4 +1,4 @@
-"""Listens at the border: every statistic that a run of `pets` released, with its bound, and what was answered."""
+"""Listens at the border: every sum that a run of `pets` released, how far a unit moves it, what was answered."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +7,12 @@ from unittest import mock
 
 import numpy as np
 
+from tests.unit.synthesizers.heard import Heard, heard
 from understudy.data import Panel
+from understudy.privacy.border import Private, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.pets.method import Pets
 
@@ -23,42 +24,34 @@ class Tape:
     """What crossed the border, in order."""
 
     labels: list[str] = field(default_factory=list)
-    bounded: list[Bounded] = field(default_factory=list)
+    sums: list[Heard] = field(default_factory=list)
     answers: list[np.ndarray] = field(default_factory=list)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
     def distances(self, other: "Tape") -> dict[str, float]:
-        """The furthest that two runs' statistics are apart, by label, in units of the declared bound."""
+        """The furthest that two runs' statistics are apart, by label, in units of what one unit may move."""
         assert self.labels == other.labels
         furthest: dict[str, float] = {}
-        for label, mine, theirs in zip(self.labels, self.bounded, other.bounded, strict=True):
-            assert mine.l2_bound == theirs.l2_bound
-            apart = float(np.linalg.norm(mine.value - theirs.value)) / mine.l2_bound
-            furthest[label] = max(furthest.get(label, 0.0), apart)
+        for label, mine, theirs in zip(self.labels, self.sums, other.sums, strict=True):
+            furthest[label] = max(furthest.get(label, 0.0), mine.moved(theirs))
         return furthest
 
 
 @contextmanager
 def listening(frozen: Tape | None = None) -> Iterator[Tape]:
-    """Records both kinds of release; with `frozen`, the run hears the answers of that earlier run instead.
+    """Records every release; with `frozen`, the run hears the answers of that earlier run instead.
 
     Candidates depend on earlier answers, which are public by then; neighbours are compared with the same answers.
     """
-    tape = Tape()
+    tape, genuine = Tape(), Grant.release
 
-    def listener(name: str) -> object:
-        genuine = getattr(Grant, name)
+    def listen(grant: Grant, statistic: Statistic, private: Private) -> np.ndarray:
+        tape.labels.append(statistic.label)
+        tape.sums.append(heard(grant, statistic, private))
+        tape.answers.append(genuine(grant, statistic, private))
+        return (tape if frozen is None else frozen).answers[len(tape.answers) - 1]
 
-        def listen(grant: Grant, label: str, bounded: Bounded) -> np.ndarray:
-            answer = genuine(grant, label, bounded)
-            tape.labels.append(label)
-            tape.bounded.append(bounded)
-            tape.answers.append(answer)
-            return answer if frozen is None else frozen.answers[len(tape.answers) - 1]
-
-        return mock.patch.object(Grant, name, listen)
-
-    with listener("gaussian"), listener("discrete_gaussian"):
+    with mock.patch.object(Grant, "release", listen):
         yield tape
 
 

@@ -14,6 +14,7 @@ from understudy.data import Panel, PrivacyUnit, Schema
 from understudy.data import Population as DeclaredPopulation
 from understudy.errors import InputError, MissingData
 from understudy.privacy import accountants
+from understudy.privacy.border import WIDENING
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.gaussian import gaussian_mu
@@ -25,7 +26,6 @@ from understudy.synthesizers.pets.evolution import Environment, Vote, evolve
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.population import Population
 from understudy.synthesizers.pets.recipe import Recipe
-from understudy.synthesizers.pets.voting import VOTE_GRID
 
 SMALL = Recipe(iterations=3, population=24, lookahead=1)
 VARIANTS = {
@@ -175,11 +175,11 @@ def test_noise_of_the_charged_size_goes_on_every_bin_of_every_class(
     still, loud = (heard(panel, method, noise, monkeypatch) for noise in (0.0, 1.0))
     event = method.plan(panel.schema, BUDGET).event("votes")
     assert isinstance(event, DiscreteGaussian)
-    grid = 1 if event.one_vote else VOTE_GRID
+    expected = round(event.noise_multiplier) if event.one_vote else event.noise_multiplier * WIDENING
     assert len(still) == SMALL.iterations
     for quiet, noisy in zip(still, loud, strict=True):
         assert quiet.shape == (24,)
-        np.testing.assert_allclose(noisy - quiet, round(grid * event.noise_multiplier) / grid, rtol=1e-12)
+        np.testing.assert_allclose(noisy - quiet, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -243,7 +243,7 @@ def test_one_more_unit_changes_no_other_units_coordinates(counter: Counter) -> N
     here = world.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
 
     def coordinates(of: Panel) -> np.ndarray:
-        private = method._private_series(of, 500)
+        private = method.private_series(of, 500)
         voters = voters_of([private], here.encoding, here.environment, here.lattice)
         return np.concatenate([block.coordinates for block in voters.blocks])
 
@@ -255,26 +255,28 @@ def test_one_more_unit_changes_no_other_units_coordinates(counter: Counter) -> N
 def _bought(method: Pets, panel: Panel) -> dict[str, np.ndarray]:
     from understudy.synthesizers.pets import world
 
-    private = method._private_series(panel, 500)
+    private = method.private_series(panel, 500)
     grant = new_ledger().charge(method.plan(panel.schema, BUDGET), label="test", noise=NoiseSource.secure())
     return world.purchases(method, private, grant, lambda stage, share: None)
 
 
 def test_parts_of_a_table_vote_as_the_whole_does() -> None:
     from understudy.synthesizers.pets import world
-    from understudy.synthesizers.pets.voting import histogram
+    from understudy.synthesizers.pets.voting import contributions
 
     method, schema = VARIANTS["bounds"], plain_schema(unit=PrivacyUnit(column="home", max_series=3))
     panel = make_panel(schema, 90)
     here = world.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
     candidates = here.lattice.coordinates(here.environment.embed(here.population.series, here.population.static))
     parts = [panel, *(panel.take_units(np.arange(*ends)) for ends in ((0, 20), (20, 90)))]
-    private = [method._private_series(part, 500) for part in parts]
+    private = [method.private_series(part, 500) for part in parts]
     totals = []
     for some in (private[:1], private[1:]):
         voters = voters_of(some, here.encoding, here.environment, here.lattice)
-        counted = histogram(voters, candidates, here.population.group, neighbours=3, influence=1, whole_votes=False)
-        totals.append(counted.value)
+        counted = contributions(voters, candidates, here.population.group, 3)
+        assert counted.num_vectors == voters.num_units == 90
+        totals.append(counted.weighted_sum(np.ones(90), 2.0**-30))
+    assert totals[0].any()
     np.testing.assert_array_equal(*totals)
 
 

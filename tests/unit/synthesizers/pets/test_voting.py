@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from understudy.synthesizers.pets.voting import VOTE_GRID, Block, Lattice, Voters, blocks_of, histogram
+from understudy.privacy.border import Given, Statistic
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import DiscreteGaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.synthesizers.pets.ballot import private_vote
+from understudy.synthesizers.pets.voting import Block, Lattice, Voters, blocks_of, contributions
 
 DIMENSION, CANDIDATES = 6, 40
 
@@ -16,19 +24,25 @@ def electorate(rng: np.random.Generator, series_per_unit: np.ndarray, classes: i
     """Units with so many series each, in blocks of whole units."""
     unit = np.repeat(np.arange(len(series_per_unit)), series_per_unit)
     points, group = coordinates(rng, len(unit)), rng.integers(0, classes, len(unit))
-    return Voters(tuple(Block(points[rows], unit[rows], group[rows]) for rows in blocks_of(unit, 50)))
+    blocks = tuple(Block(points[rows], unit[rows], group[rows]) for rows in blocks_of(unit, 50))
+    return Voters(blocks, len(series_per_unit))
 
 
 def without(voters: Voters, unit: int) -> Voters:
     kept = [(block, block.unit != unit) for block in voters.blocks]
-    return Voters(tuple(Block(b.coordinates[k], b.unit[k], b.group[k]) for b, k in kept))
+    return Voters(tuple(Block(b.coordinates[k], b.unit[k], b.group[k]) for b, k in kept), voters.num_units)
+
+
+def grant(*, one_vote: bool = False, noise: float = 0.0) -> Grant:
+    event = DiscreteGaussian(4.0, one_vote=one_vote)
+    plan = SpendingPlan((PlanEntry("votes", event),), Guarantee(9.0, 1e-6))
+    return Ledger.in_memory(plan.guarantee).charge(plan, label="test", noise=NoiseSource.constant(noise))
 
 
 def counted(voters: Voters, candidates: np.ndarray, group: np.ndarray, neighbours: int) -> np.ndarray:
-    """Votes as whole ones."""
-    bounded = histogram(voters, candidates, group, neighbours=neighbours, influence=1, whole_votes=False)
-    assert bounded.l2_bound == VOTE_GRID
-    return bounded.value / VOTE_GRID
+    """What the border releases, without noise."""
+    statistic = Statistic(label="votes", shape=group.shape, bound=1.0)
+    return grant().release(statistic, Given(contributions(voters, candidates, group, neighbours)))
 
 
 @pytest.mark.parametrize("neighbours", [1, 3, 7])
@@ -36,7 +50,7 @@ def test_the_votes_add_up_to_the_units_times_the_root_of_the_neighbours(neighbou
     rng = np.random.default_rng(0)
     voters = electorate(rng, np.ones(200, dtype=int))
     total = counted(voters, coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int), neighbours).sum()
-    assert total == pytest.approx(200 * np.sqrt(neighbours), rel=2 * neighbours / VOTE_GRID)
+    assert total == pytest.approx(200 * np.sqrt(neighbours), rel=1e-8)
     assert total <= 200 * np.sqrt(neighbours)
 
 
@@ -51,7 +65,9 @@ def test_removing_any_unit_moves_the_histogram_by_at_most_one(neighbours: int, c
         np.linalg.norm(everybody - counted(without(voters, unit), candidates, group, neighbours)) for unit in range(30)
     ]
     assert max(moves) <= 1
-    assert min(moves) > 0.9  # votes are not much too light either
+    assert min(moves) > 0.999  # votes are not much too light either
+    lengths = contributions(voters, candidates, group, neighbours).norms()
+    np.testing.assert_allclose(lengths, 1, rtol=1e-12)  # the border has nothing to clip
 
 
 def test_a_unit_with_five_hundred_copies_moves_the_histogram_by_at_most_one() -> None:
@@ -59,7 +75,7 @@ def test_a_unit_with_five_hundred_copies_moves_the_histogram_by_at_most_one() ->
     copies = Block(np.repeat(coordinates(rng, 1), 500, axis=0), np.full(500, 9), np.zeros(500, dtype=int))
     others = electorate(rng, np.ones(5, dtype=int))
     candidates, group = coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int)
-    with_them = counted(Voters((*others.blocks, copies)), candidates, group, 1)
+    with_them = counted(Voters((*others.blocks, copies), 10), candidates, group, 1)
     assert np.linalg.norm(with_them - counted(others, candidates, group, 1)) == 1
 
 
@@ -71,19 +87,23 @@ def test_without_normalisation_that_unit_would_have_been_caught() -> None:
 
 def test_whole_votes_are_whole_and_one_each() -> None:
     rng = np.random.default_rng(3)
-    voters = electorate(rng, np.ones(77, dtype=int))
-    group = np.zeros(CANDIDATES, dtype=int)
-    bounded = histogram(voters, coordinates(rng, CANDIDATES), group, neighbours=1, influence=1, whole_votes=True)
-    assert bounded.l2_bound == 1
-    assert bounded.value.dtype == np.int64
-    assert bounded.value.sum() == 77
+    voters, lattice = electorate(rng, np.ones(77, dtype=int)), Lattice.around(rng.normal(size=(50, DIMENSION)))
+    found = []
+    for noise in (0.0, 1.0):
+        vote = private_vote(voters, grant(one_vote=True, noise=noise), lattice, 1, 1)
+        found.append(vote(np.random.default_rng(0).normal(size=(CANDIDATES, DIMENSION)), np.zeros(CANDIDATES, int)))
+    assert np.array_equal(found[0], np.rint(found[0]))
+    assert found[0].sum() == 77
+    assert (found[1] - found[0] == 4).all()
 
 
-def test_the_bound_grows_with_the_vectors_that_one_event_can_change() -> None:
+@pytest.mark.parametrize("influence", [1, 6])
+def test_the_noise_grows_with_the_vectors_that_one_event_can_change(influence: int) -> None:
     rng = np.random.default_rng(4)
-    voters, group = electorate(rng, np.ones(5, dtype=int)), np.zeros(CANDIDATES, dtype=int)
-    bounded = histogram(voters, coordinates(rng, CANDIDATES), group, neighbours=2, influence=6, whole_votes=False)
-    assert bounded.l2_bound == 6 * VOTE_GRID
+    voters, lattice = electorate(rng, np.ones(5, dtype=int)), Lattice.around(rng.normal(size=(50, DIMENSION)))
+    vote = private_vote(voters, grant(noise=1.0), lattice, 2, influence)
+    noisy = vote(np.random.default_rng(0).normal(size=(CANDIDATES, DIMENSION)), np.zeros(CANDIDATES, int))
+    assert noisy.min() == pytest.approx(4.0 * influence, rel=1e-5)
 
 
 def test_series_vote_inside_their_class() -> None:
@@ -105,10 +125,7 @@ def test_a_class_without_voters_and_one_with_few_candidates_are_no_trouble() -> 
 
 
 def test_nobody_gives_no_votes() -> None:
-    bounded = histogram(
-        Voters(()), np.zeros((4, 3), np.int16), np.zeros(4, int), neighbours=1, influence=1, whole_votes=True
-    )
-    assert (bounded.value == 0).all()
+    assert not counted(Voters((), 0), np.zeros((4, 3), np.int16), np.zeros(4, int), 1).any()
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 10_000])
@@ -127,7 +144,10 @@ def test_the_size_of_blocks_changes_no_vote() -> None:
     candidates, classes = coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int)
     found = [
         counted(
-            Voters(tuple(Block(points[r], unit[r], group[r]) for r in blocks_of(unit, size))), candidates, classes, 2
+            Voters(tuple(Block(points[r], unit[r], group[r]) for r in blocks_of(unit, size)), 30),
+            candidates,
+            classes,
+            2,
         )
         for size in (1, 17, 1000)
     ]
@@ -157,7 +177,7 @@ def test_an_embedding_that_is_no_number_still_is_one_bounded_vote(odd: float) ->
     rng = np.random.default_rng(11)
     lattice = Lattice.around(rng.normal(size=(50, 8)).astype(np.float32))
     points = lattice.coordinates(np.full((1, 8), odd, dtype=np.float32))
-    voters = Voters((Block(points, np.zeros(1, np.int64), np.zeros(1, np.int64)),))
+    voters = Voters((Block(points, np.zeros(1, np.int64), np.zeros(1, np.int64)),), 1)
     candidates = lattice.coordinates(rng.normal(size=(9, 8)))
     assert np.linalg.norm(counted(voters, candidates, np.zeros(9, int), 1)) == 1
 

@@ -64,9 +64,7 @@ def test_private_columns_are_masked_where_distributions_are_bought() -> None:
     static, values = np.array(data.static), np.array(data.values)
     static[:, [0, 2]], values[:, :, 0] = 1 - static[:, [0, 2]] % 2, 10 - values[:, :, 0]
     other = replace(data, static=static, values=values)
-    first, second = (
-        purchases.masked(PrivateSeries(one, np.ones(40), 1, 40), attributes).panel for one in (data, other)
-    )
+    first, second = (purchases.masked(PrivateSeries.of(one, 40), attributes).panel for one in (data, other))
     assert np.array_equal(first.values, second.values)
     assert np.array_equal(first.static, second.static)
     assert not np.array_equal(first.static, data.static)

@@ -9,12 +9,14 @@ from tests.unit.synthesizers.pub2priv.panels import STEPS, correlation, fit, fol
 from tests.unit.synthesizers.pub2priv.test_sketched import extreme
 from tests.unit.synthesizers.spectral.recording import listening
 from understudy.data import Panel, Population, PrivacyUnit
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.mechanisms import CLIP_SLACK
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.followed import FOLLOWED, PRODUCTS, Followed, explained, heard
+from understudy.synthesizers.pub2priv.holds import NUM_CELLS
 from understudy.synthesizers.pub2priv.sketched import MOMENTS
 from understudy.synthesizers.spectral.series import to_frequencies, unit_length
 
@@ -37,6 +39,13 @@ def waves(size: int, *, own: float) -> Panel:
     return replace(panel, values=values, context=slow[:, :, None].clip(-6, 6).astype(np.float32))
 
 
+def total(core: Followed, panel: Panel) -> np.ndarray:
+    """The sum that the border makes."""
+    shape = (int(np.prod(core.shape)) + NUM_CELLS,)
+    statistic = Statistic(label=FOLLOWED, shape=shape, bound=core.bound, contributions=core.contributions)
+    return PrivateSeries.of(panel, panel.num_units).total(statistic, 2.0**-32) * 2.0**-32
+
+
 # --- who moves what by how much -----------------------------------------------------------------------------------
 
 
@@ -45,13 +54,13 @@ def test_one_unit_moves_the_sum_by_at_most_its_bound() -> None:
     moved = []
     for panel in (extreme(12), waves(12, own=0.0)):
         core = followed(panel)
-        weights = 1.0 / np.bincount(panel.unit)[panel.unit]
-        whole = core.total(panel, weights)
+        whole = total(core, panel)
+        assert core.contributions(panel).norms().max() <= core.bound * (1 + 1e-9)  # the border has nothing to clip
         for unit in range(12):
             less = panel.take_units(np.delete(np.arange(12), unit))
-            moved.append(np.linalg.norm(whole - core.total(less, weights[panel.unit != unit])))
+            moved.append(np.linalg.norm(whole - total(core, less)))
         assert np.linalg.norm(whole) > core.bound
-    assert max(moved) <= core.bound
+    assert max(moved) <= core.bound * (1 + 1e-9)
     assert max(moved) > 0.95 * core.bound
 
 
@@ -62,16 +71,17 @@ def test_several_columns_that_are_one_are_bounded_as_several() -> None:
     assert panel.context is not None
     panel = replace(panel, schema=replace(panel.schema, context=context), context=panel.context.repeat(3, axis=2))
     core = followed(panel)
-    moved = np.linalg.norm(core.total(panel.take_units(np.array([0])), np.ones(1)))
-    assert 0.9 * core.bound < moved <= core.bound
-    assert np.sqrt(3 + 3 / 9) < core.bound < 1.0001 * np.sqrt(3 + 3 / 9)  # a little more, for rounding
+    moved = np.linalg.norm(total(core, panel.take_units(np.array([0]))))
+    assert 0.9 * core.bound < moved <= core.bound * (1 + 1e-9)
+    assert core.bound == pytest.approx(np.sqrt(3 + 3 / 9))
 
 
 def test_what_crosses_the_border_is_bounded_as_one_vote_and_one_cosine_a_pair() -> None:
     with listening() as tape:
         fit(CHOSEN, following(60, 0.9))
-    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(np.sqrt(1 + 1 / 9) * (1 + CLIP_SLACK))
-    assert MOMENTS not in tape.bounded
+    assert tape.sums[FOLLOWED].reach == pytest.approx(np.sqrt(1 + 1 / 9))
+    assert tape.sums[FOLLOWED].clipped == 0
+    assert MOMENTS not in tape.sums
 
 
 def test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes() -> None:
@@ -79,15 +89,15 @@ def test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes() -> None:
     chosen = Pub2Priv(network="followed", knowledge="none")
     with listening() as tape:
         fit(chosen, make_panel(schema, 60))
-    assert tape.bounded[FOLLOWED].l2_bound == pytest.approx(chosen.influence(schema) / 3 * (1 + CLIP_SLACK))
+    assert tape.sums[FOLLOWED].reach == pytest.approx(chosen.influence(schema) / 3)
     assert chosen.influence(schema) == 2
 
 
 def test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part() -> None:
     panel = following(30, 0.9)
-    core, weights = followed(panel), np.ones(30)
-    parts = [core.total(panel.take_units(np.array([unit])), weights[:1]) for unit in range(30)]
-    assert np.allclose(core.total(panel, weights), np.sum(parts, axis=0), atol=1e-9)
+    core = followed(panel)
+    parts = [total(core, panel.take_units(np.array([unit]))) for unit in range(30)]
+    assert np.array_equal(total(core, panel), np.sum(parts, axis=0))  # integers: exactly
     with listening() as tape:
         release = fit(CHOSEN, panel.take_units(np.arange(20)), epsilon=20.0, noise=NoiseSource.seeded(1))
     told = release.arrays[PRODUCTS].ravel()

@@ -7,11 +7,12 @@ from unittest import mock
 
 import numpy as np
 
+from tests.unit.synthesizers.heard import Heard, heard
 from understudy.data import Panel
+from understudy.privacy.border import Private, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.spectral import Spectral
@@ -23,16 +24,13 @@ MUCH = Guarantee(60.0, 1e-7)  # little noise, so that structure shows and every 
 class Tape:
     """Statistics and answers of one run, by label, in order."""
 
-    bounded: dict[str, Bounded] = field(default_factory=dict)
+    sums: dict[str, Heard] = field(default_factory=dict)
     answers: dict[str, np.ndarray] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
     def distance(self, other: "Tape", label: str) -> float:
-        """How far apart two runs' statistics are, in units of the declared bound."""
-        mine, theirs = self.bounded[label], other.bounded[label]
-        assert mine.value.shape == theirs.value.shape
-        assert mine.l2_bound == theirs.l2_bound
-        return float(np.linalg.norm(mine.value - theirs.value)) / mine.l2_bound
+        """How far apart two runs' statistics are, in units of what one unit may move them by."""
+        return self.sums[label].moved(other.sums[label])
 
 
 @contextmanager
@@ -42,14 +40,15 @@ def listening(frozen: Tape | None = None) -> Iterator[Tape]:
     Later statistics depend on earlier answers, which are public by then. Neighbours have to be compared with
     the same answers, or the comparison would mix a statistic's own sensitivity with what it was told before.
     """
-    tape, genuine = Tape(), Grant.gaussian
+    tape, genuine = Tape(), Grant.release
 
-    def listen(grant: Grant, label: str, bounded: Bounded) -> np.ndarray:
-        answer = genuine(grant, label, bounded)
-        tape.bounded[label], tape.answers[label] = bounded, answer
-        return answer if frozen is None else frozen.answers[label]
+    def listen(grant: Grant, statistic: Statistic, private: Private) -> np.ndarray:
+        label = statistic.label
+        tape.sums[label] = heard(grant, statistic, private)
+        tape.answers[label] = genuine(grant, statistic, private)
+        return tape.answers[label] if frozen is None else frozen.answers[label]
 
-    with mock.patch.object(Grant, "gaussian", listen):
+    with mock.patch.object(Grant, "release", listen):
         yield tape
 
 
@@ -71,7 +70,7 @@ def tape_of(
 
 def tape_of_series(private: PrivateSeries, *, frozen: Tape | None = None, method: Spectral) -> Tape:
     """Learns from series that are already cut into windows."""
-    plan = method.plan(private.panel.schema, MUCH)
+    plan = method.plan(private.schema, MUCH)
     grant = Ledger.in_memory(MUCH).charge(plan, label="windows", noise=NoiseSource.constant(0))
     with listening(frozen) as tape:
         tape.arrays = method.learn(private, grant, lambda stage, share: None)

@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 
+from understudy.privacy.border import Given, Statistic
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import SideBySide
+from understudy.privacy.events import Gaussian
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.spectral import dependence
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
+from understudy.synthesizers.spectral.pairs import triangle
 from understudy.synthesizers.spectral.series import dct_matrix
 
 COUPLINGS = [
@@ -19,38 +27,53 @@ def coordinates_for(coupling: Coupling, number: int, scale: float = 1.0) -> np.n
     return scale * np.random.default_rng(size).normal(size=(number, size))
 
 
-def explicit_moments(row: np.ndarray, coupling: Coupling) -> np.ndarray:
-    """All weighted second moments of one series, written out as whole matrices."""
+def moments_of(rows: np.ndarray, coupling: Coupling, kinds: np.ndarray | None = None) -> SideBySide:
+    """What the border sums, of coordinates that stand in the order of the coupling."""
+    singles, blocks = rows[:, : coupling.num_single], rows[:, coupling.num_single :]
+    in_order = blocks.reshape(len(rows), len(coupling.order), coupling.num_channels)
+    own = np.zeros(len(rows), dtype=np.int64) if kinds is None else kinds
+    return coupling.moments(singles, in_order[:, np.argsort(coupling.order)], own, int(own.max(initial=0)) + 1)
+
+
+def released(rows: np.ndarray, coupling: Coupling, kinds: np.ndarray | None = None) -> np.ndarray:
+    """The sum [kind, pair] as the border clips it, without noise."""
+    moments, number = moments_of(rows, coupling, kinds), 1 if kinds is None else int(kinds.max()) + 1
+    statistic = Statistic(label="sum", shape=(number * coupling.num_pairs,), bound=coupling.radius)
+    plan = SpendingPlan((PlanEntry("sum", Gaussian(1.0)),), Guarantee(9.0, 1e-6))
+    grant = Ledger.in_memory(plan.guarantee).charge(plan, label="test", noise=NoiseSource.constant(0))
+    return coupling.by_kind(grant.release(statistic, Given(moments)), number)
+
+
+def written_out(row: np.ndarray, coupling: Coupling) -> np.ndarray:
+    """All weighted second moments of one series, upper triangles end to end."""
     coupled, free = row[: coupling.num_coupled], row[coupling.num_coupled :]
     blocks = free.reshape(coupling.num_free, coupling.num_channels)
     parts = [coupling.weights() * np.outer(coupled, coupled)] + [np.outer(block, block) for block in blocks]
-    return np.concatenate([part.ravel() for part in parts])
+    return np.concatenate([triangle(part[None])[0] for part in parts])
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS, ids=COUPLING_IDS)
 def test_the_norm_in_closed_form_is_the_norm_of_the_moments_written_out(coupling: Coupling) -> None:
-    rows = coordinates_for(coupling, 20, scale=10.0)  # far outside the radius, so that every row is clipped
-    factors = dependence.shrink_factors(rows, coupling)
-    norms = np.array([np.linalg.norm(explicit_moments(row, coupling)) for row in rows])
-    assert (factors < 1).all()
-    np.testing.assert_allclose(factors * norms, coupling.radius * (1 - 1e-5), rtol=1e-9)
+    rows = coordinates_for(coupling, 20, scale=10.0)
+    norms = [np.linalg.norm(written_out(row, coupling)) for row in rows]
+    np.testing.assert_allclose(moments_of(rows, coupling).norms(), norms, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 10.0, 1e100, np.inf, np.nan])
 @pytest.mark.parametrize("coupling", COUPLINGS, ids=COUPLING_IDS)
-def test_no_series_is_longer_than_the_radius_whatever_its_coordinates(coupling: Coupling, scale: float) -> None:
+def test_no_series_adds_more_than_the_radius_whatever_its_coordinates(coupling: Coupling, scale: float) -> None:
     for row in coordinates_for(coupling, 5, scale):
-        with np.errstate(all="ignore"):
-            vector = dependence.moment_sums(row[None], np.ones(1), coupling)
-        assert np.linalg.norm(vector) <= coupling.radius
+        vector = released(row[None], coupling)
+        assert np.isfinite(vector).all()
+        assert np.linalg.norm(vector) <= coupling.radius * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS, ids=COUPLING_IDS)
 def test_a_small_series_is_released_as_it_is(coupling: Coupling) -> None:
-    row = coordinates_for(coupling, 1, scale=0.01)
-    vector = dependence.moment_sums(row, np.ones(1), coupling)
-    assert np.linalg.norm(vector) == pytest.approx(np.linalg.norm(explicit_moments(row[0], coupling)))
-    coupled, free = dependence.unpack_moments(vector, coupling)
+    row = coordinates_for(coupling, 1, scale=0.1)
+    (vector,) = released(row, coupling)
+    np.testing.assert_allclose(vector, written_out(row[0], coupling), atol=1e-4 * coupling.radius)
+    coupled, free = dependence.unpack_moments(written_out(row[0], coupling), coupling)
     first, rest = row[0, : coupling.num_coupled], row[0, coupling.num_coupled :]
     np.testing.assert_allclose(coupled, np.outer(first, first))
     blocks = rest.reshape(coupling.num_free, coupling.num_channels)
@@ -58,10 +81,18 @@ def test_a_small_series_is_released_as_it_is(coupling: Coupling) -> None:
     assert len(vector) == coupling.num_pairs
 
 
+@pytest.mark.parametrize("coupling", COUPLINGS, ids=COUPLING_IDS)
+def test_kinds_are_summed_apart(coupling: Coupling) -> None:
+    rows, kinds = coordinates_for(coupling, 30, scale=0.5), np.arange(30) % 3
+    apart = [released(rows[kinds == kind], coupling)[0] for kind in range(3)]
+    assert np.array_equal(released(rows, coupling, kinds), apart)
+
+
 def test_the_radius_lets_most_independent_gaussian_series_pass_unclipped() -> None:
     coupling = Coupling(0, 4, 20, np.arange(20), 1.0)
-    factors = dependence.shrink_factors(coordinates_for(coupling, 2000), coupling)
-    assert (factors == 1).mean() > 0.9
+    lengths = moments_of(coordinates_for(coupling, 2000), coupling).norms()
+    assert (lengths <= coupling.radius).mean() > 0.9
+    assert np.median(lengths) > 0.5 * coupling.radius  # and it is not much too wide
 
 
 @pytest.mark.parametrize("floor", [1e-3, 0.1])
@@ -118,7 +149,7 @@ def test_without_noise_the_fitted_covariance_is_the_true_one() -> None:
     truth = np.kron(np.eye(6), np.array([[1.0, 0.7], [0.7, 1.0]]))
     truth[:2, 4:6] = truth[4:6, :2] = 0.3
     rows = np.random.default_rng(10).multivariate_normal(np.zeros(12), truth, 40_000)
-    moments = dependence.moment_sums(rows, np.ones(len(rows)), coupling) / len(rows)
+    moments = released(rows, coupling)[0] / len(rows)
     fitted = dependence.fit_covariance(moments, 1e-3, coupling, None)
     spread = np.sqrt(np.diag(fitted.coupled))
     assert np.abs(fitted.coupled / np.outer(spread, spread) - truth).max() < 0.06

@@ -23,7 +23,7 @@ def few() -> tuple[Panel, Tape]:
 def test_few_units_are_counted_in_few_cells(few: tuple[Panel, Tape]) -> None:
     many = tape_of(make_panel(lean_schema(population=MANY), 60), guarantee=LITTLE)
     for label in ("marginals", "shape"):
-        assert few[1].bounded[label].value.size < many.bounded[label].value.size, label
+        assert few[1].sums[label].value.size < many.sums[label].value.size, label
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -42,8 +42,8 @@ def test_cells_and_shares_follow_the_declared_population_and_not_the_units_that_
 ) -> None:
     other = tape_of(make_panel(lean_schema(population=FEW), 3), guarantee=LITTLE)
     for label in LABELS:
-        assert other.bounded[label].value.shape == few[1].bounded[label].value.shape, label
-        assert other.bounded[label].l2_bound == few[1].bounded[label].l2_bound, label
+        assert other.sums[label].value.shape == few[1].sums[label].value.shape, label
+        assert other.sums[label].reach == few[1].sums[label].reach, label
     plans = [Spectral().plan(lean_schema(population=size), LITTLE) for size in (FEW, Population(301), MANY)]
     assert plans[0] == plans[1]
     assert plans[0] != plans[2]

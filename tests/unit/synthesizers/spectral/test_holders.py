@@ -9,8 +9,8 @@ from scipy.stats import chi2
 from tests.unit.synthesizers.spectral.recording import MUCH, Tape, tape_of
 from tests.unit.synthesizers.spectral.test_learning import UNITS, append_unit, lean_schema
 from understudy.data import Continuous, Panel, Population, Schema
+from understudy.privacy.border import WIDENING
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.lattice import WIDENING
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.spectral import Spectral
@@ -42,8 +42,8 @@ def test_every_party_counts_its_own_columns_under_a_charge_of_its_own(run: tuple
     assert held == {GRID: [0, 2, 4, 5, 7], ROOF: [1, 3, 6]}  # the label is counted with the kinds
     assert [entry.label for entry in Spectral().plan(panel.schema, MUCH).entries][:2] == [GRID, ROOF]
     for label, places in held.items():
-        assert tape.bounded[label].l2_bound == pytest.approx(np.sqrt(len(places)))
-    assert "marginals" not in tape.bounded
+        assert tape.sums[label].reach == pytest.approx(np.sqrt(len(places)))
+    assert "marginals" not in tape.sums
 
 
 def test_a_party_alone_and_columns_of_nobody_are_counted_in_one_place() -> None:
@@ -69,8 +69,8 @@ def test_counts_of_a_party_depend_on_its_own_columns_only(run: tuple[Panel, Tape
     values[:, :, roof] = values[::-1, :, roof] * 0.5
     values[np.arange(panel.num_steps) >= panel.lengths[:, None]] = np.nan
     after = tape_of(panel.with_values(values), frozen=before)
-    assert np.array_equal(before.bounded[GRID].value, after.bounded[GRID].value)
-    assert not np.array_equal(before.bounded[ROOF].value, after.bounded[ROOF].value)
+    assert np.array_equal(before.sums[GRID].value, after.sums[GRID].value)
+    assert not np.array_equal(before.sums[ROOF].value, after.sums[ROOF].value)
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -80,8 +80,8 @@ def test_one_unit_moves_every_partys_statistics_by_at_most_their_bounds(unit: st
     static = np.array([[0, np.nan, 1, 9], [2, 300, 0, 1], [1, 10, 1, 5]])[: len(values)]
     lengths = np.full(len(values), 3) if unit.endswith("short") else np.full(len(values), 8)
     after = tape_of(append_unit(panel, values, lengths, static), frozen=before)
-    assert {GRID, ROOF} < set(after.bounded)
-    for label in after.bounded:
+    assert {GRID, ROOF} < set(after.sums)
+    for label in after.sums:
         assert after.distance(before, label) <= 1 + 1e-6, label
 
 
@@ -102,8 +102,8 @@ def test_noise_of_one_adds_the_charged_multiple_of_the_bound_everywhere(run: tup
     panel, silent = run
     loud = tape_of(panel, noise=1.0, frozen=silent)
     plan = Spectral().plan(panel.schema, MUCH)
-    for label in silent.bounded:
-        scale = plan.event(label).noise_multiplier * silent.bounded[label].l2_bound
+    for label in silent.sums:
+        scale = plan.event(label).noise_multiplier * silent.sums[label].reach
         np.testing.assert_allclose(loud.answers[label] - silent.answers[label], scale * WIDENING, rtol=1e-4, atol=0)
 
 
@@ -111,7 +111,7 @@ def test_the_released_marginals_are_a_function_of_the_answers_alone(run: tuple[P
     """Given the same answers, other people's values end in the same distributions, whoever counted them."""
     panel, before = run
     other = tape_of(panel.take_units(np.arange(40, 90)), frozen=before)
-    assert not np.array_equal(before.bounded[ROOF].value, other.bounded[ROOF].value)
+    assert not np.array_equal(before.sums[ROOF].value, other.sums[ROOF].value)
     assert np.array_equal(before.arrays["cumulative"], other.arrays["cumulative"])
 
 
@@ -133,10 +133,10 @@ def test_noise_of_real_runs_is_as_charged_and_a_tenth_more_or_less_would_be_seen
     while min(sum(map(np.size, own)) for own in errors.values()) < 5000:
         real = tape_of(panel, noise=None, frozen=silent)
         for label, own in errors.items():
-            own.append((real.answers[label] - real.bounded[label].value).ravel())
+            own.append((real.answers[label] - real.sums[label].value).ravel())
     for label, own in errors.items():
         error = np.concatenate(own)
-        scale = plan.event(label).noise_multiplier * silent.bounded[label].l2_bound
+        scale = plan.event(label).noise_multiplier * silent.sums[label].reach
         assert noise_is_as_charged(error, scale), label
         assert not noise_is_as_charged((1 - TENTH) * error, scale), label
         assert not noise_is_as_charged((1 + TENTH) * error, scale), label

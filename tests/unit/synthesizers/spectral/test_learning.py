@@ -1,10 +1,11 @@
-"""One unit moves each statistic by no more than its declared bound, whoever else is in the data.
+"""One unit moves each released sum by no more than the border says, whoever else is in the data.
 
 Nothing here is statistical: noise is replaced by a constant, and earlier answers are frozen.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from tests.unit.synthesizers.spectral.recording import MUCH, Tape, tape_of, tape_of_series
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.data.panel import broadcast_context
-from understudy.privacy.lattice import WIDENING
+from understudy.data.table import Table
+from understudy.privacy.border import WIDENING
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.spectral import Spectral
@@ -121,13 +123,13 @@ def runs() -> dict[str, tuple[Panel, Tape]]:
 
 def test_the_planned_statistics_cross_the_border_once_each(runs: dict[str, tuple[Panel, Tape]]) -> None:
     for _, tape in runs.values():
-        assert set(tape.bounded) == LABELS
+        assert set(tape.sums) == LABELS
         assert {entry.label for entry in Spectral().plan(lean_schema(), MUCH).entries} == LABELS
 
 
 def test_the_background_of_two_kinds_is_divided(runs: dict[str, tuple[Panel, Tape]]) -> None:
     num_labels = 3
-    assert len(runs["two kinds"][1].bounded["profile"].value) > num_labels
+    assert len(runs["two kinds"][1].sums["profile"].value) > num_labels
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -181,7 +183,7 @@ def test_a_unit_with_ten_thousand_windows_weighs_as_much_as_any_other(unit: str)
     before = tape_of(panel, method=method)
     more = append_unit(panel, UNITS[unit](schema), np.array([20_000]), np.zeros((1, 0)))
     after = tape_of(more, frozen=before, method=method)
-    assert max(after.distance(before, label) for label in after.bounded) <= TOLERANCE
+    assert max(after.distance(before, label) for label in after.sums) <= TOLERANCE
 
 
 @pytest.mark.parametrize("max_series", [1, 2])
@@ -191,13 +193,13 @@ def test_an_event_moves_each_statistic_by_at_most_its_bound(event_steps: int, ma
     unit = PrivacyUnit(column="home", kind="event", event_steps=event_steps, max_series=max_series)
     schema = lean_schema(unit=unit, time=Time(column="when", steps=12))
     method, panel = Spectral(window_steps=3), make_panel(schema, 50)
-    private = method._private_series(panel, 50)
+    private = method.private_series(panel, 50)
     before = tape_of_series(private, method=method)
     for start in (0, 1, 2, 12 - event_steps):
         touched = _touched(private, unit=7, start=start, stop=start + event_steps)
         assert 0 < touched.sum() <= private.influence
         after = tape_of_series(_drop(private, touched), frozen=before, method=method)
-        assert max(after.distance(before, label) for label in after.bounded) <= TOLERANCE
+        assert max(after.distance(before, label) for label in after.sums) <= TOLERANCE
 
 
 @pytest.mark.parametrize("window_steps", [None, 3])
@@ -214,7 +216,7 @@ def test_other_readings_in_an_event_move_each_statistic_by_at_most_its_bound(
     values = np.array(panel.values)
     values[20, 5:8] = np.nan if what == "taken out" else at_bounds(schema, int("upper" in what))[0, 5:8]
     after = tape_of(panel.with_values(values), frozen=before, method=method)
-    for label in after.bounded:
+    for label in after.sums:
         assert after.distance(before, label) <= TOLERANCE, label
 
 
@@ -237,20 +239,19 @@ def _drop(private: PrivateSeries, rows: np.ndarray) -> PrivateSeries:
         static=panel.static[kept],
         context=panel.context[kept],
     )
-    return replace(private, panel=smaller, weights=private.weights[kept])
+    return replace(private, table=Table.of(smaller), view=None)
 
 
 def test_the_noise_on_every_coordinate_is_the_charged_multiple_of_the_bound() -> None:
-    """Answers under a noise of one and of zero differ by noise_multiplier · l2_bound, everywhere."""
+    """Answers under a noise of one and of zero differ by noise_multiplier · reach, widened, everywhere."""
     panel = background("two kinds", lean_schema())
     silent = tape_of(panel)
     loud = tape_of(panel, noise=1.0, frozen=silent)
     plan = Spectral().plan(panel.schema, MUCH)
     for label in LABELS:
-        bounded = silent.bounded[label]
-        scale, step = plan.event(label).noise_multiplier * bounded.l2_bound, 2.0**-11 * bounded.l2_bound
-        np.testing.assert_allclose(silent.answers[label], bounded.value, rtol=0, atol=step)
-        np.testing.assert_allclose(loud.answers[label] - silent.answers[label], scale * WIDENING, rtol=1e-4, atol=0)
+        scale = plan.event(label).noise_multiplier * silent.sums[label].reach * WIDENING
+        assert np.array_equal(silent.answers[label], silent.sums[label].value), label  # exact
+        np.testing.assert_allclose(loud.answers[label] - silent.answers[label], scale, rtol=1e-8, atol=0)
 
 
 def test_the_released_arrays_are_a_function_of_the_answers_alone() -> None:
@@ -262,20 +263,19 @@ def test_the_released_arrays_are_a_function_of_the_answers_alone() -> None:
     assert set(first.arrays) == set(second.arrays)
     for name, array in first.arrays.items():
         assert np.array_equal(array, second.arrays[name]), name
-    assert not np.array_equal(first.bounded["profile"].value, second.bounded["profile"].value)
+    assert not np.array_equal(first.sums["profile"].value, second.sums["profile"].value)
 
 
 def test_a_method_that_forgot_to_share_the_weight_among_series_would_be_caught(
     runs: dict[str, tuple[Panel, Tape]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Negative control: with a full vote for every series, three of them move counts beyond the bound."""
-    genuine = Spectral._private_series
+    genuine = Spectral.private_series
 
-    def unshared(method: Spectral, panel: Panel, population: int) -> PrivateSeries:
-        private = genuine(method, panel, population)
-        return replace(private, weights=np.ones(private.panel.num_series))
+    def unshared(*arguments: Any) -> PrivateSeries:
+        return replace(genuine(*arguments), by_series=True)
 
-    monkeypatch.setattr(Spectral, "_private_series", unshared)
+    monkeypatch.setattr(Spectral, "private_series", unshared)
     panel = runs["many"][0]
     before = tape_of(panel)
     more = append_unit(panel, at_bounds(panel.schema, 1, 3), np.full(3, 8), np.array([[0, 10, 1, 9]] * 3))

@@ -12,11 +12,12 @@ def hump(centre: float, deviation: float, mass: float, edges: np.ndarray = EVEN_
 
 def test_each_series_votes_once_per_channel_also_beyond_the_edges() -> None:
     numbers = np.array([[0.1, -99.0], [99.0, 0.1]])
-    votes = levels.cell_votes(numbers, np.array([1.0, 0.5]), LEVEL_EDGES)
-    assert votes.shape == (2, NUM_CELLS)
-    assert votes.sum(axis=1).tolist() == [1.5, 1.5]
-    assert votes[1, 0] == 1.0
-    assert votes[0, -1] == 0.5
+    cells = levels.cells_of(numbers, LEVEL_EDGES)
+    assert cells.shape == (2, 2)
+    assert cells[0, 1] == 0
+    assert cells[1, 0] == NUM_CELLS - 1
+    assert LEVEL_EDGES[cells[0, 0]] <= 0.1 < LEVEL_EDGES[cells[0, 0] + 1]
+    assert cells[0, 0] == cells[1, 1]
 
 
 def test_two_clear_modes_are_divided_between_them() -> None:

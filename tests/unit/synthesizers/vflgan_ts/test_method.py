@@ -13,14 +13,15 @@ from tests.unit.synthesizers.vflgan_ts.toy import rows as toy_rows
 from understudy.data import Categorical, Panel, PrivacyUnit
 from understudy.errors import InputError
 from understudy.privacy import accountants
+from understudy.privacy.border import WIDENING
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import ADJACENCY, NOISY_ROWS, VALUES_ADJACENCY
 from understudy.privacy.verification import verify
 from understudy.report.views import certificate as card
-from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of
@@ -168,16 +169,16 @@ def test_the_outlook_of_sound_names_parameters_noise_and_the_cost_against_a_part
 def test_one_row_moves_the_noisy_rows_of_local_by_at_most_the_bound(scale: float) -> None:
     data = panel(5)
     grant = _local_grant(data, NoiseSource.constant(0))
-    private = PrivateSeries(data, np.ones(5), 1, 500)
+    private = PrivateSeries.of(data, 500)
     held = [Rows(scale * torch.randn(5, number, STEPS), torch.zeros(5, 0)) for number in (2, 1)]
     noisy = noisy_rows(held, grant, private)
     whole = torch.cat([own.series.flatten(1) for own in noisy], 1)
-    assert float(whole.norm(dim=1).max()) <= row_bound(3 * STEPS) * (1 + 2**-11)
+    assert float(whole.norm(dim=1).max()) <= row_bound(3 * STEPS) * (1 + 1e-6)
 
 
 def test_local_noise_goes_on_every_value_of_every_party() -> None:
     data = panel(5)
-    private = PrivateSeries(data, np.ones(5), 1, 500)
+    private = PrivateSeries.of(data, 500)
     held = [Rows(torch.randn(5, number, STEPS), torch.zeros(5, 0)) for number in (2, 1)]
     found = []
     for value in (0, 1):
@@ -186,7 +187,7 @@ def test_local_noise_goes_on_every_value_of_every_party() -> None:
     event = grant.plan.event(NOISY_ROWS)
     assert isinstance(event, Gaussian)
     noise = event.noise_multiplier * row_bound(3 * STEPS)
-    assert torch.allclose(found[1] - found[0], torch.full_like(found[0], noise * (1 + 2**-10)), atol=1e-3)
+    assert torch.allclose(found[1] - found[0], torch.full_like(found[0], noise * WIDENING), rtol=1e-5)
 
 
 def test_local_training_sees_noisy_rows_only() -> None:
@@ -202,7 +203,7 @@ def test_local_training_sees_noisy_rows_only() -> None:
 def test_sound_noises_every_owner_of_a_whole_run() -> None:
     """The rule that a fit hands to parties and aggregator, with noise of 0 and of 1."""
     data, made = panel(30), method()
-    private = PrivateSeries(data, np.ones(30), 1, 500)
+    private = PrivateSeries.of(data, 500)
     recipe = replace(SMALL, iterations=1, dropout=0.0)
     gradients = []
     for value in (0, 1):

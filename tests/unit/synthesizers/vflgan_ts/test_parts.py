@@ -1,15 +1,16 @@
 """Facts that parties buy apart are the facts that one place would buy: same bounds, same noise, same columns."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from understudy.data import Categorical, Continuous, Panel, Population, PrivacyUnit, Schema, Time
+from understudy.privacy.border import Private, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.mechanisms import Bounded
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import linear_scales
@@ -100,16 +101,16 @@ def test_facts_bought_apart_are_those_bought_in_one_place(constant: float) -> No
 
 
 def test_every_part_is_noised_for_the_bound_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    bounds: dict[str, set[float]] = {}
-    genuine = Grant.gaussian
+    reaches: dict[str, set[float]] = {}
+    genuine = Grant.release
 
-    def heard(self: Grant, label: str, bounded: Bounded) -> np.ndarray:
-        bounds.setdefault(label, set()).add(round(bounded.l2_bound, 9))
-        return genuine(self, label, bounded)
+    def heard(self: Grant, statistic: Statistic, private: Private) -> np.ndarray:
+        reaches.setdefault(statistic.label, set()).add(round(statistic.bound * private.reach, 9))
+        return genuine(self, statistic, private)
 
-    monkeypatch.setattr(Grant, "gaussian", heard)
+    monkeypatch.setattr(Grant, "release", heard)
     apart(NoiseSource.constant(0))
-    assert bounds == {"marginals": {round(6**0.5, 9)}, "labels": {1.0}, "absence": {round(6**0.5, 9)}}
+    assert reaches == {"marginals": {round(6**0.5, 9)}, "labels": {1.0}, "absence": {round(6**0.5, 9)}}
 
 
 def test_one_unit_moves_all_parts_together_by_at_most_the_bound() -> None:
@@ -121,14 +122,15 @@ def test_one_unit_moves_all_parts_together_by_at_most_the_bound() -> None:
             kept = [unit for unit in range(UNITS) if unit != left_out]
             private = parts.private_series(held(panel(), party).take_units(kept), UNITS)
             own = grant(NoiseSource.constant(0))
-            record = own.gaussian
+            record = own.release
 
-            def heard(label: str, bounded: Bounded, record=record, taken=taken) -> np.ndarray:  # type: ignore[no-untyped-def]
-                if label == "marginals":
-                    taken.append(np.array(bounded.value))
-                return record(label, bounded)
+            def heard(statistic: Statistic, private: Private, record: Any = record, taken: Any = taken) -> np.ndarray:
+                answer = record(statistic, private)
+                if statistic.label == "marginals":
+                    taken.append(answer)
+                return answer
 
-            own.gaussian = heard  # type: ignore[method-assign]
+            own.release = heard  # type: ignore[method-assign]
             parts.buy_part(private, own, schema())
         totals[-1 if left_out is None else left_out] = taken
     whole = np.concatenate(totals.pop(-1))
@@ -149,11 +151,10 @@ def test_rows_of_parties_are_those_of_the_joined_table() -> None:
     from understudy.synthesizers.vflgan_ts.holdings import holdings_of, num_classes, rows_of
 
     facts = together(NoiseSource.constant(0))
-    whole = parts.private_series(panel(), UNITS)
     encoding = Encoding.of(schema(), facts.marginals, linear_scales(schema(), None))
     for holding in holdings_of(schema()):
         private = parts.private_series(held(panel(), holding.party), UNITS)
         own = parts.own_rows(private, parts.buy_part(private, grant(NoiseSource.constant(0)), schema()), schema())
-        expected = rows_of(holding, panel(), encoding, classes_of(whole), num_classes(schema()))
+        expected = rows_of(holding, panel(), encoding, classes_of(panel()), num_classes(schema()))
         np.testing.assert_allclose(own.series.numpy(), expected.series.numpy(), rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(own.label.numpy(), expected.label.numpy())
