@@ -231,7 +231,9 @@ MUTANTS = (
         name="votes for one cell normed apart",
         why="a ballot with many votes for one cell is longer than its norm says",
         file="privacy/contributions.py",
-        before="            ballots = np.bincount(keys, worth, minlength=len(owner))\n            return np.asarray(np.sqrt(np.bincount(owner, ballots**2, minlength=self.num_vectors)))",
+        before="""\
+            ballots = np.bincount(keys, worth, minlength=len(owner))
+            return np.asarray(np.sqrt(np.bincount(owner, ballots**2, minlength=self.num_vectors)))""",
         after="            return np.asarray(np.sqrt(np.bincount(self.vector, worth**2, minlength=self.num_vectors)))",
         tests=(KINDS,),
     ),

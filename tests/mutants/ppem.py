@@ -144,8 +144,17 @@ MUTANTS = (
         name="real people among the donors",
         why="what is released as synthetic is somebody's own",
         file=f"{FOLDER}/donors.py",
-        before="PrivateSeries.of(Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)), number)",
-        after="PrivateSeries.of(\n            replace(\n                drawn := Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),\n                static=np.concatenate([private.panel.static, drawn.static])[:number],\n            ),\n            number,\n        )",
+        before=(
+            "PrivateSeries.of(Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)), number)"
+        ),
+        after="""\
+PrivateSeries.of(
+            replace(
+                drawn := Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),
+                static=np.concatenate([private.panel.static, drawn.static])[:number],
+            ),
+            number,
+        )""",
         tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),
     Mutant(

@@ -24,7 +24,10 @@ MUTANTS = (
         why="private series are looked at under a ledger that refuses",
         file="synthesizers/base.py",
         before="        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())\n",
-        after="        self.private_series(table, schema.population.size or 1).num_units\n        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())\n",
+        after="""\
+        self.private_series(table, schema.population.size or 1).num_units
+        grant = ledger.charge(plan, label=self.name, noise=noise or NoiseSource.secure())
+""",
         tests=(EXTRA,),
     ),
     Mutant(
@@ -99,7 +102,10 @@ MUTANTS = (
         why="whoever reads the log knows how many series there are",
         file="synthesizers/base.py",
         before="        private = self.private_series(table, population.size or 1, workers)\n",
-        after='        private = self.private_series(table, population.size or 1, workers)\n        __import__("logging").getLogger("understudy").warning("learning from %d units", private.num_units)\n',
+        after="""\
+        private = self.private_series(table, population.size or 1, workers)
+        __import__("logging").getLogger("understudy").warning("learning from %d units", private.num_units)
+""",
         tests=(ONE_MORE,),
     ),
     Mutant(
@@ -123,7 +129,10 @@ MUTANTS = (
         why="a release in memory leads back to the private series",
         file="synthesizers/base.py",
         before="        released = replace(private.schema, population=population)\n",
-        after='        released = replace(private.schema, population=population)\n        object.__setattr__(released, "source", panel)\n',
+        after="""\
+        released = replace(private.schema, population=population)
+        object.__setattr__(released, "source", panel)
+""",
         tests=(contract("the_release_holds_no_reference_to_the_panel"),),
     ),
     Mutant(
