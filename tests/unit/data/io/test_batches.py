@@ -305,7 +305,7 @@ def test_bought_bounds_and_counts_see_one_value_of_each_unit(form: str, tmp_path
         expected, found = whole(BY_TIME, monkeypatch, read), read(FORMS[form](BY_TIME, tmp_path))
         assert found.num_units == expected.num_units == 120
         for statistic in ("min", "max", "mean"):
-            ours, theirs = (one_per_unit(panel, "power", statistic) for panel in (found, expected))
+            ours, theirs = (one_per_unit(table.read(), "power", statistic) for table in (found, expected))
             assert ours.shape == (120,)
             np.testing.assert_array_equal(ours, theirs)
 
