@@ -73,7 +73,9 @@ def test_a_large_file_is_opened_in_partitions(clinic: Clinic, monkeypatch: pytes
     monkeypatch.setattr("understudy.data.table._LARGE_BYTES", 1)
     monkeypatch.setattr("understudy.data.io.chunks.CHUNK_VALUES", 20)
     opened = []
-    monkeypatch.setattr("understudy.data.open_table", lambda *a, **k: opened.append(open_table(*a, **k)) or opened[-1])
+    monkeypatch.setattr(
+        "understudy.data.table.open_table", lambda *a, **k: opened.append(open_table(*a, **k)) or opened[-1]
+    )
     made = clinic.folder / "one.parquet"
     write_panel(read_panel(clinic.table, Schema.load(clinic.schema)), made)
     pq.write_table(pq.read_table(made), made, row_group_size=50)  # cuts units in two
