@@ -20,7 +20,6 @@ from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import facts_of
 from understudy.synthesizers.ppem import Ppem, modes
 from understudy.synthesizers.ppem.attributes import Partition, parse
-from understudy.synthesizers.ppem.purchases import bare
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
 
@@ -58,7 +57,7 @@ class Work:
     @property
     def measures(self) -> Measures:
         """How candidates are measured, in declared bounds."""
-        schema = bare(self.train.schema)
+        schema = self.train.schema.without_context()
         attributes = tuple(one for group in parse(schema, self.sensitive) for one in group)
         partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
         return Measures(

@@ -5,7 +5,7 @@ axis, facts that always hold and the budget. Nothing in it comes from the privat
 not know is bought with a differentially private query.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -199,6 +199,10 @@ class Schema:
         if size is None or self.unit.kind != "event":
             return size
         return size * self.unit.max_series * -(-self.time.steps // self.unit.event_steps)
+
+    def without_context(self) -> "Schema":
+        """Returns the contract without public context, and without constraints, which samples obey anyway."""
+        return replace(self, context=(), constraints=())
 
     @property
     def own_contexts(self) -> bool:

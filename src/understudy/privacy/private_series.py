@@ -74,7 +74,7 @@ class PrivateSeries:
 
     def without_context(self) -> "PrivateSeries":
         """Return the series without their public context and without constraints, which samples obey anyway."""
-        schema = replace(self.schema, context=(), constraints=())
+        schema = self.schema.without_context()
         return self.seen_as(schema, partial(_without_context, schema))
 
     def seen_as(self, schema: Schema, view: Callable[[Panel], Panel]) -> "PrivateSeries":

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from understudy.data import Panel, Schema
+from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.nn.masked_dit import MaskedDiT
 from understudy.nn.modulation import Modulation
@@ -23,11 +23,11 @@ from understudy.synthesizers.dit.method import Dit, season_of
 from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, default_reference, empty_network
 from understudy.synthesizers.dit.packs import METHOD, shape_of
 from understudy.synthesizers.dit.scale import scaled_channels, scales_of, votes
+from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.frame.gradients import to_arrays, train_publicly
 from understudy.synthesizers.frame.packs import Pack
 from understudy.synthesizers.spectral.columns import single_columns, single_values
 from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
-from understudy.synthesizers.spectral.sampling import num_labels
 
 MIN_SERIES = 20
 _BATCH, _MEASURED, _HELD_OUT = 128, 512, 0.1
@@ -82,9 +82,9 @@ def pretrain(
 
 def public_examples(public: Panel, method: Dit) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Returns *public* series as the network learns from them, and what `memory` would buy, without noise."""
-    schema, season = public.schema, season_of(public.schema)
+    season = season_of(public.schema)
     columns = public_columns(public, method)
-    examples = columns.examples(public, _classes(public, schema))
+    examples = columns.examples(public, classes_of(public))
     totals = products(examples["x"], examples["known"], season).sum(axis=0)
     return examples, memory_of(totals, columns.variances, examples["x"].shape[1], season)
 
@@ -151,9 +151,3 @@ def _split(examples: dict[str, np.ndarray], seed: int) -> tuple[dict[str, np.nda
     order = np.random.default_rng(seed).permutation(len(examples["x"]))
     held = max(1, int(_HELD_OUT * len(order)))
     return tuple({name: array[rows] for name, array in examples.items()} for rows in (order[held:], order[:held]))  # type: ignore[return-value]
-
-
-def _classes(public: Panel, schema: Schema) -> np.ndarray:
-    if public.label is None:
-        return np.zeros(public.num_series, dtype=np.int64)
-    return np.where(public.label < 0, num_labels(schema) - 1, public.label)

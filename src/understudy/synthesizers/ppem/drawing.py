@@ -14,7 +14,7 @@ from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.frame.gradients import load_arrays, to_arrays
 from understudy.synthesizers.ppem import contest, donors, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
-from understudy.synthesizers.ppem.purchases import bare, encoding_of
+from understudy.synthesizers.ppem.purchases import encoding_of
 from understudy.synthesizers.ppem.recipe import LATENT
 from understudy.synthesizers.spectral.marginals import bounded_scores
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
@@ -47,7 +47,7 @@ def draw(method: "Ppem", arrays: dict[str, np.ndarray], schema: Schema, request:
 def partition_of(method: "Ppem", schema: Schema, facts: Facts) -> Partition:
     """Returns how series of the schema are taken apart."""
     attributes = tuple(one for group in parse(schema, method.sets) for one in group)
-    return Partition(encoding_of(bare(schema), facts, attributes), attributes)
+    return Partition(encoding_of(schema.without_context(), facts, attributes), attributes)
 
 
 def rows(

@@ -85,7 +85,7 @@ class Run:
         masked = purchases.masked(learned, attributes)
         learning = Learning(masked, self.grant, 0, lambda stage, share: None)
         bought = purchases.buy(learning, purchases.free_places(schema, attributes))
-        partition = Partition(purchases.encoding_of(purchases.bare(schema), bought, attributes), attributes)
+        partition = Partition(purchases.encoding_of(schema.without_context(), bought, attributes), attributes)
         rows = Rows.of(learned, partition)
         bounded = sketch.buy(rows.values, partition.columns, learned, self.grant)
         points = bounded.draw(_POINTS, np.random.default_rng(method.seed))
@@ -98,7 +98,7 @@ class Run:
     def _from_donors(self, learned: PrivateSeries, kept_out: PrivateSeries | None) -> dict[str, np.ndarray]:
         """Returns series whose x* given x′ is that of `spectral`; past its releases nothing private is looked at."""
         method = self.method
-        schema = purchases.bare(learned.panel.schema)
+        schema = learned.panel.schema.without_context()
         sets = parse(schema, method.sets)
         attributes = tuple(attribute for group in sets for attribute in group)
         pools = donors.bought_pools(learned, self.grant, attributes, method.seed, self.progress)

@@ -194,7 +194,7 @@ class Ppem(Synthesizer):
             self._check_reachable(schema, attributes, guarantee)
         if self.conditional == "spectral":
             left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
-            return SpendingPlan((*checks, *Spectral().plan(purchases.bare(schema), left).entries), guarantee)
+            return SpendingPlan((*checks, *Spectral().plan(schema.without_context(), left).entries), guarantee)
         entries = [PlanEntry(label, Gaussian(m)) for label, m in noise_multipliers(guarantee, labels).items()] + checks
         all_tries = replace(config, iterations=config.iterations * self.attempts)
         noise = all_tries.calibrated(guarantee, others=[entry.event for entry in entries]).noise_multiplier

@@ -22,16 +22,11 @@ from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.marginals import Marginal
 
 
-def bare(schema: Schema) -> Schema:
-    """Returns the schema without what is not modelled: public context, and constraints, which samples obey anyway."""
-    return replace(schema, context=(), constraints=())
-
-
 def free_places(schema: Schema, attributes: tuple[Attribute, ...]) -> list[int]:
     """Returns which columns are not touched by x′: places among channels, then static columns but the label."""
     channels = {attribute.place for attribute in attributes if attribute.kind in ("channel", "level")}
     static = {schema.static[attribute.place].name for attribute in attributes if attribute.kind == "static"}
-    single = single_columns(bare(schema), with_context=False)
+    single = single_columns(schema.without_context(), with_context=False)
     free = [place for place in range(schema.num_channels) if place not in channels]
     return free + [schema.num_channels + place for place, column in enumerate(single) if column.name not in static]
 
@@ -47,7 +42,7 @@ def shares(schema: Schema, attributes: tuple[Attribute, ...], *, marginals: bool
 
 def masked(private: PrivateSeries, attributes: tuple[Attribute, ...]) -> PrivateSeries:
     """Returns the series with public constants in the place of everything sensitive; gaps stay where they are."""
-    schema = bare(private.schema)
+    schema = private.schema.without_context()
     return private.seen_as(schema, partial(_masked, attributes, schema))
 
 
@@ -92,5 +87,5 @@ def encoding_of(schema: Schema, bought: Facts, attributes: tuple[Attribute, ...]
 
 
 def _scales(schema: Schema, held: Mapping[int, Marginal]) -> tuple[Scale, ...]:
-    columns: list[Channel] = [*schema.channels, *single_columns(bare(schema), with_context=False)]
+    columns: list[Channel] = [*schema.channels, *single_columns(schema.without_context(), with_context=False)]
     return tuple(Scores(held[n]) if n in held else by_bounds(column) for n, column in enumerate(columns))

@@ -132,10 +132,10 @@ def check_epsilon(grant: Grant) -> float:
 def num_parameters(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...]) -> int:
     """Returns how many parameters see real rows, from public facts."""
     from understudy.synthesizers.frame.facts import facts_of
-    from understudy.synthesizers.ppem.purchases import bare, encoding_of
+    from understudy.synthesizers.ppem.purchases import encoding_of
 
     nothing = facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0))
-    partition = Partition(encoding_of(bare(schema), nothing, attributes), attributes)
+    partition = Partition(encoding_of(schema.without_context(), nothing, attributes), attributes)
     with gradients.sizes_only():
         energies = contest.Energies(partition, method.recipe, marginal=method.has_generator, conditional=True)
     return gradients.num_parameters(energies)

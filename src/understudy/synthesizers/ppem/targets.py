@@ -9,7 +9,6 @@ from understudy.data import Channel, Schema, read_panel
 from understudy.data.channels import num_codes
 from understudy.errors import InputError, MissingData
 from understudy.synthesizers.ppem.attributes import Attribute, Partition
-from understudy.synthesizers.ppem.purchases import bare
 
 DIFFERENT, UNIFORM = "different", "uniform"
 Target = str | dict[str, list[float | str]]  # a word, a public table, or values for each attribute
@@ -41,11 +40,11 @@ def given_values(target: Target, partition: Partition) -> np.ndarray:
     """Returns rows [row, column] to draw x′ from: of a public table, or nothing where no table is named."""
     if not isinstance(target, str) or target in (DIFFERENT, UNIFORM):
         return np.zeros((0, len(partition.columns)))
-    from understudy.synthesizers.pub2priv.purchases import classes
+    from understudy.synthesizers.frame.facts import classes_of
 
-    panel = read_panel(target, bare(partition.schema), allow_few_units=True)
+    panel = read_panel(target, partition.schema.without_context(), allow_few_units=True)
     series = partition.encoding.series(panel, slice(None))
-    values = partition.sensitive_values(panel, series, classes(panel))
+    values = partition.sensitive_values(panel, series, classes_of(panel))
     return np.random.default_rng(0).permutation(values)[:_ROWS]
 
 

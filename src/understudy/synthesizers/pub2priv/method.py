@@ -251,7 +251,7 @@ class Pub2Priv(Synthesizer):
             train_publicly(
                 model,
                 self._loss(core),
-                core.examples(panel, purchases.classes(panel)),
+                core.examples(panel, classes_of(panel)),
                 iterations=self.public_iterations,
                 learning_rate=self.learning_rate or _PUBLIC_RATE,
                 seed=self.seed,

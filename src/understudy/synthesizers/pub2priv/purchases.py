@@ -28,17 +28,11 @@ from understudy.synthesizers.pub2priv.sketched import FOLLOWED_SHARE, MOMENTS
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.model import Model
-from understudy.synthesizers.spectral.sampling import num_labels
 
 SPECTRAL = "spectral."  # prefix of the arrays of the `spectral` release that the fast network starts from
 AUTO = "auto"
 _SPECTRAL_SHARE = {"projected": 0.6, MOMENTS: 0.4, FOLLOWED: 0.7}  # of mu²
 _MOST_WINDOWS = 2_000  # of a public table of context that are looked at
-
-
-def without_context(schema: Schema) -> Schema:
-    """Returns the contract that the purchases are made under: no context, and no rule, which is kept when sampling."""
-    return replace(schema, context=(), constraints=())
 
 
 def entries(network: str, conditions: Conditions, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
@@ -53,7 +47,7 @@ def entries(network: str, conditions: Conditions, guarantee: Guarantee) -> tuple
     if network == "paper":
         shares = facts.shares_of(schema, marginals=True)
         return tuple(PlanEntry(label, Gaussian(noise)) for label, noise in noise_multipliers(guarantee, shares).items())
-    whole = Spectral(max_splits=0).plan(without_context(schema), guarantee)
+    whole = Spectral(max_splits=0).plan(schema.without_context(), guarantee)
     share = _SPECTRAL_SHARE[network]
     release = tuple(
         PlanEntry(entry.label, Gaussian(round_up(entry.event.noise_multiplier * share**-0.5)))  # its share of mu²
@@ -106,7 +100,7 @@ def model_of(bought: Mapping[str, np.ndarray]) -> Model:
 
 def coordinates_of(schema: Schema, bought: Mapping[str, np.ndarray]) -> Coordinates:
     """Returns the road that a `spectral` release describes."""
-    return Coordinates(model_of(bought), without_context(schema))
+    return Coordinates(model_of(bought), schema.without_context())
 
 
 def encoding_of(schema: Schema, bought: Mapping[str, np.ndarray]) -> Encoding:
@@ -153,10 +147,3 @@ def public_windows(file: str | None, schema: Schema) -> np.ndarray | None:
     windows = np.lib.stride_tricks.sliding_window_view(table, steps, axis=1)  # [series, first, context, step]
     flat = np.swapaxes(windows.reshape(-1, *windows.shape[2:]), 1, 2)
     return np.array(flat[:: max(1, -(-len(flat) // _MOST_WINDOWS))])
-
-
-def classes(panel: Panel) -> np.ndarray:
-    """Returns the class of each public series, as `facts.classes_of` does for private ones."""
-    if panel.label is None:
-        return np.zeros(panel.num_series, dtype=np.int64)
-    return np.where(panel.label < 0, num_labels(panel.schema) - 1, panel.label)
