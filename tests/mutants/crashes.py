@@ -96,10 +96,10 @@ MUTANTS = (
     ),
     Mutant(
         name="number of series shown",
-        why="a traceback or a log line that shows what a method learns from tells how many series there are",
-        file="privacy/private_series.py",
-        before="@dataclass(frozen=True, eq=False, repr=False)\nclass PrivateSeries:",
-        after="@dataclass(frozen=True, eq=False)\nclass PrivateSeries:",
+        why="a traceback or a log line that shows what units add tells how many there are",
+        file="privacy/contributions.py",
+        before="@dataclass(frozen=True, eq=False, repr=False)\nclass Cells:",
+        after="@dataclass(frozen=True, eq=False)\nclass Cells:",
         tests=(SHOWN,),
     ),
 )
