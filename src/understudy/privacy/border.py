@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from understudy.data import Panel
 from understudy.data.table import Partition
 from understudy.errors import InputError
-from understudy.privacy.contributions import Contributions
+from understudy.privacy.contributions import Cells, Contributions, require_known
 
 WIDENING = 1 + 2.0**-20  # of the bound, for what float64 may lose in lengths of up to 2³⁰ numbers
 _LEVELS = 32  # log₂ of the steps in a bound, at least; at most four times as many
 _COARSE = 2.0**-16  # of the noise, which no step has to be finer than 2³² times
 _SMALLEST, _LARGEST = 1e-100, 1e100
+_FINEST = 2.0**-34
+_LEAST = 1e-200  # factor, below which products of it lose digits
 
 
 def _at_hand(panel: Panel) -> Contributions:
@@ -39,6 +41,7 @@ class Statistic:
         contributions: Returns what a panel of whole units adds, from these units and public facts alone.
         each: Whether there is one vector for each series, of which a unit adds the mean, or for each unit.
         step: Public lattice step, for votes that are whole; None chooses a fine one.
+        tables: Cells of each table, where contributions have to be `Cells` with a ballot for each.
     """
 
     label: str
@@ -47,10 +50,13 @@ class Statistic:
     contributions: Callable[[Panel], Contributions] = _at_hand
     each: Literal["series", "unit"] = "series"
     step: float | None = None
+    tables: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not _SMALLEST < self.bound < _LARGEST:
             raise InputError(f"{self.label}: a bound between 1e-100 and 1e100 is expected, got {self.bound}.")
+        if self.step is not None and not self.bound * _FINEST <= self.step <= self.bound:
+            raise InputError(f"{self.label}: a step of at most the bound and at least 2⁻³⁴ of it is expected.")
 
 
 def lattice_step(bound: float, deviation: float) -> float:
@@ -126,6 +132,9 @@ def clipped_sum(
     A unit's vector is the mean of those of its series; it is no longer than the mean of their lengths, by which it is
     clipped. `own` says whose each vector is.
     """
+    require_known(contributions)
+    if statistic.tables is not None and _tables(contributions) != statistic.tables:
+        raise InputError(f"{statistic.label}: votes with a ballot for each table are expected.")
     lengths = contributions.norms()
     if len(lengths) != len(own):
         raise InputError(f"{statistic.label}: one vector per {statistic.each} is expected.")
@@ -142,4 +151,8 @@ def clipped_sum(
 def clip_factors(lengths: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
     """Return min(1, bound / length) for each unit; 0 where the length is not finite."""
     factors = np.divide(bound, lengths, out=np.ones(len(lengths)), where=lengths > bound)
-    return np.where(np.isfinite(lengths), factors, 0.0)
+    return np.where(np.isfinite(lengths) & (factors > _LEAST), factors, 0.0)
+
+
+def _tables(contributions: Contributions) -> tuple[int, ...] | None:
+    return tuple(contributions.sizes.tolist()) if isinstance(contributions, Cells) else None

@@ -8,16 +8,19 @@ the blocks here see to, and in int64 from one block to the next.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from understudy.errors import InputError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _BLOCK_VECTORS = 2**18  # of at most 2³⁴ steps each: sums stay below 2⁵³
 _BLOCK_NUMBERS = 2**20
 _MANY_BALLOTS = 8
+_SHORTEST, _LONGEST = 1e-100, 1e100
 
 
 class Contributions(Protocol):
@@ -33,6 +36,7 @@ class Contributions(Protocol):
         """
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
     """Dense vectors [vector, ...]; with a place for each, [place, ...] of which a vector fills its own place."""
@@ -40,6 +44,10 @@ class Rows:
     vectors: NDArray[Any]
     place: Integers | None = None
     num_places: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vectors", np.asarray(self.vectors))
+        object.__setattr__(self, "place", _inside(self.place, self.num_places))
 
     def norms(self) -> Floats:
         """Return the lengths."""
@@ -62,6 +70,7 @@ class Rows:
         return self.vectors.reshape(len(self.vectors), int(np.prod(self.vectors.shape[1:])))
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Cells:
     """Votes for cells of ballots, which have their cells to themselves and stand end to end.
@@ -83,6 +92,22 @@ class Cells:
     worth: float | Floats
     num_vectors: int
     sizes: Integers
+
+    def __post_init__(self) -> None:
+        """Leaves votes out that are in no ballot or are nobody's."""
+        sizes = np.asarray(self.sizes, dtype=np.int64)
+        vector, ballot, cell = (np.asarray(part, dtype=np.int64) for part in (self.vector, self.ballot, self.cell))
+        worth = np.asarray(self.worth, dtype=np.float64)
+        if not vector.shape == ballot.shape == cell.shape or vector.ndim != 1 or worth.shape not in ((), cell.shape):
+            raise InputError("Cells: one vector, ballot, cell and worth of each vote are expected.")
+        if sizes.ndim != 1 or (sizes < 1).any():
+            raise InputError("Cells: ballots of at least one cell are expected.")
+        stays = (vector >= 0) & (vector < self.num_vectors) & (ballot >= 0) & (ballot < len(sizes))
+        every = bool(stays.all())
+        for name, part in (("vector", vector), ("ballot", ballot), ("cell", cell)):
+            object.__setattr__(self, name, part if every else part[stays])
+        object.__setattr__(self, "worth", worth if every or not worth.ndim else worth[stays])
+        object.__setattr__(self, "sizes", sizes)
 
     @classmethod
     def one_each(cls, cells: Integers, num_cells: int, ballot: Integers | None = None, num_ballots: int = 0) -> "Cells":
@@ -119,6 +144,7 @@ class Cells:
         return total
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Products:
     """Second moments of rows [vector, group, coordinate]: x xᵀ of each group, the upper triangles end to end.
@@ -136,6 +162,16 @@ class Products:
     across: float | None = None
     place: Integers | None = None
     num_places: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", np.asarray(self.rows, dtype=np.float64))
+        object.__setattr__(self, "place", _inside(self.place, self.num_places))
+        across = self.inside if self.across is None else self.across
+        if not 2.0**-20 <= self.inside <= 2.0**20 or not 0 <= across <= self.inside:
+            raise InputError("Products: a weight inside blocks near one is expected, and one across them not above it.")
+        object.__setattr__(self, "across", across)
+        if self.rows.ndim != 3 or (self.block is not None and len(self.block) != self.rows.shape[2]):
+            raise InputError("Products: rows [vector, group, coordinate] and a block of each coordinate are expected.")
 
     def norms(self) -> Floats:
         """Return the lengths, of which twice the square is v² (Σ_b S_b² + Σ_i x_i⁴) + w² (S² − Σ_b S_b²).
@@ -172,7 +208,8 @@ class Products:
 
     @property
     def _across(self) -> float:
-        return self.inside if self.across is None else min(self.across, self.inside)
+        assert self.across is not None
+        return self.across
 
     @cached_property
     def _members(self) -> list[Integers]:
@@ -181,6 +218,7 @@ class Products:
         return [np.flatnonzero(block == one) for one in np.unique(block)]
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Crossed:
     """Products left rightᵀ of two rows of each vector, [vector, left] and [vector, right]."""
@@ -188,10 +226,18 @@ class Crossed:
     left: Floats
     right: Floats
 
+    def __post_init__(self) -> None:
+        for name in ("left", "right"):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float64))
+
     def norms(self) -> Floats:
-        """Return ‖left‖ ‖right‖."""
+        """Return ‖left‖ ‖right‖; not finite where a side is so long or short that its squares lose digits."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.sqrt((self.left**2).sum(axis=1)) * np.sqrt((self.right**2).sum(axis=1)))
+            left, right = (np.sqrt((side**2).sum(axis=1)) for side in (self.left, self.right))
+            usable = (left > _SHORTEST) & (left < _LONGEST) & (right > _SHORTEST) & (right < _LONGEST)
+            nothing = ~self.left.any(axis=1) | ~self.right.any(axis=1)
+            finite = np.isfinite(left) & np.isfinite(right)
+            return np.asarray(np.where(usable, left * right, np.where(nothing & finite, 0.0, np.inf)))
 
     def weighted_sum(self, factors: Floats, step: float) -> Integers:
         """Return the sums of products, exact because rows are made whole first."""
@@ -212,6 +258,7 @@ class Crossed:
             return np.where(usable, left * ratio, 0.0), np.where(usable, right / ratio, 0.0)
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class SideBySide:
     """Several contributions of the same vectors as one: their coordinates end to end."""
@@ -228,6 +275,15 @@ class SideBySide:
         return np.concatenate([part.weighted_sum(factors, step).ravel() for part in self.parts])
 
 
+def require_known(contributions: Contributions) -> None:
+    """Refuse a kind of contributions that is not of this module: its lengths would have to be trusted."""
+    if type(contributions) is SideBySide:
+        for part in contributions.parts:
+            require_known(part)
+    elif type(contributions) not in (Rows, Cells, Products, Crossed):
+        raise InputError("Contributions of a kind that the border knows are expected.")
+
+
 def shortened(vectors: Floats, length: float) -> Floats:
     """Return vectors [vector, coordinate] scaled down to `length` where they are longer, and 0 if not finite.
 
@@ -236,6 +292,11 @@ def shortened(vectors: Floats, length: float) -> Floats:
     norms = Rows(vectors).norms()
     factors = np.divide(length, norms, out=np.ones(len(norms)), where=norms > length)
     return np.asarray(np.where(np.isfinite(norms)[:, None], vectors, 0.0) * factors[:, None])
+
+
+def _inside(place: Integers | None, num_places: int) -> Integers | None:
+    """Return places as they are counted; what lies beyond counts for the last or the first."""
+    return None if place is None else np.clip(np.asarray(place, dtype=np.int64), 0, num_places - 1)
 
 
 def _whole(values: NDArray[Any], factors: Floats, step: float) -> Floats:

@@ -4,9 +4,10 @@ A `Grant` is what a ledger hands out after it has durably written a charge. Each
 was charged and is not executed more often than charged, writes the execution down, and only then adds noise.
 """
 
+import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar, final
 
 import numpy as np
@@ -32,6 +33,7 @@ from understudy.privacy.quantiles import quantile_scores
 from understudy.privacy.threshold import AboveThreshold
 
 Charged = TypeVar("Charged")
+_LARGEST_SCALE = 2.0**52  # of discrete noise
 _EXACT = (Gaussian, DiscreteGaussian, ApproximateDP)  # released as whole numbers with discrete noise
 
 
@@ -75,6 +77,7 @@ class Grant:
         self._record = record
         self._executed = {entry.label: 0 for entry in plan.entries} | (executed or {})
         self._counted: set[str] = set()
+        self._chosen: set[str] = set()
         self._lock = threading.Lock()
 
     @property
@@ -86,7 +89,8 @@ class Grant:
     def arithmetic(self) -> dict[str, str]:
         """How the answers to each label are computed: exact, or idealised where the proof has real numbers."""
         kinds = {entry.label: isinstance(entry.event, _EXACT) for entry in self.plan.entries}
-        return {label: "exact" if exact or label in self._counted else "idealised" for label, exact in kinds.items()}
+        counted = self._counted - self._chosen
+        return {label: "exact" if exact or label in counted else "idealised" for label, exact in kinds.items()}
 
     def remaining(self, label: str) -> int:
         """How often `label` may still be executed."""
@@ -115,7 +119,8 @@ class Grant:
             tables = zip(np.split(total, ends), expected, strict=True)
             return np.array([np.abs(table - np.rint(other / step).astype(np.int64)).sum() for table, other in tables])
 
-        return self._noised(statistic, private, apart)
+        tables = tuple(len(table) for table in expected)
+        return self._noised(replace(statistic, tables=tables), private, apart)
 
     def _noised(
         self,
@@ -124,6 +129,8 @@ class Grant:
         measured: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
     ) -> NDArray[np.float64]:
         event = self._sum_event(statistic.label)
+        if not 1 <= private.reach < math.inf:
+            raise InputError("A release needs a finite reach of at least one.")
         deviation = self.deviation(statistic.label, statistic.bound * private.reach)
         step = statistic.step or lattice_step(statistic.bound, deviation)
         if isinstance(event, DiscreteGaussian) and event.one_vote:
@@ -131,6 +138,10 @@ class Grant:
                 raise InputError("A one-vote release needs a bound of one step: a unit adds one to one coordinate.")
         else:
             deviation *= WIDENING
+        if not 0 < deviation / step < _LARGEST_SCALE:
+            raise InputError("A release needs noise below 2⁵² steps.")
+        if statistic.step is not None and not isinstance(event, DiscreteGaussian):
+            raise InputError("A step of one's own needs a charge for discrete noise.")
         self._execute(statistic.label)
         exact = measured(private.total(statistic, step), step)
         return (exact + self.noise.discrete_gaussian(deviation / step, exact.shape)).astype(np.float64) * step
@@ -156,6 +167,7 @@ class Grant:
         grid = np.unique(np.asarray(candidates, dtype=np.float64))
         scores = quantile_scores(values_one_per_unit, grid, q)
         self._execute(label)
+        self._chosen.add(label)
         return float(grid[self._place(event.epsilon * scores / (2 * max(q, 1 - q)))])
 
     def choose(self, label: str, merits_one_row_per_unit: ArrayLike) -> int:
@@ -171,6 +183,7 @@ class Grant:
             raise InputError("A choice needs a matrix of merits: one row per unit, two or more candidates.")
         totals = np.clip(np.nan_to_num(merits, nan=0.5), 0.0, 1.0).sum(axis=0)
         self._execute(label)
+        self._chosen.add(label)
         return self._place(event.epsilon * totals)
 
     def above_threshold(self, label: str, max_questions: int, mistake: float) -> AboveThreshold:

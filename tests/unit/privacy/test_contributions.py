@@ -1,5 +1,6 @@
 """Every kind of contributions against vectors written out: lengths, sums, and units made to do harm."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.errors import InputError
 from understudy.privacy.border import Given, Statistic, clipped_sum, lattice_step
 from understudy.privacy.contributions import Cells, Contributions, Crossed, Products, Rows, SideBySide, shortened
 
@@ -199,3 +201,71 @@ def test_the_step_is_public_an_even_power_of_two_and_fine(bound: float, deviatio
 def test_shortened_vectors_keep_their_direction() -> None:
     np.testing.assert_allclose(shortened(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0), [[0.6, 0.8], [0.3, 0.4]])
     assert not shortened(np.array([[np.nan, 1.0], [np.inf, 1.0]]), 1.0).any()
+
+
+def moved_by(unit: Contributions, bound: float) -> float:
+    """How far one unit moves the sum, in bounds."""
+    step, vectors = lattice_step(bound, bound), len(unit.norms())
+    shape = unit.weighted_sum(np.zeros(vectors), step).shape
+    total = clipped_sum(Statistic(label="sum", shape=shape, bound=bound), step, unit, np.arange(vectors) * 0)
+    return math.sqrt(sum(int(one) ** 2 for one in total.ravel())) * step / bound
+
+
+LONG = np.random.default_rng(10).normal(size=(1, 4001))
+ONE = np.ones(1, dtype=np.int64)
+HARMFUL = {
+    "squares of int8": (Products(np.array([[[16, 16]]], dtype=np.int8)), 1.0),
+    "fourth powers of int64": (Products(np.array([[[2**16]]])), 1.0),
+    "squares of float16": (Products(np.array([[[1e-4, 1e-4]]], dtype=np.float16)), 1e-10),
+    "squares of float32": (Products(np.array([[[1e-12, 1e-12]]], dtype=np.float32)), 1e-30),
+    "crossed int8": (Crossed(np.array([[16, 1]], dtype=np.int8), np.array([[16, 1]], dtype=np.int8)), 1.0),
+    "crossed float32 in columns": (Crossed(np.asfortranarray(LONG, np.float32), np.ones((1, 2), np.float32)), 0.5),
+    "crossed with tiny squares": (Crossed(np.array([[1.2e154]]), np.array([[2.7e-162]])), 1e-8),
+    "crossed with a tiny factor": (Crossed(np.array([[1e154]]), np.array([[1.1e154]])), 1e-15),
+    "masked rows": (Rows(np.ma.masked_array([[1e17]], mask=[[True]])), 1.0),
+    "a ballot before the first": (Cells(ONE - 1, ONE - 2, ONE, 1e6, 1, np.array([3])), 1.0),
+    "uint8 vectors": (Cells(np.full(50, 1, np.uint8), np.arange(50), 0 * np.arange(50), 1.0, 2, np.ones(300)), 1.0),
+    "int8 worth": (Cells(ONE - 1, ONE - 1, ONE, np.array([-128], np.int8), 1, np.array([2])), 1.0),
+    "nothing across": (Products(np.full((1, 1, 5), 9.0), np.arange(5), 1.0, 0.0), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_types_and_sizes_made_to_do_harm_move_the_sum_by_at_most_the_bound(name: str) -> None:
+    assert moved_by(*HARMFUL[name]) <= 1 + 2.0**-20
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Cells(np.array([0]), np.array([0]), np.zeros(1000, int), 1.0, 1, np.array([3])),
+        lambda: Cells(np.array([0]), np.array([0]), np.array([0]), 1.0, 1, np.array([3, 0])),
+        lambda: Products(np.ones((1, 1, 3)), across=-1.0),
+        lambda: Products(np.ones((1, 1, 3)), across=2.0),
+        lambda: Products(np.ones((1, 1, 3)), inside=1e-170),
+        lambda: Products(np.ones((1, 1, 3)), block=np.arange(2)),
+    ],
+)
+def test_what_no_length_could_be_told_of_is_refused(make: Callable[[], Contributions]) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_a_kind_that_the_border_does_not_know_is_refused() -> None:
+    class Liar:
+        def norms(self) -> np.ndarray:
+            return np.zeros(1)
+
+        def weighted_sum(self, factors: np.ndarray, step: float) -> np.ndarray:
+            return np.array([10**12])
+
+    statistic = Statistic(label="sum", shape=(1,), bound=1.0)
+    for unknown in (Liar(), SideBySide([Liar()])):
+        with pytest.raises(InputError, match="kind"):
+            clipped_sum(statistic, 2.0**-32, unknown, np.zeros(1, int))
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, float("nan"), float("inf"), 2.0, 2.0**-60])
+def test_a_step_that_is_none_or_overflows_is_refused(step: float) -> None:
+    with pytest.raises(InputError, match="step"):
+        Statistic(label="sum", shape=(1,), bound=1.0, step=step)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from tests.releases import released
+from understudy.data.table import Table
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.contributions import Rows
+from understudy.privacy.contributions import Cells, Rows
 from understudy.privacy.events import (
     ApproximateDP,
     DiscreteGaussian,
@@ -18,6 +19,7 @@ from understudy.privacy.events import (
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.synthesizers.contract.panels import make_panel, plain_schema
 
 
 def granted(noise=None, **events):
@@ -109,6 +111,40 @@ def test_a_single_vote_needs_a_bound_of_one_step_and_one_unit_s_reach():
                 Statistic(label="votes", shape=(1,), bound=bound, step=step), Given(Rows(np.ones((1, 1))), reach)
             )
     assert grant.executed == {"votes": 0}
+
+
+@pytest.mark.parametrize("reach", [0.0, -1.0, 1e-6, float("nan"), float("inf")])
+def test_a_reach_that_hides_nobody_is_refused_before_anything_is_counted(reach):
+    _, grant = granted(mean=Gaussian(2.0))
+    with pytest.raises(InputError, match="reach"):
+        grant.release(Statistic(label="mean", shape=(1,), bound=1.0), Given(Rows(np.ones((1, 1))), reach))
+    assert grant.executed == {"mean": 0}
+
+
+def test_a_coarse_step_needs_a_charge_for_discrete_noise():
+    _, grant = granted(mean=Gaussian(2.0))
+    with pytest.raises(InputError, match="discrete"):
+        released(grant, "mean", np.ones((1, 1)), step=1.0)
+
+
+def test_distances_are_of_tables_that_are_ballots():
+    _, grant = granted(NoiseSource.constant(0.0), choices=Gaussian(1.0, count=3))
+    statistic = Statistic(label="choices", shape=(4,), bound=2**0.5)
+    votes = Cells.one_each(np.array([[0, 1], [0, 0]]), 2)
+    expected = [np.array([1.0, 0.0]), np.array([0.0, 0.0])]
+    assert grant.distances(statistic, Given(votes), expected) == pytest.approx([1.0, 2.0], abs=1e-6)
+    for wrong in (Rows(np.ones((1, 4))), Cells.one_each(np.array([[0]]), 4)):
+        with pytest.raises(InputError, match="ballot"):
+            grant.distances(statistic, Given(wrong), expected)
+
+
+def test_a_label_that_was_also_chosen_by_is_not_called_exact():
+    _, grant = granted(mixed=PureDP(1.0, count=2), count=PureDP(1.0), sum=Gaussian(1.0))
+    table = Table.of(make_panel(plain_schema()))
+    for label in ("mixed", "count"):
+        grant.count(label, table)
+    grant.quantile("mixed", np.arange(5.0), [1.0, 2.0], 0.5)
+    assert grant.arithmetic == {"mixed": "idealised", "count": "exact", "sum": "exact"}
 
 
 def test_a_quantile_with_a_large_budget_finds_the_quantile():
