@@ -29,7 +29,10 @@ MUTANTS = (
         name="a choice that is not counted",
         why="one charge pays for any number of choices",
         file="privacy/grant.py",
-        before="        self._execute(label)\n        self._chosen.add(label)\n        return self._place(event.epsilon * totals)",
+        before="""\
+        self._execute(label)
+        self._chosen.add(label)
+        return self._place(event.epsilon * totals)""",
         after="        return self._place(event.epsilon * totals)",
         tests=(CHOOSING,),
     ),
