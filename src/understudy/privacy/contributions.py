@@ -102,12 +102,12 @@ class Cells:
             raise InputError("Cells: one vector, ballot, cell and worth of each vote are expected.")
         if sizes.ndim != 1 or (sizes < 1).any():
             raise InputError("Cells: ballots of at least one cell are expected.")
-        stays = (vector >= 0) & (vector < self.num_vectors) & (ballot >= 0) & (ballot < len(sizes))
-        every = bool(stays.all())
-        for name, part in (("vector", vector), ("ballot", ballot), ("cell", cell)):
-            object.__setattr__(self, name, part if every else part[stays])
-        object.__setattr__(self, "worth", worth if every or not worth.ndim else worth[stays])
-        object.__setattr__(self, "sizes", sizes)
+        if not (_all_below(vector, self.num_vectors) and _all_below(ballot, len(sizes))):
+            stays = (vector >= 0) & (vector < self.num_vectors) & (ballot >= 0) & (ballot < len(sizes))
+            vector, ballot, cell = vector[stays], ballot[stays], cell[stays]
+            worth = worth[stays] if worth.ndim else worth
+        for name, part in (("vector", vector), ("ballot", ballot), ("cell", cell), ("worth", worth), ("sizes", sizes)):
+            object.__setattr__(self, name, part)
 
     @classmethod
     def one_each(cls, cells: Integers, num_cells: int, ballot: Integers | None = None, num_ballots: int = 0) -> "Cells":
@@ -123,7 +123,7 @@ class Cells:
 
     def norms(self) -> Floats:
         """Return the lengths of vectors whose ballots are for one cell each; no vector with these votes is longer."""
-        keys = self.vector * len(self.sizes) + self.ballot
+        keys = self.vector if len(self.sizes) == 1 else self.vector * len(self.sizes) + self.ballot
         owner = np.arange(self.num_vectors * len(self.sizes)) // max(1, len(self.sizes))
         if len(owner) > _MANY_BALLOTS * max(1, len(keys)):  # few of all ballots are used
             used, keys = np.unique(keys, return_inverse=True)
@@ -136,7 +136,11 @@ class Cells:
     def weighted_sum(self, factors: Floats, step: float) -> Integers:
         """Return the votes for each cell."""
         total = np.zeros(int(self.sizes.sum()), dtype=np.int64)
-        place = (np.cumsum(self.sizes) - self.sizes)[self.ballot] + np.clip(self.cell, 0, self.sizes[self.ballot] - 1)
+        if len(self.sizes) == 1:
+            place = np.clip(self.cell, 0, self.sizes[0] - 1)
+        else:
+            place = np.clip(self.cell, 0, self.sizes[self.ballot] - 1)
+            place += (np.cumsum(self.sizes) - self.sizes)[self.ballot]
         worth = np.broadcast_to(self.worth, place.shape)
         for here in _blocks(len(place), 1):
             whole = _whole(worth[here], factors[self.vector[here]], step)
@@ -181,7 +185,8 @@ class Products:
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self.rows**2
             order = np.concatenate(self._members)
-            blocks = np.add.reduceat(squares[:, :, order], np.cumsum([0, *map(len, self._members[:-1])]), axis=2)
+            sorted_squares = squares if (np.diff(order) == 1).all() else squares[:, :, order]
+            blocks = np.add.reduceat(sorted_squares, np.cumsum([0, *map(len, self._members[:-1])]), axis=2)
             inside = (blocks**2).sum(axis=2)
             across = np.maximum(blocks.sum(axis=2) ** 2 - inside, 0.0)
             twice = self.inside**2 * (inside + (squares**2).sum(axis=2)) + self._across**2 * across
@@ -294,6 +299,10 @@ def shortened(vectors: Floats, length: float) -> Floats:
     return np.asarray(np.where(np.isfinite(norms)[:, None], vectors, 0.0) * factors[:, None])
 
 
+def _all_below(index: Integers, number: int) -> bool:
+    return not len(index) or bool(index.min() >= 0 and index.max() < number)
+
+
 def _inside(place: Integers | None, num_places: int) -> Integers | None:
     """Return places as they are counted; what lies beyond counts for the last or the first."""
     return None if place is None else np.clip(np.asarray(place, dtype=np.int64), 0, num_places - 1)
@@ -303,7 +312,11 @@ def _whole(values: NDArray[Any], factors: Floats, step: float) -> Floats:
     """Return factor · value in whole steps, rounded towards zero; 0 where the factor is 0."""
     scale = (factors / step).reshape(-1, *[1] * (values.ndim - 1))
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(np.where(scale > 0, np.trunc(values * scale), 0.0))
+        whole: Floats = np.asarray(values * scale)
+        np.trunc(whole, out=whole)
+    if not (factors > 0).all():
+        whole[~(factors > 0)] = 0.0
+    return whole
 
 
 def _blocks(number: int, size: int) -> Iterator[slice]:

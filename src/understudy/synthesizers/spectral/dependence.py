@@ -73,7 +73,7 @@ class Coupling:
     def block(self) -> np.ndarray:
         """Block [coupled] of each coupled coordinate; a single column is one by itself."""
         grouped = np.repeat(np.arange(self.num_coupled_blocks), self.num_channels)
-        return np.concatenate([-1 - np.arange(self.num_single), grouped])
+        return np.concatenate([np.arange(self.num_single), self.num_single + grouped])
 
     def moments(self, singles: np.ndarray, blocks: np.ndarray, kinds: np.ndarray, num_kinds: int) -> SideBySide:
         """Returns second moments of [series, single] and [series, block, channel], kind by kind."""

@@ -272,21 +272,20 @@ class Learning:
 # --- what the steps see of a panel; a row follows from its own series and from what was released ---------------
 
 
-def column_votes(panel: Panel, places: Sequence[int], grids: Sequence[Grid]) -> Cells:
+def column_votes(panel: Panel, places: Sequence[int], grids: Sequence[Grid]) -> SideBySide:
     """Returns a vote for each column of each series, spread over the steps it has."""
-    number, channels = panel.num_series, panel.schema.num_channels
     singles = _single_values(panel)
-    vectors, ballots, cells, worths = [], [], [], []
-    for ballot, (place, grid) in enumerate(zip(places, grids, strict=True)):
-        values = panel.values[:, :, place] if place < channels else singles[:, [place - channels]]
-        observed = ~np.isnan(values)
-        vector = np.nonzero(observed)[0]
-        vectors.append(vector)
-        ballots.append(np.full(len(vector), ballot))
-        cells.append(grid.cells_of(values[observed]))
-        worths.append(np.full(len(vector), 1 / values.shape[1]))
-    whose, ballot_of, cell_of, worth = (np.concatenate(part) for part in (vectors, ballots, cells, worths))
-    return Cells(whose, ballot_of, cell_of, worth, number, np.array([grid.num_cells for grid in grids]))
+    return SideBySide([_votes(panel, singles, place, grid) for place, grid in zip(places, grids, strict=True)])
+
+
+def _votes(panel: Panel, singles: np.ndarray, place: int, grid: Grid) -> Cells:
+    """Returns the votes for one column: a channel, or after these a single column."""
+    channels = panel.schema.num_channels
+    values = panel.values[:, :, place] if place < channels else singles[:, [place - channels]]
+    observed = ~np.isnan(values)
+    vector = np.repeat(np.arange(len(values)), observed.sum(axis=1))
+    cells = grid.cells_of(values[observed])
+    return Cells(vector, np.zeros_like(vector), cells, 1 / values.shape[1], len(values), np.array([grid.num_cells]))
 
 
 def scores_by(marginals: Sequence[Marginal]) -> Seen:
