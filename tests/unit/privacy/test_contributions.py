@@ -269,3 +269,9 @@ def test_a_kind_that_the_border_does_not_know_is_refused() -> None:
 def test_a_step_that_is_none_or_overflows_is_refused(step: float) -> None:
     with pytest.raises(InputError, match="step"):
         Statistic(label="sum", shape=(1,), bound=1.0, step=step)
+
+
+def test_a_vote_in_no_ballot_counts_for_nobody() -> None:
+    cells = Cells(np.array([1, 1]), np.array([-1, 2]), np.array([0, 0]), 1e6, 2, np.array([3, 3]))
+    assert not cells.norms().any()
+    assert not cells.weighted_sum(np.ones(2), 1.0).any()
