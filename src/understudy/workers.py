@@ -38,11 +38,17 @@ def trusted_workers(workers: Workers) -> tuple[str, ...]:
     )
 
 
+def cluster_of(text: str) -> Cluster:
+    """Returns the scheduler that an option `--cluster` names."""
+    if not text.startswith(_SCHEMES):
+        raise InputError(f"--cluster: the scheduler of a Dask cluster as tcp://host:port is expected, got '{text}'.")
+    return Cluster(text.replace("dask://", "tcp://", 1))
+
+
 def workers_of(text: str) -> Workers:
     """Returns what an option `--workers` says."""
-    for scheme in _SCHEMES:
-        if text.startswith(scheme):
-            return Cluster(text.replace("dask://", "tcp://", 1))
+    if text.startswith(_SCHEMES):
+        return cluster_of(text)
     if not text.isdigit() or int(text) < 1:
         raise InputError(f"--workers: a number of at least 1 or tcp://host:port is expected, got '{text}'.")
     return int(text)
@@ -75,23 +81,28 @@ def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
         yield joblib.Parallel(return_as="generator_unordered")
 
 
-def once_each(function: Callable[[Part], Result], parts: Sequence[Part], workers: Workers) -> list[Result]:
-    """Returns what `function` returns for each part, in their order; parts of a process that died are done again."""
+def once_each(function: Callable[[Part], Result], parts: Sequence[Part], workers: Workers) -> Iterator[Result]:
+    """Yields what `function` returns, once for each part, in the order of their ends.
+
+    Parts of a process that died are done again.
+    """
     if workers == 1:
-        return [function(part) for part in parts]
+        yield from map(function, parts)
+        return
     from joblib import delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    done: dict[int, Result] = {}
+    left = dict(enumerate(parts))
     for attempt in range(_ATTEMPTS):
-        left = [(place, part) for place, part in enumerate(parts) if place not in done]
         try:
             with pool(workers) as run:
-                done |= run(delayed(_placed)(function, place, part) for place, part in left)
+                for place, result in run(delayed(_placed)(function, *part) for part in list(left.items())):
+                    del left[place]
+                    yield result
+            return
         except TerminatedWorkerError:
             if attempt == _ATTEMPTS - 1:
                 raise
-    return [done[place] for place in range(len(parts))]
 
 
 def _placed(function: Callable[[Part], Result], place: int, part: Part) -> tuple[int, Result]:

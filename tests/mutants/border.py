@@ -337,8 +337,8 @@ MUTANTS = (
         name="a worker's sum added twice",
         why="what one process added up counts double",
         file="workers.py",
-        before="    return [done[place] for place in range(len(parts))]",
-        after="    return [done[place] for place in range(len(parts))] + [done[0]]",
+        before="                    yield result\n",
+        after="                    yield result\n                    yield result\n",
         tests=(WORKERS,),
     ),
     Mutant(

@@ -22,7 +22,7 @@ from understudy.cli.places import existing, outside, require_room, unused, whole
 from understudy.cli.sample import draw
 from understudy.cli.tables import TABLE_HELP, existing_table, named, open_table_argument
 from understudy.errors import InputError
-from understudy.workers import Workers, workers_of
+from understudy.workers import Workers, cluster_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +114,7 @@ def synth(
         context=context, window_steps=window_steps, window_stride=window_stride, pack=pack,
         options=tuple(options or ()), holdout=holdout, holdout_list=holdout_list, num_series=n,
         few_units=allow_few_units, seed=seed, key=key,
-        workers=workers if cluster is None else workers_of(cluster),
+        workers=workers if cluster is None else cluster_of(cluster),
     )  # fmt: skip
     cautions = foreseen(request)
     output.caution(*cautions)

@@ -107,7 +107,8 @@ def _events(certificate: Certificate) -> list[str]:
     described = []
     for label, event in zip(certificate.labels, certificate.events, strict=False):
         facts = ", ".join(f"{key} = {value}" for key, value in event.items() if key != "type")
-        described.append(f"Mechanism '{label}': {event.get('type')} ({facts})")
+        arithmetic = f", {certificate.arithmetic[label]} arithmetic" if label in certificate.arithmetic else ""
+        described.append(f"Mechanism '{label}': {event.get('type')} ({facts}){arithmetic}")
     return described or ["No private data was read."]
 
 
