@@ -21,6 +21,7 @@ from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.ppem import Ppem
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
 from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.pub2priv.recipe import Recipe as Pub2PrivRecipe
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
@@ -31,7 +32,7 @@ SMALL: dict[str, Synthesizer] = {
         network=Network(width=8, depth=1, num_heads=2), recipe=DitRecipe(iterations=20, draws=1), sampling_steps=2
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
-    "pub2priv": Pub2Priv(network="moments", knowledge="none"),
+    "pub2priv": Pub2Priv(recipe=Pub2PrivRecipe(model="regression"), knowledge="none"),
     # The level of a channel that every panel has. Here, in `vflgan-ts` and in `dp-gan` all units are in every
     # iteration, which is the quickest to calibrate.
     "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),

@@ -44,8 +44,13 @@ def _pets() -> Synthesizer:
 
 
 def _pub2priv() -> Synthesizer:
-    small = {"network": "projected", "iterations": 3, "batch": POPULATION, "knowledge": "direct", "clip": 0.1}
-    return METHODS["pub2priv"](**small)  # type: ignore[arg-type]
+    from understudy.synthesizers.pub2priv.recipe import Recipe
+
+    small = Recipe(
+        model="diffusion", iterations=3, batch=POPULATION, clipping_norm=0.1, learning_rate=1e-3, width=8, layers=1,
+        heads=2, diffusion_steps=100, sampling_steps=4,
+    )  # fmt: skip
+    return METHODS["pub2priv"](recipe=small, knowledge="direct")  # type: ignore[call-arg]
 
 
 def _dit() -> Synthesizer:

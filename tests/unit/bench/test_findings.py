@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from understudy.bench.findings import ALL, Finding, Which, tried
-from understudy.bench.pub2priv_experiment import SCALES, methods
+from understudy.bench.pub2priv_experiment import SCALES, methods, published
 from understudy.bench.pub2priv_portfolio import PERIODS
 from understudy.bench.pub2priv_tables import RIVALS
 from understudy.bench.registry import BENCHMARKS
@@ -93,7 +93,7 @@ def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
 
 
 def test_findings_of_pub2priv_name_rows_that_its_benchmarks_have() -> None:
-    made = {*methods(SCALES["quick"]), *RIVALS}
+    made = {*methods(SCALES["quick"]), *published(SCALES["quick"]), *RIVALS}
     named = {which.method for one in ALL if one.paper == "000" for which in (one.better, one.worse)}
     assert named <= made
     assert "pub2priv w/o c" in named

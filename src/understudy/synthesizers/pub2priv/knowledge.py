@@ -16,11 +16,11 @@ import numpy as np
 import torch
 
 from understudy.errors import InputError
-from understudy.nn.knowledge import KnowledgeTransformer, hide
-from understudy.synthesizers.frame.gradients import load_arrays, to_arrays
-from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.pub2priv.context import standardised
+from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide
 from understudy.synthesizers.pub2priv.recipe import KnowledgeRecipe
+from understudy.training.networks import load_arrays, to_arrays
 
 METHOD, GENERAL = "pub2priv", "general"
 GENERAL_PACK = Path(__file__).parent / "packs" / "general.safetensors"
@@ -110,7 +110,7 @@ def pack_from_bytes(content: bytes) -> Pack:
     return Pack.from_bytes(content, METHOD, "The release's pack")
 
 
-# --- training on public signals ----------------------------------------------------------------------------------------
+# --- training on public signals ---------------------------------------------------------------------------------------
 
 
 def simulated(num_windows: int, rng: np.random.Generator) -> np.ndarray:
@@ -202,7 +202,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-# --- simulated signals --------------------------------------------------------------------------------------------------
+# --- simulated signals ------------------------------------------------------------------------------------------------
 
 
 def simulate_signals(num_windows: int, num_steps: int, num_features: int, rng: np.random.Generator) -> np.ndarray:

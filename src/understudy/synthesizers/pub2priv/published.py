@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from understudy.data import Panel, Schema
 from understudy.data.channels import num_codes
-from understudy.nn.conditional_denoiser import ConditionalDenoiser
 from understudy.nn.diffusion import Diffusion
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.calibrate import noise_multipliers
@@ -28,22 +27,15 @@ from understudy.synthesizers.base import Draw, Progress
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
-from understudy.synthesizers.frame.gradients import (
-    MOSTLY_NOISE,
-    TRAINING,
-    as_charged,
-    load_arrays,
-    noise_ratio,
-    num_parameters,
-    sizes_only,
-    to_arrays,
-)
 from understudy.synthesizers.pub2priv.context import Context
 from understudy.synthesizers.pub2priv.knowledge import Knowledge
+from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.spectral import sampling
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
+from understudy.training.networks import load_arrays, num_parameters, sizes_only, to_arrays
+from understudy.training.plan import MOSTLY_NOISE, TRAINING, as_charged, noise_ratio
 from understudy.training.windows import Batch
 
 NETWORK, LINEAR = "network.", "linear"  # prefix of the released parameters; which channels are scaled linearly
@@ -193,7 +185,7 @@ class PublishedDiffusion:
             self.examples(private.panel, classes_of(private.panel), self.encoding(released)),
             None if schema.unit.kind == "event" else private.panel.unit,
             config.draw,
-            np.random.default_rng(),  # not the seed: with a known stream one unit more shows other windows of all others
+            np.random.default_rng(),  # secret: with a known stream one unit more shows other windows of all others
         )
         train(
             Task(model=model, loss=denoising_loss(schedule(recipe.diffusion_steps)), windows=windows),
