@@ -56,8 +56,10 @@ def bought_pools(
     labels = () if shown is None else range(len(shown.categories))
     asked = [(_fitting(schema, _POOL, _POOL_NUMBERS), None), *((_OF_EACH_LABEL, label) for label in labels)]
     rng = np.random.default_rng(seed)
-    requests = [SampleRequest(num_series=number, rng=rng, label=label) for number, label in asked]
-    return [PrivateSeries.of(spectral.sample(arrays, schema, own), own.num_series) for own in requests]
+    return [
+        PrivateSeries.of(Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)), number)
+        for number, label in asked
+    ]
 
 
 def series_for(
