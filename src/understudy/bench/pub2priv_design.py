@@ -24,9 +24,8 @@ from understudy.synthesizers.dit.pretraining import pretrain
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
+from understudy.synthesizers.pub2priv.knowledge import Knowledge, filling_error, load_pack, windows_from
 from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer
-from understudy.synthesizers.pub2priv.pretraining import filling_error, windows_from
 from understudy.synthesizers.spectral import Spectral
 
 RATES = (

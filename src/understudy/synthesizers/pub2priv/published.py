@@ -33,10 +33,10 @@ from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.spectral import sampling
 from understudy.synthesizers.spectral.learning import Learning
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
-from understudy.training.networks import load_arrays, num_parameters, sizes_only, to_arrays
-from understudy.training.plan import MOSTLY_NOISE, TRAINING, as_charged, noise_ratio
-from understudy.training.windows import Batch
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training.batches import Batch
+from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
+from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio
 
 NETWORK, LINEAR = "network.", "linear"  # prefix of the released parameters; which channels are scaled linearly
 _PAPER_STEPS = 400  # of Table 3, whose total noise is kept when there are fewer steps
@@ -120,7 +120,7 @@ class PublishedDiffusion:
 
     def num_parameters(self) -> int:
         """Returns the number of parameters of θ_DM, from public facts."""
-        with sizes_only():
+        with meta_device():
             return num_parameters(self.network())
 
     def noise_ratio(self, guarantee: Guarantee) -> float:
@@ -180,7 +180,7 @@ class PublishedDiffusion:
         bought = facts.buy(Learning(bare, grant, 0, lambda stage, share: progress(stage, 0.5 * share)), linear)
         released = {**bought.to_arrays(), LINEAR: linear}
         charged = grant.plan.event(TRAINING)
-        config = as_charged(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
+        config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
         windows = UnitWindows(
             self.examples(private.panel, classes_of(private.panel), self.encoding(released)),
             None if schema.unit.kind == "event" else private.panel.unit,
@@ -251,6 +251,6 @@ def sgd_config(schema: Schema, recipe: Recipe) -> DPSGDConfig:
     )  # fmt: skip
 
 
-def unit_sampling(schema: Schema) -> DrawUnits | DrawWindows:
+def unit_sampling(schema: Schema) -> UnitBatches | WindowBatches:
     """Returns the batch sampling: one window of each unit. An event changes windows, twice as far as removing them."""
-    return DrawWindows(2 * schema.unit.max_series) if schema.unit.kind == "event" else DrawUnits()
+    return WindowBatches(2 * schema.unit.max_series) if schema.unit.kind == "event" else UnitBatches()
