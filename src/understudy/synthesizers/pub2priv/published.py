@@ -184,7 +184,7 @@ class PublishedDiffusion:
         windows = UnitWindows(
             self.examples(private.panel, classes_of(private.panel), self.encoding(released)),
             None if schema.unit.kind == "event" else private.panel.unit,
-            config.draw,
+            config.batches,
             np.random.default_rng(),  # secret: with a known stream one unit more shows other windows of all others
         )
         train(
@@ -247,7 +247,7 @@ def sgd_config(schema: Schema, recipe: Recipe) -> DPSGDConfig:
         rate, expected = min(1.0, recipe.batch / size), float(min(recipe.batch, size))
     return DPSGDConfig(
         sampling_rate=rate, iterations=recipe.iterations, expected_batch=expected, clip_norm=recipe.clipping_norm,
-        draw=unit_sampling(schema),
+        batches=unit_sampling(schema),
     )  # fmt: skip
 
 
