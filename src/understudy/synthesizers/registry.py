@@ -40,11 +40,5 @@ METHODS = Methods(
     vflgan_ts="vflgan_ts.method.VflganTs",
     dit="dit.method.Dit",
     ppem="ppem.method.Ppem",
-    aim="baselines.aim.Aim",
-    gem="baselines.gem.Gem",
-    private_gsd="baselines.private_gsd.PrivateGsd",
-    dp_gan="baselines.dp_gan.DpGan",
-    pate_gan="baselines.pate_gan.PateGan",
-    gs_wgan="baselines.gs_wgan.GsWgan",
     independent="independent.Independent",
 )

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from understudy.evaluate.forecasting import forecast_error
+from understudy_bench.metrics.forecasting import forecast_error
 from understudy.evaluate.networks import Schedule, deal, seeded, seeds, train_epochs
 
 
