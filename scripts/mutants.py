@@ -143,7 +143,10 @@ def _judge_all(trees: list[Path], chosen: list[Mutant]) -> list[Verdict]:
             verdict = _judge(tree, mutant)
         finally:
             free.put(tree)
-        print(f"{mutant.name:46} {verdict.outcome:9} {verdict.seconds:5.1f} s  {_short(verdict.detail)}", flush=True)
+        print(
+            f"{mutant.name:46} {verdict.outcome:9} {verdict.seconds:5.1f} s  {verdict.detail.removeprefix('tests/')}",
+            flush=True,
+        )
         return verdict
 
     with ThreadPoolExecutor(len(trees)) as pool:

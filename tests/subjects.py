@@ -71,8 +71,6 @@ def vertical(**options: object) -> Synthesizer:
     return METHODS["vflgan-ts"](recipe=Recipe(**chosen), **own)  # type: ignore[arg-type,call-arg]
 
 
-
-
 def _steady_dit() -> Synthesizer:
     """One iteration that shows each unit with so many times and noises that its gradient hardly varies."""
     from understudy.synthesizers.dit.recipe import Network, Recipe

@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from understudy_bench.adaln import ablation as adaln_ablation, paper as adaln_paper
-from understudy_bench.adaln.experiment import SCALES, Scale, Trial, _trials, trained
+from understudy_bench.adaln import ablation as adaln_ablation
+from understudy_bench.adaln import paper as adaln_paper
 from understudy_bench.adaln.data import STUDIES, Study
 from understudy_bench.adaln.errors import TASKS, GaussianFillings, errors, naive_ways
+from understudy_bench.adaln.experiment import SCALES, Scale, Trial, _trials, trained
+
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.data.masks import block_mask
 from understudy.synthesizers.dit.recipe import Network, Recipe

@@ -4,7 +4,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
 from understudy_bench.cells import Cells
 from understudy_bench.registry import BENCHMARKS
 from understudy_bench.result import SCALES, row, spread

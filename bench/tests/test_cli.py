@@ -3,14 +3,17 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-from tests.e2e.commands import Outcome, finish, start
-from tests.e2e.commands import run as run_command
 from understudy_bench.__main__ import main
+
+from tests.e2e.commands import Outcome, finish
+from tests.e2e.commands import run as run_command
+from tests.e2e.commands import start as start_command
 
 PARTS = 6
 # Stands in for benchmarks that take hours: loaded by every process before anything else, as Python does by this name.
@@ -47,6 +50,11 @@ def run(*arguments: str | Path) -> Outcome:
     return run_command(*arguments, main=main)
 
 
+def start(*arguments: str | Path, **options: Any) -> "subprocess.Popen[str]":
+    """Starts a command of the benchmarks as a process of its own."""
+    return start_command(*arguments, module="understudy_bench", **options)
+
+
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "sitecustomize.py").write_text(SITE)
@@ -78,14 +86,16 @@ def ended(process: int) -> bool:
 
 def all_of(folder: Path, variables: dict[str, str], *only: str, workers: str = "2") -> Outcome:
     words = ["--workers", workers, *(part for name in only for part in ("--only", name))]
-    return finish(start("all", "--into", folder / "results", *words, "--json", variables=variables, module="understudy_bench"))
+    return finish(start("all", "--into", folder / "results", *words, "--json", variables=variables))
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(
     tmp_path: Path, variables: dict[str, str], how: signal.Signals
 ) -> None:
-    first = start("all", "--into", tmp_path / "results", "--only", "counted", variables=variables, module="understudy_bench")
+    first = start(
+        "all", "--into", tmp_path / "results", "--only", "counted", variables=variables, module="understudy_bench"
+    )
     wait_for(tmp_path, 3)
     first.send_signal(how)
     first.communicate(timeout=10)
@@ -108,7 +118,9 @@ def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(
 def test_a_second_run_in_the_same_folder_is_refused_while_the_first_lives(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
-    first = start("all", "--into", tmp_path / "results", "--only", "counted", variables=variables, module="understudy_bench")
+    first = start(
+        "all", "--into", tmp_path / "results", "--only", "counted", variables=variables, module="understudy_bench"
+    )
     wait_for(tmp_path, 1)
     refused = all_of(tmp_path, variables, "counted")
     first.kill()

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-
 from understudy_bench.cost import dpsgd as cost_dpsgd
 from understudy_bench.cost.dpsgd_engines import ENGINES, PRIVATE
 from understudy_bench.cost.dpsgd_models import MODELS

@@ -3,12 +3,11 @@
 from typing import Any
 
 import pytest
-
-from understudy_bench.results.findings import ALL, Finding, Which, tried
 from understudy_bench.pub2priv.experiment import SCALES, methods
 from understudy_bench.pub2priv.portfolio import PERIODS
 from understudy_bench.pub2priv.tables import RIVALS
 from understudy_bench.registry import BENCHMARKS
+from understudy_bench.results.findings import ALL, Finding, Which, tried
 
 FINDING = Finding(
     paper="000",

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-
 from understudy_bench.cells import Cells
 from understudy_bench.pets.ablation import OPTIONS, quoted
 from understudy_bench.pets.contest import (
@@ -21,6 +20,7 @@ from understudy_bench.pets.contest import (
 )
 from understudy_bench.pets.experiment import EPSILONS, SEEDS
 from understudy_bench.result import Row, row, spread
+
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import RECIPES, Recipe
 

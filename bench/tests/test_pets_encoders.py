@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-
 from understudy_bench.pets.data import Windows
 from understudy_bench.pets.encoders import agreement, election, same_activity
+
 from understudy.synthesizers.pets.similarity import Raw
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from tests.unit.synthesizers.ppem.toy import method, panel
+from understudy_bench.pictures.draw import drawings
 from understudy_bench.ppem import data as ppem_data
 from understudy_bench.ppem.baselines import BASELINES
 from understudy_bench.ppem.tables import notes
 from understudy_bench.ppem.work import Scale, Work
+
+from tests.unit.synthesizers.ppem.toy import method, panel
 from understudy.errors import MissingData
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy_bench.pictures.draw import drawings
 
 
 @pytest.mark.parametrize("kind", BASELINES)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
-
 from understudy_bench.cells import Cells
 from understudy_bench.pub2priv.design import VARIANTS, filled, knowledge, public_table
+
 from understudy.data.portfolios import simulate_market, simulate_portfolios
 from understudy.errors import MissingData
 from understudy.synthesizers.pub2priv.purchases import public_panel

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
+from understudy_bench.cells import Cells
 from understudy_bench.cost import pub2priv as cost
+from understudy_bench.data.electricity import Clients
+from understudy_bench.data.trade import simulate_trade, trade_panel
 from understudy_bench.pub2priv import portfolio as portfolios
 from understudy_bench.pub2priv import toy
-from understudy_bench.cells import Cells
 from understudy_bench.pub2priv.domains import electricity_experiment, refused, trade_experiment
 from understudy_bench.pub2priv.experiment import EPSILONS, SCALES
 from understudy_bench.pub2priv.households import many_weeks, one_week
 from understudy_bench.pub2priv.portfolio import portfolio_experiment
 from understudy_bench.registry import BENCHMARKS
+
 from understudy.data.datasets import DatasetInfo
-from understudy_bench.data.electricity import Clients
 from understudy.data.portfolios import REVIEW_DAYS, simulate_market
-from understudy_bench.data.trade import simulate_trade, trade_panel
 from understudy.errors import MissingData
 from understudy.evaluate.metric import Effort
 from understudy.synthesizers.independent import Independent

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from understudy_bench.cells import Cells
 from understudy_bench.pub2priv.experiment import (
     NO_NOISE,
@@ -15,6 +14,7 @@ from understudy_bench.pub2priv.experiment import (
     methods,
 )
 from understudy_bench.pub2priv.tables import PEARSON, RIVALS, TABLE, beside_spectral, facts, judged, measure
+
 from understudy.data.portfolios import simulate_market, simulate_portfolios
 from understudy.evaluate.metric import Effort
 from understudy.synthesizers.independent import Independent

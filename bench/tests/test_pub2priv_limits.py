@@ -1,9 +1,9 @@
 """How near a Gaussian comes: the judge prefers real series, and strategies are those of the simulator."""
 
 import numpy as np
-
 from understudy_bench.pub2priv.experiment import SCALES, Experiment
 from understudy_bench.pub2priv.limits import _alone, _smoothed, prediction_error
+
 from understudy.data.portfolios import (
     hold,
     market_windows,

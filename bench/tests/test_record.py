@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from understudy_bench.results import findings
-from understudy_bench.record import contest as record_contest
+from understudy_bench.baselines.dp_gan import DpGan, Recipe
 from understudy_bench.cells import Cells
-from understudy_bench.results.words import words_of
+from understudy_bench.cli import results_of
 from understudy_bench.judging import Judged, figures, shown, verdict
-from understudy_bench.results.published import ALL, OURS, Published, table_of
+from understudy_bench.record import contest as record_contest
 from understudy_bench.record.data import Arena, homes
 from understudy_bench.registry import BENCHMARKS
-from understudy_bench.cli import results_of
-from understudy.errors import InputError
+from understudy_bench.results import findings
 from understudy_bench.results import page as results_page
-from understudy_bench.baselines.dp_gan import DpGan, Recipe
+from understudy_bench.results.published import ALL, OURS, Published, table_of
+from understudy_bench.results.words import words_of
+
+from understudy.errors import InputError
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.registry import METHODS
 

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from understudy_bench.cli import Scale
 from understudy_bench.run_all import _in_turn, _take_over
 

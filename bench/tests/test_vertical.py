@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-
-from understudy_bench.vertical import experiment as vertical
 from understudy_bench.cells import Cells
 from understudy_bench.cost.vertical import BATCH, _table_6
-from understudy_bench.vertical.data import PARTIES, _without_outliers, dealt, homes, parties, sines, split
-from understudy.data import Continuous
 from understudy_bench.metrics.vertical.sine import amplitudes
 from understudy_bench.pictures.draw import drawings
+from understudy_bench.vertical import experiment as vertical
+from understudy_bench.vertical.data import PARTIES, _without_outliers, dealt, homes, parties, sines, split
+
+from understudy.data import Continuous
 from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
 
 

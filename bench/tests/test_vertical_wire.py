@@ -1,8 +1,9 @@
 """What `cost-vertical-wire` counts."""
 
-from understudy_bench.registry import BENCHMARKS
 from understudy_bench.cost.vertical import BATCH
 from understudy_bench.cost.vertical_wire import _round_mb
+from understudy_bench.registry import BENCHMARKS
+
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 
 

@@ -6,7 +6,6 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-
 from understudy_bench.results.which_method import (
     Cell,
     Rule,
@@ -20,6 +19,7 @@ from understudy_bench.results.which_method import (
     left_out,
     shipped,
 )
+
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers import auto

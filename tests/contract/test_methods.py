@@ -25,8 +25,8 @@ SMALL: dict[str, Synthesizer] = {
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
     "pub2priv": Pub2Priv(network="moments", knowledge="none"),
-    # The level of a channel that every panel has. Here and in `vflgan-ts` all units are in every iteration, which is the
-    # quickest to calibrate.
+    # The level of a channel that every panel has. Here and in `vflgan-ts` all units are in every iteration, which is
+    # the quickest to calibrate.
     "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
     "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
 }

@@ -97,7 +97,10 @@ def test_every_dependency_has_a_line_and_a_pin() -> None:
     extras = project["optional-dependencies"]
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
     pins = {_plain(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().splitlines()}
-    for requirement in [r for r in (*project["dependencies"], *(r for extra in extras.values() for r in extra)) if not r.startswith("understudy[")]:
+    extra_packages = [
+        package for extra in extras.values() for package in extra if not package.startswith("understudy[")
+    ]
+    for requirement in [*project["dependencies"], *extra_packages]:
         package = re.split(r"[\[<>=~!; ]", requirement)[0]
         assert f"| {package} |" in page, f"docs/dependencies.md has no line for {package}"
     for requirement in [*project["dependencies"], *extras["dev"]]:

@@ -7,7 +7,6 @@ unit are shown, times and noises of a diffusion, masks of dropout. Two runs agre
 import csv
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.e2e.commands import make_clinic, run
+from tests.subjects import SUBJECTS, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
 from understudy.audit.panels import random_panel
-from tests.subjects import SUBJECTS, small_schema
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource

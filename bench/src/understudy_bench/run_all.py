@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from understudy_bench.cli import Scale, results_of, write_report
 from understudy.cli.console import Json, Output, Quiet
 from understudy.cli.places import alone_in, existing, whole_file
 from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of
+from understudy_bench.cli import Scale, results_of, write_report
 
 _COST = "cost-"  # benchmarks of time and memory: one at a time, when nothing else runs
 _FIRST = "record-"  # the longest: begun last, one would run alone on half of the machine

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from understudy_bench.baselines import ads_gan
+from understudy_bench.baselines.dp_gan import DpGan, Recipe
+from understudy_bench.baselines.rows import Layout
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Synthesizer
-from understudy_bench.baselines import ads_gan
-from understudy_bench.baselines.dp_gan import DpGan, Recipe
-from understudy_bench.baselines.rows import Layout
 from understudy.synthesizers.contract import CHECKS, expectations, releases, spending
 from understudy.synthesizers.contract.expectations import expect_valid, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context

@@ -3,9 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-
-from understudy.synthesizers import METHODS, Synthesizer
-from understudy.synthesizers.contract import CHECKS
 from understudy_bench.baselines.aim import Aim
 from understudy_bench.baselines.dp_gan import DpGan
 from understudy_bench.baselines.dp_gan import Recipe as GanRecipe
@@ -13,6 +10,9 @@ from understudy_bench.baselines.gem import Gem
 from understudy_bench.baselines.gs_wgan import GsWgan
 from understudy_bench.baselines.pate_gan import PateGan
 from understudy_bench.baselines.private_gsd import PrivateGsd
+
+from understudy.synthesizers import METHODS, Synthesizer
+from understudy.synthesizers.contract import CHECKS
 
 # As little work as shows what they do; in `dp-gan` all units are in every iteration, the quickest to calibrate.
 SMALL: dict[str, Synthesizer] = {

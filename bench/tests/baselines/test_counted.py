@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-
-from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Gaussian
-from understudy.privacy.ledger import Ledger
 from understudy_bench.baselines import gem, private_gsd
 from understudy_bench.baselines.counting import CHOICES, PAIRS, Counting, Pair
 from understudy_bench.baselines.gem import Gem, Mixture
 from understudy_bench.baselines.private_gsd import bred
+
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import Gaussian
+from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 
 DOMAIN = (3, 4)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from understudy.data import Categorical, Continuous, Time
 from understudy_bench.baselines.cuts import LEVELS, Cut, Frequencies, Segments, kept_frequencies
 from understudy_bench.baselines.table import Table, single_domain
+
+from understudy.data import Categorical, Continuous, Time
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.spectral.marginals import Grid, Marginal
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-
-from understudy.data import PrivacyUnit
-from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy_bench.baselines.dp_gan import Contest, DpGan, Recipe
 from understudy_bench.baselines.gs_wgan import Bench, GsWgan
 from understudy_bench.baselines.pate_gan import votes_of
 from understudy_bench.baselines.rows import Layout
+
+from understudy.data import PrivacyUnit
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy.synthesizers.contract.panels import plain_schema, rich_schema
 from understudy.synthesizers.frame.facts import Facts, facts_of
 

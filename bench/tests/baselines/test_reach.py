@@ -9,14 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from understudy.audit.fits import Neighbours, reach_of
-from understudy.data import Panel, PrivacyUnit, Schema, Time
-from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Gaussian
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Synthesizer
 from understudy_bench.baselines import gs_wgan, pate_gan
 from understudy_bench.baselines.aim import Aim
 from understudy_bench.baselines.dp_gan import DpGan, Recipe
@@ -25,6 +17,14 @@ from understudy_bench.baselines.gs_wgan import SLOPES, GsWgan
 from understudy_bench.baselines.pate_gan import VOTES, PateGan
 from understudy_bench.baselines.private_gsd import PrivateGsd
 from understudy_bench.baselines.shards import shards
+
+from understudy.audit.fits import Neighbours, reach_of
+from understudy.data import Panel, PrivacyUnit, Schema, Time
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import Gaussian
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 
 METHODS: dict[str, Synthesizer] = {

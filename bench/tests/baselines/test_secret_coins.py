@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from understudy_bench.audit.subjects import SUBJECTS
 
 from understudy.audit.panels import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.training import UnitWindows
-from understudy_bench.audit.subjects import SUBJECTS
 
 
 def test_which_windows_of_a_unit_are_shown_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from understudy_bench.baselines import gs_wgan, pate_gan
+from understudy_bench.baselines.gs_wgan import GsWgan
+from understudy_bench.baselines.pate_gan import PateGan
+from understudy_bench.baselines.shards import shards, touched
 
 from understudy.data import Panel, PrivacyUnit
 from understudy.privacy.border import Private, Statistic
@@ -11,10 +15,6 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Synthesizer
-from understudy_bench.baselines import gs_wgan, pate_gan
-from understudy_bench.baselines.gs_wgan import GsWgan
-from understudy_bench.baselines.pate_gan import PateGan
-from understudy_bench.baselines.shards import shards, touched
 from understudy.synthesizers.contract.expectations import fit
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 

@@ -1,7 +1,6 @@
 """Trees: margins are kept, noise is taken for independence, and draws follow the joints."""
 
 import numpy as np
-
 from understudy_bench.baselines.tree import Tree, joint_of, spanning_tree
 
 FIRST, SECOND = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.9])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
 from understudy_bench.data.correlated import simulate_correlated
-from understudy.errors import InputError
 from understudy_bench.metrics.pub2priv.context import correlations
+
+from understudy.errors import InputError
 
 
 @pytest.mark.parametrize("wanted", [0.0, 0.3, 0.6, 0.9, 1.0])

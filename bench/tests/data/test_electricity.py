@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from understudy_bench.data.electricity import (
     READINGS,
     STATION,
@@ -17,6 +16,7 @@ from understudy_bench.data.electricity import (
     load_clients,
     with_weather,
 )
+
 from understudy.errors import MissingData
 
 WEEKS = 156

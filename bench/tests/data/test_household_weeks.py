@@ -1,7 +1,6 @@
 """Homes of different weeks: each has the weather of its own week, and those with electric heating follow it."""
 
 import numpy as np
-
 from understudy_bench.data.household_weeks import household_weeks_schema, simulate_household_weeks, week_contexts
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from understudy_bench.data.markets import BARS, INDEX, SEMICONDUCTORS, load_market, semiconductor_months
+
 from understudy.data.portfolios import HELD, SHOWN, simulate_portfolios
 from understudy.errors import DataError, MissingData
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from understudy_bench.data.markets import SEMICONDUCTORS
 from understudy_bench.data.trade import COUNTRIES, FILE, load_trade, simulate_trade, trade_panel
-from understudy.errors import DataError, MissingData
 from understudy_bench.metrics.pub2priv.context import correlations
+
+from understudy.errors import DataError, MissingData
 
 MONTHS = [f"{year}-{month:02d}" for year in range(2010, 2021) for month in range(1, 13)]
 

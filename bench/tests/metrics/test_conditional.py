@@ -7,17 +7,17 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy, ks_2samp, norm, wasserstein_distance
 from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error, mean_squared_error, r2_score
+from understudy_bench.metrics.adaln import METRICS as DISTRIBUTIONS
+from understudy_bench.metrics.kernels import gram, unbiased_discrepancy
 
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Panel
 from understudy.data.masks import MASKS
-from understudy.evaluate.comparison import Comparison, Completion
 from understudy.evaluate import fillings as point
-from understudy_bench.metrics.adaln import METRICS as DISTRIBUTIONS
+from understudy.evaluate.comparison import Comparison, Completion
 from understudy.evaluate.fillings import METRICS as FILLINGS
 from understudy.evaluate.fillings import straight_lines
-from understudy_bench.metrics.kernels import gram, unbiased_discrepancy
 from understudy.evaluate.metric import Measured, Undefined
 
 BY_NAME = {metric.name.removeprefix("conditional."): metric for metric in (*FILLINGS, *DISTRIBUTIONS)}

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from understudy_bench.metrics.forecasting import forecast_error, persistence_error
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import kstest
-
 from understudy_bench.metrics.kernels import (
     gram,
     linear_test,

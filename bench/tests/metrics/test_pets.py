@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 from scipy.stats import wasserstein_distance_nd
+from understudy_bench.metrics.pets import METRICS, frechet_distance
+from understudy_bench.metrics.pets.embedding import PROJECTIONS, judge, matched_distance, sliced_distance
+from understudy_bench.metrics.pets.forecast import forecast_errors
 
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Panel
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import QUICK
-from understudy_bench.metrics.pets import METRICS, frechet_distance
-from understudy_bench.metrics.pets.embedding import PROJECTIONS, judge, matched_distance, sliced_distance
-from understudy_bench.metrics.pets.forecast import forecast_errors
-from understudy.nn.ts2vec import encoder_sha256
+from understudy.synthesizers.pets.networks import encoder_sha256
 
 BY_NAME = {metric.name.removeprefix("pets."): metric for metric in METRICS}
 FEW = replace(LEAST, iteration_cap=30)

@@ -7,6 +7,10 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score, roc_auc_score
+from understudy_bench.metrics.ppem import METRICS
+from understudy_bench.metrics.ppem.attributes import attribute_densities, dimension_probabilities
+from understudy_bench.metrics.ppem.mixture import Mixture, series_density
+from understudy_bench.metrics.ppem.models import area_under_curve, determination
 
 from tests.unit.evaluate.labels import labelled
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
@@ -14,10 +18,6 @@ from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Categorical, Panel
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Measured, Undefined
-from understudy_bench.metrics.ppem import METRICS
-from understudy_bench.metrics.ppem.attributes import attribute_densities, dimension_probabilities
-from understudy_bench.metrics.ppem.mixture import Mixture, series_density
-from understudy_bench.metrics.ppem.models import area_under_curve, determination
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 
 BY_NAME = {metric.name.removeprefix("ppem."): metric for metric in METRICS}

@@ -6,14 +6,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
-
-from tests.unit.evaluate.labels import labelled
-from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
-from tests.unit.evaluate.sets import panel_of, waves
-from understudy.data import Continuous, Panel
-from understudy.data.panel import broadcast_context
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.metric import Undefined
 from understudy_bench.metrics.pub2priv import METRICS
 from understudy_bench.metrics.pub2priv.context import correlations
 from understudy_bench.metrics.pub2priv.neighbours import identifiability_adsgan, identifiability_syn
@@ -22,6 +14,14 @@ from understudy_bench.metrics.pub2priv.recurrent import (
     discriminative_score,
     predictive_error,
 )
+
+from tests.unit.evaluate.labels import labelled
+from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
+from tests.unit.evaluate.sets import panel_of, waves
+from understudy.data import Continuous, Panel
+from understudy.data.panel import broadcast_context
+from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.metric import Undefined
 
 BY_NAME = {metric.name.removeprefix("pub2priv."): metric for metric in METRICS}
 CHEAP = ("ks_returns", "ks_autocorrelation")

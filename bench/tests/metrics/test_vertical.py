@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import curve_fit
 from scipy.stats import wasserstein_distance, wasserstein_distance_nd
+from understudy_bench.metrics.vertical import METRICS
+from understudy_bench.metrics.vertical.distances import wasserstein_nd
+from understudy_bench.metrics.vertical.sine import FREQUENCIES, amplitudes, sine_errors, unequal_amplitudes
+from understudy_bench.metrics.vertical.tasks import SIDES, forecast_task, total_performance_difference
 
 from tests.unit.evaluate.labels import labelled
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
@@ -13,10 +17,6 @@ from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Continuous, Panel
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import QUICK, Undefined
-from understudy_bench.metrics.vertical import METRICS
-from understudy_bench.metrics.vertical.distances import wasserstein_nd
-from understudy_bench.metrics.vertical.sine import FREQUENCIES, amplitudes, sine_errors, unequal_amplitudes
-from understudy_bench.metrics.vertical.tasks import SIDES, forecast_task, total_performance_difference
 
 BY_NAME = {metric.name.removeprefix("vertical."): metric for metric in METRICS}
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from understudy_bench.pictures.draw import draw, drawings
 
 

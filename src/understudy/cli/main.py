@@ -33,9 +33,11 @@ def main(arguments: Sequence[str] | None = None, call: Callable[[Sequence[str]],
 def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
     try:
         _make_streams_forgiving()
-        if call is None:
-            from understudy.cli.app import call
-        return call(given)
+        if call is not None:
+            return call(given)
+        from understudy.cli import app
+
+        return app.call(given)
     except UnderstudyError as problem:
         facts = problem.facts if isinstance(problem, CertificateError) else {}
         return _report(given, _with_notes(str(problem), problem), problem.exit_code, facts)

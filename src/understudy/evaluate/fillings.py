@@ -1,8 +1,8 @@
 """How well hidden values were filled, by the way steps were hidden: the suite `conditional`, for releases that impute.
 
 The error functions take (truth, draws, hidden). Truth has any shape, draws one axis more in front, hidden the shape of
-truth. Values count where they were hidden and are known. The mean of the draws stands for them where errors are squared,
-the median where they are not.
+truth. Values count where they were hidden and are known. The mean of the draws stands for them where errors are
+squared, the median where they are not.
 """
 
 from collections.abc import Callable

@@ -12,15 +12,15 @@ from typing import Any, get_args
 import numpy as np
 
 from understudy.audit.diagnose import diagnose, ratios
+from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS
+from understudy.synthesizers.dit.recipe import Bounded, Tightness
 from understudy_bench.adaln import paper
-from understudy_bench.adaln.experiment import SCALES, Scale, Trial, trained
 from understudy_bench.adaln.data import STUDIES
 from understudy_bench.adaln.errors import errors, naive_ways
+from understudy_bench.adaln.experiment import SCALES, Scale, Trial, trained
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
-from understudy.nn.modulation import OPERATORS, TIGHTNESS
-from understudy.synthesizers.dit import Dit
-from understudy.synthesizers.dit.recipe import Bounded, Tightness
 
 _STUDY, _NOISE, _LOUD, _CLIP_NOISE = "adaln-power", 0.05, 0.2, 0.1
 _COMPONENTS: dict[Bounded, str] = {"condition": "only c", "modulation": "only AdaLN", "both": "both"}

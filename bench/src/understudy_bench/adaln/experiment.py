@@ -14,11 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.adaln import paper
-from understudy_bench.adaln.data import STUDIES, Study
-from understudy_bench.adaln.errors import NUM_DRAWS, GaussianFillings, errors, naive_ways
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, Row, Stopwatch, result, row
 from understudy.privacy import accountants
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.events import Gaussian, MixtureOfGaussians, SubsampledGaussian
@@ -29,9 +24,14 @@ from understudy.synthesizers.completing import fillings
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit.pretraining import pretrain
 from understudy.synthesizers.dit.recipe import Network, Recipe, Tightness
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
+from understudy.training.plan import TRAINING
+from understudy_bench.adaln import paper
+from understudy_bench.adaln.data import STUDIES, Study
+from understudy_bench.adaln.errors import NUM_DRAWS, GaussianFillings, errors, naive_ways
+from understudy_bench.cells import Cells
+from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
 _NOTHING = 1e-3  # noise multiplier of what the paper does not add noise to
 _VARIANTS: dict[str, Tightness] = {"dp-vanilla": "none", "dp-aware": "medium"}

@@ -21,16 +21,16 @@ from understudy.audit.gaussian_test import mu_test, required_runs
 from understudy.audit.panels import panel_scenes
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import audit_scores
-from understudy_bench.audit.defects import DEFECTS, SCALED, stretched
-from understudy_bench.audit.subjects import SUBJECTS, Subject, small_schema, vertical
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, Row, Stopwatch, result, row
 from understudy.privacy import accountants
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.claim import parsed_events
 from understudy.privacy.events import ApproximateDP, DiscreteGaussian, Event, Gaussian, SubsampledGaussian
 from understudy.synthesizers.vflgan_ts import method as vflgan_ts
 from understudy.synthesizers.vflgan_ts.recipe import MODELS
+from understudy_bench.audit.defects import DEFECTS, SCALED, stretched
+from understudy_bench.audit.subjects import SUBJECTS, Subject, small_schema, vertical
+from understudy_bench.cells import Cells
+from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
 GUARANTEE = Guarantee(10.0, 1e-6)
 CONFIDENCE, POWER = 0.999, 0.99

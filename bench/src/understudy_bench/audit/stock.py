@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.audit.transcript import invert, recorded, rows_by_party
-from understudy_bench.result import Row, Stopwatch, row
-from understudy_bench.vertical.data import windows
 from understudy.data import Panel, Population
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
+from understudy_bench.result import Row, Stopwatch, row
+from understudy_bench.vertical.data import windows
 
 _UNKNOWN, _RECORDED = 20, 40  # rows to reconstruct, iterations to listen to
 _REPRODUCTION = "windows of one stock are protected one by one, as in paper 004"

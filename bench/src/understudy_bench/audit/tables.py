@@ -17,11 +17,11 @@ from understudy.audit.shadow.models import fit_shadows
 from understudy.audit.shadow.published import Repeated, as_published, repeated, valid
 from understudy.audit.shadow.targets import TARGETS
 from understudy.audit.shadow.vertical import VerticalShadows
+from understudy.data import Panel
+from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
 from understudy_bench.audit.stock import Size, inversions, small_vertical, stock_windows
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
-from understudy.data import Panel
-from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
 
 SIZES = {"quick": Size(30, 200, 800), "target": Size(128, 2000, 3661), "full": Size(128, 11400, 3661)}
 _CLAIMED, _DELTA = 10.0, 3e-4  # Table 9, Stock

@@ -22,6 +22,11 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries, Remembered
 from understudy.synthesizers.base import Draw, num_pooled
+from understudy.synthesizers.frame.facts import Facts, facts_of, shares_of
+from understudy.synthesizers.spectral.counts import nearest_distribution, shrink
+from understudy.synthesizers.spectral.learning import Learning, Seen, scores_by
+from understudy.synthesizers.spectral.marginals import Marginal
+from understudy.synthesizers.spectral.series import filled
 from understudy_bench.baselines.cuts import (
     LEVELS,
     SEGMENT_LEVELS,
@@ -32,11 +37,6 @@ from understudy_bench.baselines.cuts import (
     score_nodes,
 )
 from understudy_bench.baselines.table import Table, single_domain
-from understudy.synthesizers.frame.facts import Facts, facts_of, shares_of
-from understudy.synthesizers.spectral.counts import nearest_distribution, shrink
-from understudy.synthesizers.spectral.learning import Learning, Seen, scores_by
-from understudy.synthesizers.spectral.marginals import Marginal
-from understudy.synthesizers.spectral.series import filled
 
 CutName = Literal["frequencies", "segments"]
 COLUMNS, CHOICES, PAIRS, PROFILE, MARGINALS, ABSENCE = "columns", "choices", "pairs", "profile", "marginals", "absence"

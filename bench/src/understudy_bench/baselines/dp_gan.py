@@ -28,13 +28,14 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy_bench.baselines import ads_gan, rows
-from understudy_bench.baselines.rows import Layout, generated, scored
 from understudy.synthesizers.frame.facts import Facts, facts_of
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged, noise_ratio, num_parameters, sizes_only
 from understudy.synthesizers.options import require_above_zero
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
+from understudy.training.networks import num_parameters, sizes_only
+from understudy.training.plan import TRAINING, as_charged, noise_ratio
 from understudy.training.windows import Batch
+from understudy_bench.baselines import ads_gan, rows
+from understudy_bench.baselines.rows import Layout, generated, scored
 
 _BOUGHT = 0.1  # share of the progress that purchases take
 

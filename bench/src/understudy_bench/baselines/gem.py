@@ -25,11 +25,11 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.options import require_above_zero
 from understudy_bench.baselines import counting
 from understudy_bench.baselines.counting import CHOICES, COLUMNS, PAIRS, Counting, CutName, Pair
 from understudy_bench.baselines.repeating import repeated
 from understudy_bench.baselines.tree import drawn_levels
-from understudy.synthesizers.options import require_above_zero
 
 _SHARES = {COLUMNS: 0.2, CHOICES: 0.2, PAIRS: 0.6}
 _LATENT = 16

@@ -32,11 +32,11 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.options import require_above_zero
 from understudy_bench.baselines import rows
 from understudy_bench.baselines.repeating import repeated
 from understudy_bench.baselines.rows import Layout, generated
 from understudy_bench.baselines.shards import shards, touched
-from understudy.synthesizers.options import require_above_zero
 
 SLOPES = "slopes"
 _PENALTY = 10.0  # on slopes of a critic that are not one (WGAN-GP)

@@ -32,12 +32,12 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.frame.facts import Facts
+from understudy.synthesizers.options import require_above_zero
 from understudy_bench.baselines import rows
 from understudy_bench.baselines.repeating import repeated
 from understudy_bench.baselines.rows import Layout, generated, scored
 from understudy_bench.baselines.shards import shards, touched
-from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.options import require_above_zero
 
 VOTES = "votes"
 _BESIDE = 64  # generated rows that a teacher compares its shard with

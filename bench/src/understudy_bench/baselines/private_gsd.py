@@ -21,9 +21,9 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.options import require_above_zero
 from understudy_bench.baselines import counting
 from understudy_bench.baselines.counting import COLUMNS, PAIRS, Counting, CutName, Pair
-from understudy.synthesizers.options import require_above_zero
 
 _SHARES = {COLUMNS: 0.2, PAIRS: 0.8}
 _TRIED = 64  # changes of which the best is made

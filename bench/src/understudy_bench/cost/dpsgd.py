@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from understudy_bench.cost import dpsgd_engines as engines
 from understudy_bench.cells import Cells
+from understudy_bench.cost import dpsgd_engines as engines
 from understudy_bench.cost.dpsgd_models import MODELS, Workload
 from understudy_bench.result import Progress, result
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from understudy_bench.cost.dpsgd_models import SequenceDiscriminator, Workload
 from understudy.errors import UnderstudyError
 from understudy.privacy.noise import NoiseSource
 from understudy.training import DPSGDConfig, Performance, PrivateGradient, adam
 from understudy.training.step import units_that_fit
+from understudy_bench.cost.dpsgd_models import SequenceDiscriminator, Workload
 
 PLAIN, AGAIN = "non-private", "non-private again"
 PRIVATE = ("ours", "opacus-hooks", "opacus-ghost")

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from understudy.evaluate.networks import Recurrent, seeded, train_iterations
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, result, row, spread
-from understudy.evaluate.networks import Recurrent, seeded, train_iterations
 
 _SIZES = ((52, 1), (100, 1), (168, 2), (360, 4))  # steps and channels: electricity, toy, homes, portfolios
 _BATCH, _HIDDEN, _UPDATES = 128, 8, 3

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.cells import Cells
-from understudy_bench.pets.encoders import encoder_rows
-from understudy_bench.result import Progress, Row, peak_rss_mb, result, row, spread
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.nn.nearest import nearest
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
+from understudy_bench.cells import Cells
+from understudy_bench.pets.encoders import encoder_rows
+from understudy_bench.result import Progress, Row, peak_rss_mb, result, row, spread
 
 _VOTING = {"quick": (5_000, 20_000), "target": (5_000, 50_000), "full": (50_000, 50_000)}
 _DIMENSIONS = (66, 320)  # of the general pack and of TS2Vec

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
+from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy_bench.cells import Cells
 from understudy_bench.cost.dpsgd import _peak_kib
 from understudy_bench.cost.dpsgd_engines import ENGINES, PLAIN, Step
 from understudy_bench.cost.dpsgd_models import Workload, squared_error
 from understudy_bench.result import Progress, Row, result, row
-from understudy.nn.conditional_denoiser import ConditionalDenoiser
 
 STEPS_OF_A_RUN = 100 * 500 // 32 + 1
 SIZES = ((1, 100), (1, 200), (1, 300), (2, 100), (3, 100), (3, 300))  # channels, length

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from joblib.externals.loky import get_reusable_executor
 
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, Row, Stopwatch, peak_rss_mb, result, row
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time, open_table, read_panel
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
+from understudy_bench.cells import Cells
+from understudy_bench.result import Progress, Row, Stopwatch, peak_rss_mb, result, row
 
 STEPS, CHANNELS = 24, 4
 _CHUNK = 20_000

@@ -18,20 +18,19 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, Row, result, row
-from understudy_bench.cost.vertical_reference import OneByOne
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.modes import Rule, plain_rule
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
+from understudy.synthesizers.vflgan_ts.protocol import Frame, converse
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate
-from understudy.training.blocks import block_of
-from understudy.training.conversation import Frame, converse
-from understudy.training.plan import DPSGDConfig
+from understudy.training.plan import DPSGDConfig, block_of
+from understudy_bench.cells import Cells
+from understudy_bench.cost.vertical_reference import OneByOne
+from understudy_bench.result import Progress, Row, result, row
 
 STEPS, UNITS, BATCH = 24, 2000, 64
 ATTRIBUTES = {"stock": 6, "energy": 28}

@@ -21,9 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, Row, peak_rss_mb, result, row
-from understudy_bench.cost.vertical import ATTRIBUTES, BATCH, STEPS, UNITS
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.errors import InputError
 from understudy.federated.certificates import Identity, make_identities
@@ -32,8 +29,11 @@ from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.modes import plain_rule
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
+from understudy.synthesizers.vflgan_ts.protocol import Frame, converse, preside, take_part
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training.conversation import Frame, converse, preside, take_part
+from understudy_bench.cells import Cells
+from understudy_bench.cost.vertical import ATTRIBUTES, BATCH, STEPS, UNITS
+from understudy_bench.result import Progress, Row, peak_rss_mb, result, row
 
 _PARTIES = ("first", "second")
 _BLOCKS = {"quick": 3, "target": 8, "full": 20}

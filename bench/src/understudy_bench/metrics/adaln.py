@@ -8,10 +8,10 @@ import numpy as np
 
 from understudy.evaluate.comparison import Comparison, Completion
 from understudy.evaluate.frequencies import cell_counts, even_borders, jensen_shannon, kullback_leibler, quantile_cells
-from understudy_bench.metrics.kernels import gram, squared_discrepancy
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.spectra import spectra
 from understudy.evaluate.weighted import Aspect, kolmogorov_smirnov, mean_figure, of_sums, wasserstein
+from understudy_bench.metrics.kernels import gram, squared_discrepancy
 
 CELLS = 50
 _KERNEL_CELLS = 256

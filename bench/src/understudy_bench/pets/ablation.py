@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from understudy_bench.pets import data as pets_data
+from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets.recipe import Recipe
 from understudy_bench.cells import Cells
+from understudy_bench.pets import data as pets_data
 from understudy_bench.pets.contest import without_private_data
 from understudy_bench.pets.experiment import public_file
 from understudy_bench.pets.results import PAPER_NAME, experiment_of
 from understudy_bench.result import Progress, Row, result
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.recipe import Recipe
 
 _EPSILON, _SAMPLED = 5.0, 435
 _DEFAULT = Recipe(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.registry import METHODS
 from understudy_bench.cells import Cells
 from understudy_bench.pets.experiment import EPSILONS, SEEDS, Experiment
 from understudy_bench.result import Progress, Row
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.registry import METHODS
 
 IMPROVES = "private votes improve the result"
 BOUGHT = "private data improve the result, by what was bought beside the votes and not by the votes"

@@ -15,17 +15,16 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
-from understudy_bench.cells import Cells
-from understudy_bench.pets.data import Windows, har, traffic, wisdm
-from understudy_bench.result import Progress, Row, Stopwatch, row, spread
 from understudy.nn.nearest import nearest
-from understudy.nn.pooled_conv import PooledConv
-from understudy.nn.ts2vec import train_ts2vec
 from understudy.synthesizers.pets.distillation import distil
 from understudy.synthesizers.pets.generation import PublicPanel
 from understudy.synthesizers.pets.modules import ModulePack, Similarity
+from understudy.synthesizers.pets.networks import PooledConv, train_ts2vec
 from understudy.synthesizers.pets.pretraining import MAX_ENCODER_STEPS, seen_by_voters
 from understudy.synthesizers.pets.similarity import EncoderSimilarity, RandomConvolutions, Raw
+from understudy_bench.cells import Cells
+from understudy_bench.pets.data import Windows, har, traffic, wisdm
+from understudy_bench.result import Progress, Row, Stopwatch, row, spread
 
 _SETS: Mapping[str, tuple[str, ...]] = {"quick": ("wisdm",), "target": ("wisdm", "pemsd7"), "full": ("wisdm", "pemsd7")}
 _ITERATIONS = {"quick": 100, "target": 600, "full": 600}  # of TS2Vec; 600 as published for arrays of this size

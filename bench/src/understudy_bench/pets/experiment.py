@@ -14,12 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from understudy_bench.result import Row, Stopwatch, row, spread
 from understudy.data import Panel
 from understudy.evaluate.comparison import Scale
 from understudy.evaluate.metric import QUICK, Effort
-from understudy_bench.metrics.pets.embedding import Judge, frechet_distance, judge
-from understudy_bench.metrics.pets.forecast import WATCHED, forecast_errors
 from understudy.nn.nearest import nearest
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
@@ -27,6 +24,9 @@ from understudy.synthesizers import Release, Synthesizer
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.modules import ModulePack
+from understudy_bench.metrics.pets.embedding import Judge, frechet_distance, judge
+from understudy_bench.metrics.pets.forecast import WATCHED, forecast_errors
+from understudy_bench.result import Row, Stopwatch, row, spread
 
 EPSILONS = (0.7, 1.0, 5.0, 32.0)
 SEEDS = 3

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.pets import data as pets_data
+from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets.recipe import RECIPES, Recipe
 from understudy_bench.cells import Cells
+from understudy_bench.pets import data as pets_data
 from understudy_bench.pets.contest import without_private_data
 from understudy_bench.pets.data import Windows
 from understudy_bench.pets.experiment import SEEDS, Experiment, public_file
 from understudy_bench.pets.results import PAPER_NAME
 from understudy_bench.result import Progress, result
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.recipe import RECIPES, Recipe
 
 _EPSILON = 1.0
 _PRIVATE, _JUDGED, _PUBLIC = 6_000, 1_500, 8_000

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.pets import data as pets_data
-from understudy_bench.cells import Cells
-from understudy_bench.pets.contest import CENTRAL, Contender, Contest, notes
-from understudy_bench.pets.experiment import Experiment, public_file, split_units
-from understudy_bench.result import Progress, Row, result
 from understudy.data import Panel, Population, simulate_households
 from understudy.data.io.checks import check_units
 from understudy.errors import UnderstudyError
 from understudy.evaluate.metric import PAPER, QUICK
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
+from understudy_bench.cells import Cells
+from understudy_bench.pets import data as pets_data
+from understudy_bench.pets.contest import CENTRAL, Contender, Contest, notes
+from understudy_bench.pets.experiment import Experiment, public_file, split_units
+from understudy_bench.result import Progress, Row, result
 
 PAPER_NAME = "PETS, delta = 1e-5"
 # Paper 001, section 4: C-FID of PETS with its own encoder as judge, and of what it compares with.

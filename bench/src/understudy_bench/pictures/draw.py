@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy_bench.pictures.completions import completions
 from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
 from understudy.report.gradient_pictures import losses
 from understudy.report.maps import clouds
+from understudy.report.words import figure
+from understudy_bench.pictures.completions import completions
 from understudy_bench.pictures.pets import evolution
 from understudy_bench.pictures.ppem import estimators, marginals
 from understudy_bench.pictures.vertical import vertical
-from understudy.report.words import figure
 
 _LARGEST = 50.0  # an epsilon beyond is drawn at the right end, as "no noise"
 _FIGURES = {"corr_meta": "|Corr_meta|", "predictive": "predictive error", "nearer_to_real": "nearer to real"}

@@ -8,12 +8,9 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 
-from understudy_bench.ppem import shown as ppem_shown
 from understudy.data import Panel
 from understudy.evaluate.comparison import Comparison
-from understudy_bench.metrics.kernels import gram, quadratic_test, stein_gram, two_sample_test
 from understudy.evaluate.metric import Effort, Undefined
-from understudy_bench.metrics.ppem.models import METRICS, determination, squared_error
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Release
 from understudy.synthesizers.ppem import Ppem, drawing
@@ -23,6 +20,9 @@ from understudy.synthesizers.ppem.effects import effects_of
 from understudy.synthesizers.ppem.learning import Rows
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.training import train_plainly
+from understudy_bench.metrics.kernels import gram, quadratic_test, stein_gram, two_sample_test
+from understudy_bench.metrics.ppem.models import METRICS, determination, squared_error
+from understudy_bench.ppem import shown as ppem_shown
 
 if TYPE_CHECKING:
     from sklearn.cluster import KMeans

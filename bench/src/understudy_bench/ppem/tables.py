@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.ppem import data as ppem_data
+from understudy.data import Panel
+from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.ppem.recipe import PAPER, Recipe
+from understudy.synthesizers.spectral import Spectral
+from understudy_bench.baselines.dp_gan import DpGan
+from understudy_bench.baselines.pate_gan import PateGan
 from understudy_bench.cells import Cells
+from understudy_bench.ppem import data as ppem_data
 from understudy_bench.ppem.baselines import BASELINES
 from understudy_bench.ppem.paper import CREDIT, MIMIC
 from understudy_bench.ppem.work import FEW_SEEDS, Scale, Work
 from understudy_bench.result import Progress, Row, result
-from understudy.data import Panel
-from understudy.synthesizers.base import Synthesizer
-from understudy_bench.baselines.dp_gan import DpGan
-from understudy_bench.baselines.pate_gan import PateGan
-from understudy.synthesizers.independent import Independent
-from understudy.synthesizers.ppem.recipe import PAPER, Recipe
-from understudy.synthesizers.spectral import Spectral
 
 _Task = tuple[str, Callable[[], Row]]  # what a row is called, and what makes it
 EPSILONS = (1.0, 5.0)

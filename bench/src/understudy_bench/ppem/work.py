@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.ppem.baselines import BASELINES
-from understudy_bench.ppem.measures import Measures
-from understudy_bench.result import Row, Stopwatch, row, spread
 from understudy.data import Panel
 from understudy.errors import ReleaseError
 from understudy.privacy.budget import Guarantee, default_delta
@@ -22,6 +19,9 @@ from understudy.synthesizers.ppem import Ppem, modes
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
+from understudy_bench.ppem.baselines import BASELINES
+from understudy_bench.ppem.measures import Measures
+from understudy_bench.result import Row, Stopwatch, row, spread
 
 FEW_SEEDS = range(3)  # of rows with noise, and of networks of other papers, that are judged
 

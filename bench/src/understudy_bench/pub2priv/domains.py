@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from understudy_bench.cells import Cells
-from understudy_bench.pub2priv.experiment import SCALES, Experiment, Scale
-from understudy_bench.pub2priv.tables import TABLE, facts, measure
-from understudy_bench.result import Progress, Row, result
 from understudy.data import Panel
 from understudy.data.datasets import DatasetInfo
+from understudy.data.io.checks import check_units
+from understudy.errors import UnderstudyError
+from understudy_bench.cells import Cells
 from understudy_bench.data.electricity import (
     STATION,
     Clients,
@@ -21,9 +20,10 @@ from understudy_bench.data.electricity import (
     public_context,
     with_weather,
 )
-from understudy.data.io.checks import check_units
 from understudy_bench.data.trade import COUNTRIES, Trade, load_trade, simulate_trade, trade_panel
-from understudy.errors import UnderstudyError
+from understudy_bench.pub2priv.experiment import SCALES, Experiment, Scale
+from understudy_bench.pub2priv.tables import TABLE, facts, measure
+from understudy_bench.result import Progress, Row, result
 
 _TEN = len(COUNTRIES)
 

@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import ks_2samp
 
-from understudy_bench.result import Row, Stopwatch, row, spread
 from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.intervals import confidence_interval
 from understudy.evaluate.metric import Effort, Measured, Metric
-from understudy_bench.metrics.pub2priv import METRICS as _SUITE
-from understudy_bench.metrics.pub2priv.context import correlations
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy_bench.metrics.pub2priv import METRICS as _SUITE
+from understudy_bench.metrics.pub2priv.context import correlations
+from understudy_bench.result import Row, Stopwatch, row, spread
 
 DELTA = 1e-5  # as in the paper
 NO_NOISE = 1e5  # stands for infinity: less noise than a hundredth of a unit's largest weight in a batch

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from understudy.data import Population, simulate_households
+from understudy.privacy.budget import default_delta
 from understudy_bench.cells import Cells
+from understudy_bench.data.household_weeks import simulate_household_weeks, week_contexts
 from understudy_bench.pub2priv.experiment import SCALES, Experiment, Scale
 from understudy_bench.pub2priv.tables import beside_spectral, measure
 from understudy_bench.result import Progress, Row, result
-from understudy.data import Population, simulate_households
-from understudy_bench.data.household_weeks import simulate_household_weeks, week_contexts
-from understudy.privacy.budget import default_delta
 
 HOMES, WEEKS = 10_000, 50
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from understudy_bench.cells import Cells
-from understudy_bench.pub2priv.experiment import NO_NOISE, SCALES, Experiment, between_extremes
-from understudy_bench.pub2priv.portfolio import portfolio_experiment
-from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 from understudy.data import Panel
 from understudy.data.portfolios import portfolio_strategies, simulate_market
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.spectral.series import to_frequencies, to_steps
+from understudy_bench.cells import Cells
+from understudy_bench.pub2priv.experiment import NO_NOISE, SCALES, Experiment, between_extremes
+from understudy_bench.pub2priv.portfolio import portfolio_experiment
+from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 
 _MARKETS = {"quick": (21, 22, 23), "target": tuple(range(21, 31)), "full": tuple(range(21, 51))}  # seeds
 _SERIES, _CONTEXT = 12, 5  # frequencies of series, and of each column of context, that a model sees

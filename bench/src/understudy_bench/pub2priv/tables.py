@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.cells import Cells
-from understudy_bench.pub2priv.experiment import PUBLISHED, Experiment, Scale, methods, published
-from understudy_bench.pub2priv.pictures import pictures
-from understudy_bench.result import Progress, Row
 from understudy.data import Panel
 from understudy.data.datasets import DatasetInfo
-from understudy_bench.metrics.pub2priv.context import correlations
 from understudy.synthesizers import Synthesizer
+from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.spectral import Spectral
 from understudy_bench.baselines.aim import Aim
 from understudy_bench.baselines.dp_gan import DpGan
 from understudy_bench.baselines.gem import Gem
 from understudy_bench.baselines.pate_gan import PateGan
 from understudy_bench.baselines.private_gsd import PrivateGsd
-from understudy.synthesizers.independent import Independent
-from understudy.synthesizers.spectral import Spectral
+from understudy_bench.cells import Cells
+from understudy_bench.metrics.pub2priv.context import correlations
+from understudy_bench.pub2priv.experiment import PUBLISHED, Experiment, Scale, methods, published
+from understudy_bench.pub2priv.pictures import pictures
+from understudy_bench.result import Progress, Row
 
 FEW_RIVALS: dict[str, Synthesizer] = {"independent": Independent(), "dp-gan": DpGan(), "pate-gan": PateGan()}
 RIVALS: dict[str, Synthesizer] = {

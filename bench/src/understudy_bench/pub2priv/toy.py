@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from understudy.synthesizers import Synthesizer
+from understudy.synthesizers.spectral import Spectral
 from understudy_bench.cells import Cells
+from understudy_bench.data.correlated import simulate_correlated
 from understudy_bench.pub2priv.experiment import NO_NOISE, SCALES, Experiment, Scale, methods
 from understudy_bench.pub2priv.tables import FEW_RIVALS, drawings, judged
 from understudy_bench.result import Progress, Row, result, row, spread
-from understudy_bench.data.correlated import simulate_correlated
-from understudy.synthesizers import Synthesizer
-from understudy.synthesizers.spectral import Spectral
 
 CORRELATIONS = (0.0, 0.3, 0.6, 0.9)
 SEEDS = 3

@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.cells import Cells
-from understudy_bench.record.data import ARENAS, Arena
-from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 from understudy.data import Panel
 from understudy.errors import UnderstudyError
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.general import dynamics, marginals
 from understudy.evaluate.naive import naive_errors, season_steps
 from understudy.evaluate.networks import deal
-from understudy_bench.metrics.pets.forecast import KNOWN, WATCHED, forecast_errors
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.registry import METHODS
 from understudy_bench.baselines.aim import Aim
 from understudy_bench.baselines.dp_gan import DpGan
-from understudy.synthesizers.registry import METHODS
+from understudy_bench.cells import Cells
+from understudy_bench.metrics.pets.forecast import KNOWN, WATCHED, forecast_errors
+from understudy_bench.record.data import ARENAS, Arena
+from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 
 _LAGS = (1, 2, 6)
 _MOST_ITERATIONS, _SAMPLED = 500, 2_000

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from understudy_bench.pets.data import speeds
 from understudy.data import Channel, Continuous, Panel, Population, PrivacyUnit, Schema, Time, simulate_households
 from understudy.data.datasets import file_sha256, find_file
 from understudy_bench.data.electricity import load_clients
 from understudy_bench.data.markets import BARS
+from understudy_bench.pets.data import speeds
 
 _PER_HOUR, _WEEKS, _WEEK_DAYS = 12, 100, 5
 _JUDGED_HOMES = 2_000

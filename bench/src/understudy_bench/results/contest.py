@@ -7,6 +7,9 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
+from understudy.report.words import figure
+from understudy.synthesizers.auto import FIRST, FOLLOWING, no_worse
 from understudy_bench.judging import named
 from understudy_bench.results.which_method import (
     Cell,
@@ -19,9 +22,6 @@ from understudy_bench.results.which_method import (
     followed,
     left_out,
 )
-from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
-from understudy.report.words import figure
-from understudy.synthesizers.auto import FIRST, FOLLOWING, no_worse
 
 _TICKS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # of a ratio
 _MARKS, _RECORD = "osD^vP*X<>hd", "record-"

@@ -6,12 +6,12 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from understudy_bench.results import findings
-from understudy_bench.results.words import words_of
-from understudy_bench.judging import VERDICTS, Judged, Shown, figures, named, shown, verdict
-from understudy_bench.results.published import ALL, OURS, Published, table_of
-from understudy_bench.results.contest import contest, curves, which_method
 from understudy.report.words import figure
+from understudy_bench.judging import VERDICTS, Judged, Shown, figures, named, shown, verdict
+from understudy_bench.results import findings
+from understudy_bench.results.contest import contest, curves, which_method
+from understudy_bench.results.published import ALL, OURS, Published, table_of
+from understudy_bench.results.words import words_of
 
 Results = Mapping[str, Mapping[str, Any]]  # by benchmark
 _PAPERS = {

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.judging import ENOUGH_SEEDS
 from understudy.synthesizers.auto import FIRST, FOLLOWING, no_worse, signal_of
 from understudy.synthesizers.registry import METHODS
+from understudy_bench.judging import ENOUGH_SEEDS
 
 NEAR = 1.1  # of the best error, up to which a choice counts as good
 _CONTROLS = ("independent",)  # never released as data

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, Row, Stopwatch, result, row
 from understudy.data import Panel, Population, simulate_households
 from understudy.evaluate.general import dynamics, marginals
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
+from understudy_bench.cells import Cells
+from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
 _SIZES = {"quick": (1_000, 10_000), "target": (1_000, 10_000, 100_000), "full": (1_000, 10_000, 100_000)}
 _EPSILONS = (1.0, 2.0)

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 from understudy.data import Panel, Population
 from understudy.data.datasets import load_windows
-from understudy_bench.metrics.forecasting import forecast_error, persistence_error
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.registry import METHODS
+from understudy_bench.cells import Cells
+from understudy_bench.metrics.forecasting import forecast_error, persistence_error
+from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 
 EPSILONS = (1.0, 2.0, 10.0)
 # Paper 004, Table 4: MAE of DPVFLGAN-TS trained on synthetic and tested on real, and on real for both.

@@ -13,22 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy_bench.cells import Cells
-from understudy_bench.result import Progress, result
-from understudy_bench.vertical.data import eeg, homes, sines, split, windows
-from understudy_bench.vertical.paper import CLAIMED, PARTIES, PLAIN
-from understudy_bench.vertical.trial import Cell, Trial
 from understudy.data import Panel
 from understudy.evaluate.metric import Measure
-from understudy_bench.metrics.vertical.distances import memory_difference, step_distance
-from understudy_bench.metrics.vertical.sine import FREQUENCIES
-from understudy_bench.metrics.vertical.sine import METRICS as SINE
-from understudy_bench.metrics.vertical.tasks import classification_task, forecast_task
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
+from understudy_bench.cells import Cells
+from understudy_bench.metrics.vertical.distances import memory_difference, step_distance
+from understudy_bench.metrics.vertical.sine import FREQUENCIES
+from understudy_bench.metrics.vertical.sine import METRICS as SINE
+from understudy_bench.metrics.vertical.tasks import classification_task, forecast_task
+from understudy_bench.result import Progress, result
+from understudy_bench.vertical.data import eeg, homes, sines, split, windows
+from understudy_bench.vertical.paper import CLAIMED, PARTIES, PLAIN
+from understudy_bench.vertical.trial import Cell, Trial
 
 EPSILONS = (10.0, 8.0, 6.0, 4.0, 2.0)
 NUM_PARTIES = (2, 4, 6, 8, 10)  # paper 004, Table 5

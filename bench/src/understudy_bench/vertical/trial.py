@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from understudy_bench.result import Row, Stopwatch, row
 from understudy.data import Panel
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Measure
 from understudy.evaluate.portraits import embedding
-from understudy_bench.metrics.vertical.sine import FREQUENCIES, amplitudes
-from understudy_bench.metrics.vertical.tasks import SIDES
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy_bench.metrics.vertical.sine import FREQUENCIES, amplitudes
+from understudy_bench.metrics.vertical.tasks import SIDES
+from understudy_bench.result import Row, Stopwatch, row
 
 Cell = dict[str, Any]  # a row, and the numbers of its picture
 _SHOWN = 400  # series in a picture

@@ -12,6 +12,9 @@ import torch
 
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.distances import flat_series
+from understudy.evaluate.metric import Effort, Measured, Metric
+from understudy.evaluate.weighted import drawn_units
+from understudy.nn.stein import normalised_discrepancy
 from understudy_bench.metrics.kernels import (
     DRAWS,
     gram,
@@ -24,10 +27,7 @@ from understudy_bench.metrics.kernels import (
     two_sample_test,
     unbiased_discrepancy,
 )
-from understudy.evaluate.metric import Effort, Measured, Metric
 from understudy_bench.metrics.ppem.mixture import series_density
-from understudy.evaluate.weighted import drawn_units
-from understudy.nn.stein import normalised_discrepancy
 
 _MAX_SERIES = 1_000  # of each side, as paper 002 does for MMD
 _MAX_POINTS = 2_000

@@ -8,8 +8,8 @@ import numpy as np
 from understudy.data.channels import num_codes
 from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy_bench.metrics.ppem.rows import MAX_ROWS, Rows, static_features
 from understudy.evaluate.weighted import drawn_units, largest
+from understudy_bench.metrics.ppem.rows import MAX_ROWS, Rows, static_features
 
 _MIN_POSITIVES = 10
 _RIDGE = 1e-6

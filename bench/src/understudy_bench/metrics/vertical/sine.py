@@ -9,8 +9,8 @@ from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.intervals import bootstrap_mean
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.ranked import RankedPools
-from understudy_bench.metrics.vertical.distances import summed
 from understudy.evaluate.weighted import Aspect, mean_figure
+from understudy_bench.metrics.vertical.distances import summed
 
 FREQUENCIES = {  # periods per step
     "sine-2": (0.01, 0.005),

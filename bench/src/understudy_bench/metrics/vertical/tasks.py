@@ -12,7 +12,6 @@ from torch.nn import functional
 
 from understudy.data import Panel
 from understudy.evaluate.comparison import Comparison, Scale
-from understudy_bench.metrics.forecasting import BATCH, HIDDEN, PUBLISHED_EPOCHS, last_step_error, train_forecaster
 from understudy.evaluate.metric import Effort, Measure, Measured, Metric, Undefined
 from understudy.evaluate.naive import naive_errors, naive_parts
 from understudy.evaluate.networks import (
@@ -25,6 +24,7 @@ from understudy.evaluate.networks import (
     tensor,
     train_epochs,
 )
+from understudy_bench.metrics.forecasting import BATCH, HIDDEN, PUBLISHED_EPOCHS, last_step_error, train_forecaster
 
 SHARES = (0.64, 0.16, 0.2)  # train, watch, test
 FEWEST_LABELLED = 20
