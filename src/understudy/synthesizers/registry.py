@@ -16,7 +16,9 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
     def __init__(self, **places: str) -> None:
         own = {name.replace("_", "-"): f"understudy.synthesizers.{place}" for name, place in places.items()}
         others = {point.name: point.value.replace(":", ".") for point in entry_points(group="understudy.methods")}
-        self._found: dict[str, type[Synthesizer] | str] = {**others, **own}
+        self._found: dict[str, type[Synthesizer] | str] = own | {
+            name: place for name, place in others.items() if name not in own
+        }
 
     def __getitem__(self, name: str) -> type[Synthesizer]:
         found = self._found[name]
