@@ -14,7 +14,9 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
     """
 
     def __init__(self, **places: str) -> None:
-        own = {name.replace("_", "-"): f"understudy.synthesizers.{place}" for name, place in places.items()}
+        own: dict[str, type[Synthesizer] | str] = {
+            name.replace("_", "-"): f"understudy.synthesizers.{place}" for name, place in places.items()
+        }
         others = {point.name: point.value.replace(":", ".") for point in entry_points(group="understudy.methods")}
         self._found: dict[str, type[Synthesizer] | str] = own | {
             name: place for name, place in others.items() if name not in own

@@ -34,6 +34,8 @@ from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, Un
 from understudy.training.batches import Batch
 from understudy.training.networks import meta_device, num_parameters
 from understudy.training.plan import TRAINING, charged_config, noise_ratio
+from understudy_bench.baselines import ads_gan, rows
+from understudy_bench.baselines.rows import Layout, generated, scored
 
 _BOUGHT = 0.1  # share of the progress that purchases take
 

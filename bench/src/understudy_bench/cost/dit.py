@@ -15,6 +15,8 @@ from understudy.synthesizers.dit.denoising import Asked, Denoising
 from understudy.synthesizers.dit.model import default_reference, empty_network
 from understudy.synthesizers.dit.recipe import Network
 from understudy.training import DPSGDConfig, Performance, PrivateGradient, UnitBatches, UnitWindows, adam
+from understudy_bench.cells import Cells
+from understudy_bench.result import Progress, Row, result, row
 
 STEPS, CHANNELS, DDIM_STEPS = 168, 7, 50
 _SERIES = {"quick": (50, 100), "target": (500, 1000), "full": (1000, 2000)}

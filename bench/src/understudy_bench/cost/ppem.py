@@ -20,6 +20,8 @@ from understudy.synthesizers.ppem.contest import Contest, Energies, made
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.training import DPSGDConfig, Performance, PrivateGradient
 from understudy.training.clipping.engine import Expand, Patch
+from understudy_bench.cells import Cells
+from understudy_bench.result import Progress, Row, result, row
 
 _BATCH, _COLUMNS, _HIDDEN = 128, 30, 5
 _ROUNDS = {"quick": 40, "target": 200, "full": 1000}

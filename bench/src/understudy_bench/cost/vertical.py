@@ -28,6 +28,9 @@ from understudy.synthesizers.vflgan_ts.protocol import Frame, converse
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate
 from understudy.training.plan import DPSGDConfig, split_plan
+from understudy_bench.cells import Cells
+from understudy_bench.cost.vertical_reference import OneByOne
+from understudy_bench.result import Progress, Row, result, row
 
 STEPS, UNITS, BATCH = 24, 2000, 64
 ATTRIBUTES = {"stock": 6, "energy": 28}
