@@ -19,7 +19,7 @@ from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
 from understudy.errors import InputError, UnsafeModule
-from understudy.nn.layers import LearnedOffset, ReversibleLinear, StackedLinear
+from understudy.nn.layers import ReversibleLinear, StackedLinear
 from understudy.training.clipping import layers, recurrent
 from understudy.training.clipping.per_unit_gradients import (
     NORM_MARGIN,
@@ -149,7 +149,6 @@ LAYER_RULES: dict[type[nn.Module], Callable[..., Any]] = {
     nn.Embedding: layers.embedding,
     nn.LayerNorm: layers.layer_norm,
     nn.GroupNorm: layers.group_norm,
-    LearnedOffset: layers.learned_offset,
     nn.LSTM: recurrent.lstm,
     nn.GRU: recurrent.gru,
 }

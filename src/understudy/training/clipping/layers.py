@@ -1,4 +1,4 @@
-"""Hand-written per-unit gradients of layers: linear, embedding, normalisation and offset, convolution.
+"""Hand-written per-unit gradients of layers: linear, embedding, normalisation, convolution.
 
 Each rule runs its layer on detached parameters and leaves the per-unit gradients in a `Collector` during the backward,
 while autograd itself computes only what flows further back.
@@ -160,13 +160,9 @@ def _record_embedding(
 Shape = tuple[int, ...]
 
 
-def _affine(
-    collector: Collector, x: Tensor, scale: nn.Parameter | None, shift: nn.Parameter | None, shape: Shape
-) -> Tensor:
-    """Returns x · scale + shift, both viewed as `shape` and broadcast against one row of x."""
-    if scale is None:
-        assert shift is not None
-        return observe(collector, x + shift.detach().view(shape), _record_affine, None, scale, shift, shape)
+def _affine(collector: Collector, x: Tensor, parameters: Parameters, shape: Shape) -> Tensor:
+    """Returns x · weight + bias, both viewed as `shape` and broadcast against one row of x."""
+    scale, shift = parameters["weight"], parameters.get("bias")
     if shift is None:
         output = x * scale.detach().view(shape)
     else:
@@ -175,14 +171,9 @@ def _affine(
 
 
 def _record_affine(
-    collector: Collector,
-    grad: Tensor,
-    x: Tensor | None,
-    scale: nn.Parameter | None,
-    shift: nn.Parameter | None,
-    shape: Shape,
+    collector: Collector, grad: Tensor, x: Tensor, scale: nn.Parameter, shift: nn.Parameter | None, shape: Shape
 ) -> None:
-    if x is not None and scale is not None and collector.wants(scale):
+    if collector.wants(scale):
         collector.keep(scale, _sum_within_units(collector, grad * x, shape))
     if shift is not None and collector.wants(shift):
         collector.keep(shift, _sum_within_units(collector, grad, shape))
@@ -200,22 +191,13 @@ def _sum_within_units(collector: Collector, tensor: Tensor, shape: Shape) -> Ten
 def layer_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.LayerNorm`."""
     normal = functional.layer_norm(x, module.normalized_shape, None, None, module.eps)
-    shape = tuple(module.normalized_shape)
-    return _affine(collector, normal, parameters.get("weight"), parameters.get("bias"), shape)
+    return _affine(collector, normal, parameters, tuple(module.normalized_shape))
 
 
 def group_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.GroupNorm`; channels are the second dimension."""
     normal = functional.group_norm(x, module.num_groups, None, None, module.eps)
-    shape = (module.num_channels, *(1 for _ in x.shape[2:]))
-    return _affine(collector, normal, parameters.get("weight"), parameters.get("bias"), shape)
-
-
-def learned_offset(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `LearnedOffset`: x plus one parameter that every row shares."""
-    offset = parameters["offset"]
-    shape = (*(1 for _ in range(x.ndim - 1 - offset.ndim)), *offset.shape)
-    return _affine(collector, x, None, offset, shape)
+    return _affine(collector, normal, parameters, (module.num_channels, *(1 for _ in x.shape[2:])))
 
 
 def conv1d(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
