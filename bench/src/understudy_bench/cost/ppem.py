@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
-from understudy.nn import stein
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
 from understudy.synthesizers.ppem.recipe import Recipe
