@@ -22,8 +22,7 @@ from understudy.audit.panels import random_panel
 from understudy.bench.audit_subjects import SUBJECTS, small_schema
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import NoiseSource, PoissonSampler
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.training import DrawUnits, Optimisation, Task, UnitWindows, train

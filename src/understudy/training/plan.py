@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import smallest_noise_multiplier
 from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import PoissonSampler
+from understudy.privacy.plan import smallest_noise_multiplier
 
 SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
 

@@ -10,7 +10,7 @@ from understudy.privacy.events import PureDP
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.threshold import AboveThreshold, needed
+from understudy.privacy.selections import AboveThreshold, needed
 
 EPSILON, BOUND = 1.0, 2.5
 
