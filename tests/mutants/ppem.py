@@ -8,7 +8,7 @@ CONTEST = "tests/unit/synthesizers/ppem/test_contest.py"
 EFFECTS = "tests/unit/synthesizers/ppem/test_effects.py"
 CANARY = "tests/statistical/test_canary_ppem.py"
 THRESHOLD = "tests/unit/privacy/test_selections.py"
-ENERGIES = "tests/unit/nn/test_energies.py"
+ENERGIES = "tests/unit/synthesizers/ppem/test_networks.py"
 FOLDER = "synthesizers/ppem"
 
 MUTANTS = (
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         name="cancelled uses of a layer pass unclipped",
         why="rounding makes a long gradient look like none",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="squares = ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).square()",
         after="squares = ((grams[0] * grams[1]).sum((1, 2)) - (lengths[0] * lengths[1]).sum(1)).clamp_min(0)",
         tests=(

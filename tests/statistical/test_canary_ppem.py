@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 import torch
 
+from tests.defects import noise_times
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
 from understudy.audit.fits import Neighbours, reach_of
 from understudy.audit.overhearing import GRADIENTS
 from understudy.audit.scores import Scores, audit_scores
-from understudy.bench.audit_defects import noise_times
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.ppem import Ppem, donors, learning
 from understudy.synthesizers.ppem.contest import Contest
 from understudy.training import loop
+from understudy.training.plan import TRAINING
 
 UNITS, RUNS = 12, 50
 CLAIMED = Guarantee(0.2, 1e-5)

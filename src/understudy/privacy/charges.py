@@ -129,13 +129,12 @@ class Facts:
     def from_json(cls, body: dict[str, Any]) -> "Facts":
         """The facts that `ledger_facts` wrote; anything else is a `ValueError` or a `KeyError`."""
         values = body | {"epsilon": canonical.number(body["epsilon"])}
-        facts: Facts = _typed(cls).validate_json(json.dumps(values), strict=True)
-        return facts
+        return _facts().validate_json(json.dumps(values), strict=True)
 
 
 @cache
-def _typed(body: Any) -> pydantic.TypeAdapter[Any]:
-    return pydantic.TypeAdapter(body)
+def _facts() -> pydantic.TypeAdapter[Facts]:
+    return pydantic.TypeAdapter(Facts)
 
 
 def ledger_facts(
@@ -290,7 +289,6 @@ class _Adopted:
 
 
 _Body = _Charge | _Executed | _Resumed | _Raised | _Adopted
-_BODIES = {"charge": _Charge, "executed": _Executed, "resumed": _Resumed, "raised": _Raised, "adopted": _Adopted}
 
 
 def check_rows(rows: tuple[Row, ...]) -> None:
@@ -309,8 +307,14 @@ def check_rows(rows: tuple[Row, ...]) -> None:
 
 def _parsed(row: Row) -> _Body:
     values = {key: canonical.number(value) if value == "inf" else value for key, value in row.body.items()}
-    body: _Body = _typed(_BODIES[row.kind]).validate_json(json.dumps(values), strict=True)
+    body: _Body = _bodies()[row.kind].validate_json(json.dumps(values), strict=True)
     return body
+
+
+@cache
+def _bodies() -> dict[str, pydantic.TypeAdapter[Any]]:
+    kinds = {"charge": _Charge, "executed": _Executed, "resumed": _Resumed, "raised": _Raised, "adopted": _Adopted}
+    return {kind: pydantic.TypeAdapter(body) for kind, body in kinds.items()}
 
 
 def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:

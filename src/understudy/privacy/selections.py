@@ -96,6 +96,6 @@ class AboveThreshold:
         return above
 
 
-def needed(epsilon: float, max_questions: int, mistake: float) -> float:
+def needed_figure(epsilon: float, max_questions: int, mistake: float) -> float:
     """Returns by how many units' worth a figure must exceed zero to be answered with yes more often than not."""
     return 6 / epsilon * math.log(2 * max_questions / mistake)

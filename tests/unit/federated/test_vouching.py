@@ -17,7 +17,7 @@ from understudy.privacy import keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, sign, verify
 from understudy.privacy.certificate_page import to_html, to_markdown
 from understudy.synthesizers.release import MODEL_FILE, Release
-from understudy.training.conversation import AggregatorSide, Frame, Frames, converse
+from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, Frames, converse
 
 Change = Callable[[dict[str, bytes]], dict[str, bytes]]
 

@@ -13,21 +13,20 @@ from torch import Tensor, nn
 
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.nn.masked_dit import MaskedDiT
-from understudy.nn.modulation import Modulation
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.memory import memory_of, products
 from understudy.synthesizers.dit.method import Dit, season_of
 from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, default_reference, empty_network
+from understudy.synthesizers.dit.network import MaskedDiT, Modulation
 from understudy.synthesizers.dit.packs import METHOD, shape_of
 from understudy.synthesizers.dit.scale import scaled_channels, scales_of, votes
 from understudy.synthesizers.frame.facts import classes_of
-from understudy.synthesizers.frame.gradients import to_arrays, train_publicly
-from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.spectral.columns import single_columns, single_values
 from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
+from understudy.training.networks import to_arrays, train_on_public_data
 
 MIN_SERIES = 20
 _BATCH, _MEASURED, _HELD_OUT = 128, 512, 0.1
@@ -57,7 +56,7 @@ def pretrain(
     without = replace(network, tightness="none")
     model = empty_network(without, schema, default_reference(network.width), seed)
     before, share = _error(model, denoising, held_out), 1 / (1 + _BOUNDED * with_weights)
-    train_publicly(
+    train_on_public_data(
         model, denoising.loss, learned, iterations=iterations, batch=_BATCH, learning_rate=rate, seed=seed,
         progress=lambda done, planned: progress("without bounds", share * done / planned),
     )  # fmt: skip
@@ -67,7 +66,7 @@ def pretrain(
     if with_weights:
         bounded = empty_network(network, schema, reference, seed)
         bounded.load_state_dict(model.state_dict())
-        train_publicly(
+        train_on_public_data(
             bounded, denoising.loss, learned, iterations=max(1, int(_BOUNDED * iterations)), batch=_BATCH,
             learning_rate=rate / 2, seed=seed + 1,
             progress=lambda done, planned: progress("within bounds", share + (1 - share) * done / planned),

@@ -1,0 +1,154 @@
+"""Bounded conditioning: what paper 003 promises of Eq. 5 to 8, for inputs chosen to break it."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+
+from understudy.errors import InputError
+from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS, Bounds, DiTBlock, Modulation, preset, projected
+
+ROLES = ("shift", "scale", "gate")
+TIGHT = Bounds(condition=2.0, scale=0.5, shift=0.3, gate=0.2)
+LIMIT = torch.tensor(1.5, dtype=torch.float64)
+GRID = torch.linspace(-10, 10, 20_001, dtype=torch.float64)
+
+
+def _trained(width: int = 8, **options: object) -> Modulation:
+    modulation = Modulation(width, ROLES, **options)
+    for parameter in modulation.parameters():
+        torch.nn.init.normal_(parameter, std=3.0)
+    return modulation
+
+
+def test_projection_keeps_short_conditions_and_shortens_long_ones_along_their_direction() -> None:
+    short, long = torch.randn(5, 8) * 0.1, torch.randn(5, 8) * 1e6
+    assert torch.equal(projected(short, 2.0), short)
+    assert projected(long, 2.0).norm(dim=1) == pytest.approx([2.0] * 5, rel=1e-5)
+    assert torch.cosine_similarity(projected(long, 2.0), long).min() > 1 - 1e-5
+    assert torch.equal(projected(torch.zeros(1, 8), 2.0), torch.zeros(1, 8))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_operator_stays_inside_is_odd_and_never_turns_back(operator: str) -> None:
+    kept = OPERATORS[operator](GRID, LIMIT)
+    assert kept.abs().max() <= 1.5 + 1e-12
+    assert torch.allclose(kept, -kept.flip(0))
+    steps = kept.diff()
+    assert steps.min() >= -1e-12
+    assert steps.max() <= (GRID[1] - GRID[0]) * (1 + 1e-9)  # 1-Lipschitz
+
+
+def _slopes(operator: str) -> torch.Tensor:
+    x = GRID.clone().requires_grad_()
+    return torch.autograd.grad(OPERATORS[operator](x, LIMIT).sum(), x)[0]
+
+
+def test_slopes_are_those_of_the_paper() -> None:
+    assert torch.allclose(_slopes("tanh"), 1 / torch.cosh(GRID / 1.5) ** 2)
+    assert torch.equal(_slopes("hard"), (GRID.abs() <= 1.5).double())
+    assert torch.equal(_slopes("straight-through"), torch.ones_like(GRID))
+    assert _slopes("soft")[GRID.abs() < 1.35].eq(1).all()
+    assert _slopes("soft")[GRID.abs() > 1.65].eq(0).all()
+
+
+@pytest.mark.parametrize("operator", ["tanh", "soft"])
+def test_smooth_operators_have_slopes_without_jumps(operator: str) -> None:
+    assert _slopes(operator).diff().abs().max() < 0.01
+    assert _slopes("hard").diff().abs().max() == 1  # the control: a kink shows
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e6, 1e30])
+def test_modulation_keeps_its_bounds_whatever_the_condition(operator: str, size: float) -> None:
+    modulation = _trained(bounds=Bounds(condition=2.0, scale=0.5, shift=0.3, gate=0.2, operator=operator))
+    shift, factor, gate = modulation(torch.randn(50, 8) * size)
+    slack = 1 + 1e-6
+    assert shift.abs().max() <= 0.3 * slack
+    assert (factor - 1).abs().max() <= 0.5 * slack
+    assert gate.abs().max() <= 0.2 * slack
+
+
+def test_beyond_the_ball_only_the_direction_of_a_condition_matters() -> None:
+    condition = torch.randn(4, 8) * 10
+    for bounds, same in ((TIGHT, True), (Bounds(), False)):
+        near, far = (torch.cat(_trained_with(3, bounds)(condition * size)) for size in (1.0, 1e3))
+        assert torch.allclose(near, far, atol=1e-5) is same
+
+
+def _trained_with(seed: int, bounds: Bounds) -> Modulation:
+    torch.manual_seed(seed)
+    return _trained(bounds=bounds)
+
+
+def test_infinite_bounds_change_not_one_bit() -> None:
+    condition = torch.randn(4, 8) * 10
+    plain = _trained_with(3, Bounds())
+    wide = _trained_with(3, Bounds(condition=1e30, scale=1e30, shift=1e30, gate=1e30, operator="hard"))
+    assert torch.equal(torch.cat(plain(condition)), torch.cat(wide(condition)))
+
+
+def test_the_gradient_of_the_projection_is_bounded_by_the_ball() -> None:
+    modulation, raw = _trained(bounds=TIGHT), []
+    modulation.linear.register_forward_hook(lambda *call: raw.append(call[2]))
+    outputs = torch.cat(modulation(torch.randn(1, 8) * 1e4))
+    along_weights, along_raw = torch.autograd.grad((outputs * 7).square().sum(), [modulation.linear.weight, raw[0]])
+    assert along_weights.norm() <= along_raw.norm() * TIGHT.condition * (1 + 1e-5)
+    assert along_weights.norm() > 0
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_literal_scale_starts_at_one(operator: str) -> None:
+    modulation = Modulation(8, ROLES, bounds=Bounds(scale=1.5, operator=operator), literal=True)
+    shift, factor, gate = modulation(torch.randn(3, 8))
+    assert factor.flatten().tolist() == pytest.approx([1.0] * 24, abs=1e-5)
+    assert not shift.any()
+    assert not gate.any()
+
+
+def test_a_literal_scale_that_could_never_be_one_is_refused() -> None:
+    with pytest.raises(InputError, match="above 1"):
+        Modulation(8, ROLES, bounds=Bounds(scale=0.9), literal=True)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"operator": "sigmoid"}, {"gate": 0.0}, {"scale": -1.0}, {"condition": math.nan}], ids=str
+)
+def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="expected"):
+        Bounds(**wrong)
+
+
+def test_presets_shrink_the_reference_as_in_the_paper() -> None:
+    reference = Bounds(condition=16.0, scale=1.0, shift=2.0, gate=4.0, operator="soft")
+    assert preset("too-tight", reference) == Bounds(condition=8.0, scale=0.5, shift=1.0, gate=2.0, operator="soft")
+    assert list(TIGHTNESS.values()) == [1.0, 0.9, 0.75, 0.5]
+    with pytest.raises(InputError, match="tightness"):
+        preset("snug", reference)
+
+
+def test_a_blocks_jacobian_obeys_the_bound_of_the_appendix() -> None:
+    """‖∂y/∂x‖ ≤ (1 + α L_attention γ L_LN) (1 + α L_network γ L_LN): Eq. 26, for both halves of a block, measured."""
+    torch.manual_seed(1)
+    block = DiTBlock(6, 2, bounds=Bounds(condition=1.0, scale=0.5, shift=0.5, gate=0.05)).double()
+    for parameter in block.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    x = torch.randn(1, 4, 6, dtype=torch.float64)
+    gates = []
+    for size in (1.0, 1e6):  # the bound holds for a condition of any size
+        given = partial(block, condition=torch.randn(1, 6, dtype=torch.float64) * size)
+        jacobian = torch.autograd.functional.jacobian(given, x).reshape(24, 24)
+        gates.append(torch.linalg.matrix_norm(jacobian - torch.eye(24, dtype=torch.float64), 2))
+    halves = [_branch_norm(block.attention), _branch_norm(block.feed_forward)]
+    normal = _branch_norm(lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=1e-6))
+    first, second = (0.05 * 1.5 * half * normal for half in halves)
+    assert max(gates) <= first + second + first * second
+
+
+def _branch_norm(branch: object) -> torch.Tensor:
+    """The largest slope of a branch among many random points: a stand-in for its Lipschitz constant."""
+    torch.manual_seed(2)
+    points = (torch.randn(1, 4, 6, dtype=torch.float64) * spread for spread in (0.3, 1.0, 2.0) for _ in range(30))
+    slopes = (torch.autograd.functional.jacobian(branch, point).reshape(24, 24) for point in points)
+    return max(torch.linalg.matrix_norm(slope, 2) for slope in slopes)

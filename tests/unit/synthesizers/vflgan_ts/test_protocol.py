@@ -1,0 +1,65 @@
+"""Frames arrive as they were sent, or not at all."""
+
+import pytest
+import torch
+
+from understudy.errors import InputError
+from understudy.synthesizers.vflgan_ts.protocol import Frame
+
+SHAPES = {"real": (2, 3), "rows": (None,)}
+
+
+def frame(**changes: torch.Tensor) -> Frame:
+    tensors = {"real": torch.ones(2, 3), "rows": torch.arange(4)} | changes
+    return Frame(7, "discriminate", tensors)
+
+
+def test_a_frame_survives_the_way_to_bytes_and_back() -> None:
+    sent = frame(rows=torch.zeros(0, dtype=torch.int64))  # nobody was drawn
+    received = Frame.from_bytes(sent.to_bytes())
+    assert (received.iteration, received.stage) == (7, "discriminate")
+    assert set(received.tensors) == set(sent.tensors)
+    for name, tensor in sent.tensors.items():
+        assert torch.equal(received.tensors[name], tensor)
+        assert received.tensors[name].dtype == tensor.dtype
+    assert received.num_bytes == 2 * 3 * 4
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"\xff" * 64, frame().to_bytes()[:-3], b"junk" * 9])
+def test_bytes_that_are_no_frame_are_refused(content: bytes) -> None:
+    with pytest.raises(InputError, match="bytes that are none"):
+        Frame.from_bytes(content)
+
+
+def test_the_expected_frame_is_let_through() -> None:
+    given = frame()
+    assert given.expect(7, "discriminate", SHAPES, sender="bank") is given.tensors
+
+
+@pytest.mark.parametrize(("iteration", "stage"), [(6, "discriminate"), (8, "discriminate"), (7, "generate")])
+def test_a_frame_of_another_time_is_refused(iteration: int, stage: str) -> None:
+    with pytest.raises(InputError, match="replayed, lost or reordered"):
+        frame().expect(iteration, stage, SHAPES, sender="bank")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"real": torch.ones(2, 4)},
+        {"real": torch.ones(2)},
+        {"rows": torch.arange(4)[None]},
+        {"more": torch.ones(1)},
+        {"real": torch.ones(2, 3, dtype=torch.float64)},
+    ],
+)
+def test_a_frame_with_other_tensors_is_refused(changes: dict[str, torch.Tensor]) -> None:
+    with pytest.raises(InputError, match=r"'bank'.*other tensors than agreed"):
+        frame(**changes).expect(7, "discriminate", SHAPES, sender="bank")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_refused(bad: float) -> None:
+    values = torch.ones(2, 3)
+    values[1, 1] = bad
+    with pytest.raises(InputError, match=r"'bank'.*not finite"):
+        frame(real=values).expect(7, "discriminate", SHAPES, sender="bank")
