@@ -52,7 +52,7 @@ def test_a_wrong_shape_is_refused_where_shapes_are_checked() -> None:
 def test_what_names_no_shape_is_left_as_it_is() -> None:
     """A call through the checker takes longer than most of what it would check."""
     from understudy.data.panel import broadcast_context
-    from understudy.privacy.calibrate import round_up
+    from understudy.privacy.plan import round_up
 
     assert inspect.unwrap(broadcast_context) is not broadcast_context
     assert inspect.unwrap(round_up) is round_up
