@@ -18,10 +18,9 @@ from understudy.data import Panel, Schema
 from understudy.data.channels import num_codes
 from understudy.nn.diffusion import Diffusion
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress
 from understudy.synthesizers.frame import facts

@@ -60,7 +60,7 @@ class Products:
 
     @staticmethod
     def pay(rows: int, size: tuple[int, int]) -> bool:
-        """Says whether rows are so few that their products with each other are cheaper than their sum."""
+        """Returns whether rows are so few that their products with each other are cheaper than their sum."""
         return _FEW_ROWS * rows * sum(size) <= math.prod(size)
 
     def squares(self, seen: dict[int, Tensor]) -> Tensor:
@@ -268,6 +268,9 @@ class Pool:
 class Collector:
     """Gathers per-unit gradients of `parameters`; a parameter used several times has its gradients summed first.
 
+    Privacy:
+        What it holds is as private as the data. Only `add_sum`, by factors that clip every unit, may leave it.
+
     Args:
         parameters: the trainable parameters by id; gradients of others are not asked for.
         num_units: units in this chunk. Tensors in the network carry units first; a leading dimension that is a
@@ -286,7 +289,7 @@ class Collector:
         self.anchor = torch.zeros((), device=first.device, dtype=first.dtype, requires_grad=True)
 
     def wants(self, parameter: nn.Parameter) -> bool:
-        """Says whether the gradient of `parameter` is asked for."""
+        """Returns whether the gradient of `parameter` is asked for."""
         return id(parameter) in self._parameters
 
     def by_unit(self, tensor: Tensor) -> Tensor:
