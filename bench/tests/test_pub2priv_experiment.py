@@ -112,7 +112,7 @@ def test_quick_is_the_size_that_was_asked_for_and_ablations_differ_in_one_option
     whole, without = methods(quick).values()
     assert without == replace(whole, knowledge="none")
     small, direct = published(quick).values()
-    assert (small.resolved.width, small.resolved.diffusion_steps, small.resolved.sampling_steps) == (64, 100, 25)
+    assert (small.recipe.width, small.recipe.diffusion_steps, small.recipe.sampling_steps) == (64, 100, 25)
     assert direct == replace(small, knowledge="direct")
     assert quick.epsilons == (0.25, 0.5, 1.0, 2.0, 5.0, NO_NOISE)
 

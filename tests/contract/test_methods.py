@@ -6,9 +6,9 @@ import pytest
 
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.contract import CHECKS
-from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.recipe import Network
-from understudy.synthesizers.dit.recipe import Recipe as DitRecipe
+from understudy.synthesizers.dit.recipe import Recipe as DiTRecipe
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.ppem import Ppem
@@ -21,8 +21,8 @@ from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 # Methods that would take minutes over the suite, with as little work as shows what they do.
 SMALL: dict[str, Synthesizer] = {
     "pets": Pets(recipe=Recipe(iterations=2, population=24, lookahead=1)),
-    "dit": Dit(
-        network=Network(width=8, depth=1, num_heads=2), recipe=DitRecipe(iterations=20, draws=1), sampling_steps=2
+    "dit": DiT(
+        recipe=DiTRecipe(network=Network(width=8, depth=1, num_heads=2), iterations=20, draws=1), sampling_steps=2
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
     "pub2priv": Pub2Priv(recipe=Pub2PrivRecipe(model="regression"), knowledge="none"),

@@ -50,7 +50,7 @@ METHODS = Methods(
     pets="pets.method.Pets",
     pub2priv="pub2priv.method.Pub2Priv",
     vflgan_ts="vflgan_ts.method.VflganTs",
-    dit="dit.method.Dit",
+    dit="dit.method.DiT",
     ppem="ppem.method.Ppem",
     independent="independent.Independent",
 )

@@ -57,7 +57,7 @@ def _dit() -> Synthesizer:
     from understudy.synthesizers.dit.recipe import Network, Recipe
 
     small = Network(width=16, depth=1, num_heads=2)
-    return METHODS["dit"](network=small, recipe=Recipe(iterations=3, batch=POPULATION, clip=0.1))  # type: ignore[call-arg]
+    return METHODS["dit"](recipe=Recipe(network=small, iterations=3, batch=POPULATION, clipping_norm=0.1))  # type: ignore[call-arg]
 
 
 def _ppem() -> Synthesizer:
@@ -93,8 +93,9 @@ def _steady_dit() -> Synthesizer:
     """One iteration that shows each unit with so many times and noises that its gradient hardly varies."""
     from understudy.synthesizers.dit.recipe import Network, Recipe
 
-    recipe = Recipe(iterations=1, batch=POPULATION, clip=0.1, draws=128)
-    return METHODS["dit"](network=Network(width=16, depth=1, num_heads=2), recipe=recipe)  # type: ignore[call-arg]
+    small = Network(width=16, depth=1, num_heads=2)
+    recipe = Recipe(network=small, iterations=1, batch=POPULATION, clipping_norm=0.1, draws=128)
+    return METHODS["dit"](recipe=recipe)  # type: ignore[call-arg]
 
 
 SUBJECTS: Mapping[str, Subject] = {

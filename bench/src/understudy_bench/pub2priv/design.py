@@ -16,7 +16,7 @@ import torch
 from understudy.data.datasets import file_sha256, find_file
 from understudy.data.portfolios import market_windows, simulate_market, simulate_portfolios
 from understudy.synthesizers import Synthesizer
-from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.pretraining import pretrain
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.independent import Independent
@@ -41,10 +41,9 @@ VARIANTS: dict[str, Synthesizer] = {
     "without context (w/o c)": Pub2Priv(knowledge="none"),
     _BOUGHT: Pub2Priv(),
     "the published network": Pub2Priv(recipe=SCALES["quick"].published),
-    "AdaLN-Zero with bounds (dit)": Dit(),
-    "AdaLN-Zero without bounds": Dit(network=Network(tightness="none")),
-    "AdaLN-Zero with bounds, public training first": Dit(pack=_LATER),
-    "the same, only conditioning and last layer private": Dit(pack=_LATER, recipe=Recipe(tuned="conditioning")),
+    "AdaLN-Zero with bounds (dit)": DiT(),
+    "AdaLN-Zero without bounds": DiT(recipe=Recipe(network=Network(tightness="none"))),
+    "AdaLN-Zero with bounds, public training first": DiT(pack=_LATER),
 }
 
 
@@ -82,14 +81,14 @@ def knowledge(scale: str, data_root: Path | None, progress: Progress, cells: Cel
 
 
 def _takes_minutes(method: Synthesizer) -> bool:
-    return isinstance(method, Dit) or (isinstance(method, Pub2Priv) and method.resolved.model == "diffusion")
+    return isinstance(method, DiT) or (isinstance(method, Pub2Priv) and method.recipe.model == "diffusion")
 
 
 def _measured(experiment: Experiment, name: str, method: Synthesizer, seeds: int) -> Row:
     """Returns a variant's row; one that is trained publicly first learns from portfolios over another market."""
     with TemporaryDirectory() as folder:
         public = simulate_portfolios(simulate_market(seed=_OTHER_MARKET), _PORTFOLIOS, steps=_STEPS)
-        if isinstance(method, Dit) and method.pack == _LATER:
+        if isinstance(method, DiT) and method.pack == _LATER:
             file = Path(folder) / "pack.safetensors"
             pretrain(
                 public, replace(method, pack=None), iterations=_PUBLIC_ITERATIONS, with_weights=True,

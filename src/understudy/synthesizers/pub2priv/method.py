@@ -19,7 +19,7 @@ arXiv:1607.00133 (DP-SGD).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -34,10 +34,10 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, round_up
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.options import require_above_zero, require_one_of
+from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.pub2priv.context import Context, FeatureMap, public_windows
 from understudy.synthesizers.pub2priv.correlation import CORRELATION, RUNS, ContextCorrelation, correlation_bound
-from understudy.synthesizers.pub2priv.recipe import RECIPES, Recipe
+from understudy.synthesizers.pub2priv.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.pub2priv.regression import (
     CORRELATION_SHARE,
     LOUDEST,
@@ -63,46 +63,32 @@ class Pub2Priv(Synthesizer):
     """Private series from public context.
 
     Attributes:
-        recipe: "default", "paper" for the published diffusion, or a `Recipe`.
+        recipe: Numbers of the model; the preset "paper" is the published diffusion.
         knowledge: Condition of the diffusion: "pack" for θ_T, "direct" for context as it is. "none" ignores context,
             which the default otherwise takes as it is.
         pack: "general" for the θ_T that comes with the package, or the file of a pack (diffusion).
         public_context: File of public context over many steps, columns in the order of the schema's: its windows show
             which features of context differ, which is released otherwise.
-        iterations: Private updates of the diffusion; None takes the recipe's.
-        batch: Units expected in an iteration of the diffusion; None takes the recipe's.
         seed: Seed for weight initialisation.
     """
 
     name: ClassVar[str] = "pub2priv"
-    rehearsed: ClassVar[str] = "iterations"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": "paper"}}
-    recipe: Recipe | Literal["default", "paper"] = "default"
+    rehearsed: ClassVar[str] = "recipe.iterations"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
+    recipe: Recipe = DEFAULT
     knowledge: Literal["pack", "direct", "none"] = "pack"
     pack: str = _GENERAL
     public_context: str | None = None
-    iterations: int | None = None
-    batch: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.recipe, dict):  # options of a release that was loaded
             object.__setattr__(self, "recipe", Recipe(**self.recipe))
-        if not isinstance(self.recipe, Recipe):
-            require_one_of(self, recipe=RECIPES)
         require_one_of(self, knowledge=("pack", "direct", "none"))
-        require_above_zero(self, "iterations", "batch")
-
-    @property
-    def resolved(self) -> Recipe:
-        """The recipe with the options that replace its numbers."""
-        recipe = self.recipe if isinstance(self.recipe, Recipe) else RECIPES[self.recipe]
-        changes = {"iterations": self.iterations, "batch": self.batch}
-        return replace(recipe, **{name: value for name, value in changes.items() if value is not None})  # type: ignore[arg-type]
 
     @property
     def _diffuses(self) -> bool:
-        return self.resolved.model == "diffusion"
+        return self.recipe.model == "diffusion"
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """A `spectral` release and one sum; or distributions of the columns and DP-SGD with all that is left."""
@@ -110,8 +96,8 @@ class Pub2Priv(Synthesizer):
         if self._diffuses:
             from understudy.synthesizers.pub2priv import published
 
-            return published.plan(schema, self.resolved, guarantee)
-        return SpendingPlan(estimator_entries(self.resolved.model, self.context(schema), guarantee), guarantee)
+            return published.plan(schema, self.recipe, guarantee)
+        return SpendingPlan(estimator_entries(self.recipe.model, self.context(schema), guarantee), guarantee)
 
     def check_context(self, schema: Schema, context: np.ndarray) -> None:
         """Refuses a public context that is at rest."""
@@ -169,7 +155,7 @@ class Pub2Priv(Synthesizer):
         if self._diffuses:
             return self.diffusion(schema).outlook(guarantee)
         context = self.context(schema)
-        last = estimator_entries(self.resolved.model, context, guarantee)[-1]
+        last = estimator_entries(self.recipe.model, context, guarantee)[-1]
         error = mean_error(context, last, series)
         what = "every mean product of a shape with its context"
         if last.label == CORRELATION:
@@ -205,7 +191,7 @@ class Pub2Priv(Synthesizer):
         theta = None
         if self.knowledge == "pack":
             theta = Knowledge.of(load_pack(self.pack) if pack is None else pack_from_bytes(pack))
-        return PublishedDiffusion(self.context(schema), theta, self.resolved, self.seed)
+        return PublishedDiffusion(self.context(schema), theta, self.recipe, self.seed)
 
     def _carried(self) -> dict[str, np.ndarray]:
         """Returns a pack that is not the package's own, so that the release works without its file."""

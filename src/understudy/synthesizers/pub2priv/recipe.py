@@ -69,7 +69,6 @@ class KnowledgeRecipe:
 
 DEFAULT = Recipe()
 PAPER = Recipe(model="diffusion")
-RECIPES = {"default": DEFAULT, "paper": PAPER}
 KNOWLEDGE_RECIPES = {
     "default": KnowledgeRecipe(),
     "paper": KnowledgeRecipe(width=128, num_heads=8, depth=4, feed_forward=256),  # Table 3: 8 layers, 4 on each axis

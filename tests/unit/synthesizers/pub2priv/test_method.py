@@ -85,17 +85,17 @@ def test_the_plan_costs_the_guarantee_and_never_more(model: str) -> None:
 
 
 def test_rate_and_batch_are_public_numbers() -> None:
-    event = Pub2Priv(recipe="paper", batch=200).plan(following_schema(2000), GUARANTEE).event(TRAINING)
+    event = Pub2Priv(recipe=replace(PAPER, batch=200)).plan(following_schema(2000), GUARANTEE).event(TRAINING)
     assert isinstance(event, SubsampledGaussian)
     assert (event.sampling_rate, event.iterations) == (0.1, PAPER.iterations)
-    bought = Pub2Priv(recipe="paper").plan(following_schema(1, population=Population(count_epsilon=0.1)), GUARANTEE)
+    bought = Pub2Priv(recipe=PAPER).plan(following_schema(1, population=Population(count_epsilon=0.1)), GUARANTEE)
     assert bought.event(TRAINING).sampling_rate == 1.0  # type: ignore[union-attr]
 
 
 def test_an_event_is_priced_for_every_window_it_may_change_twice() -> None:
     unit = PrivacyUnit(column="home", kind="event", event_steps=2)
     schema = plain_schema(unit=unit)
-    event = Pub2Priv(recipe="paper", knowledge="none", batch=10).plan(schema, GUARANTEE).event(TRAINING)
+    event = Pub2Priv(recipe=replace(PAPER, batch=10), knowledge="none").plan(schema, GUARANTEE).event(TRAINING)
     assert isinstance(event, MixtureOfGaussians)
     assert (event.sampling_rate, event.max_windows) == (1.0, 2)
 
@@ -105,7 +105,7 @@ def test_what_a_sum_is_divided_by_does_not_follow_the_private_number(monkeypatch
     monkeypatch.setattr(published, "train", lambda task, plan, grant, **rest: plans.append(plan))
     panel = following(60, 0.9)
     for units in (60, 31):
-        fit(Pub2Priv(knowledge="direct", batch=20, recipe=SMALL), panel.take_units(np.arange(units)))
+        fit(Pub2Priv(knowledge="direct", recipe=replace(SMALL, batch=20)), panel.take_units(np.arange(units)))
     assert [plan.expected_batch for plan in plans] == [20.0, 20.0]
 
 
@@ -134,7 +134,8 @@ def test_the_paper_is_table_3() -> None:
 
 
 def test_the_paper_runs_at_small_size() -> None:
-    chosen = Pub2Priv(**Pub2Priv.presets["paper"], iterations=1, batch=4)
+    published_form = Pub2Priv(**Pub2Priv.presets["paper"])
+    chosen = replace(published_form, recipe=replace(published_form.recipe, iterations=1, batch=4))
     release = fit(chosen, following(12, 0.9))
     assert chosen.diffusion(release.schema).network().blocks[0].widen.in_features == 256
     assert release.sample(2, context=np.linspace(0, 1, 24)[:, None]).values.shape == (2, 24, 1)

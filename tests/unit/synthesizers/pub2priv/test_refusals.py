@@ -12,7 +12,7 @@ from understudy.errors import InputError, MissingData
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.pub2priv.recipe import Recipe
+from understudy.synthesizers.pub2priv.recipe import PAPER, Recipe
 
 
 def test_no_context_is_a_choice_that_has_to_be_made() -> None:
@@ -56,9 +56,7 @@ def test_without_a_context_to_sample_for_a_series_has_none_to_follow() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"recipe": "large"}, "recipe: one of"),
         ({"knowledge": "some"}, "knowledge: one of"),
-        ({"iterations": 0}, "iterations: a number above 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> None:
@@ -70,6 +68,7 @@ def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> No
     ("numbers", "words"),
     [
         ({"model": "large"}, "model: one of"),
+        ({"iterations": 0}, "iterations: a number above 0"),
         ({"learning_rate": -1.0}, "learning_rate: a number above 0"),
         ({"layers": 0}, "layers: a number above 0"),
         ({"heads": 3}, "width: a multiple of heads"),
@@ -85,13 +84,13 @@ def test_missing_files_are_told_before_anything_is_spent(tmp_path: Path) -> None
     for option in ("pack", "public_context"):
         options = {option: str(tmp_path / "none.safetensors")}
         with pytest.raises(MissingData, match="is not there"):
-            Pub2Priv(recipe="paper", **options).plan(following_schema(100), GUARANTEE)
+            Pub2Priv(recipe=PAPER, **options).plan(following_schema(100), GUARANTEE)
 
 
 def test_the_outlook_says_when_most_is_noise_and_when_context_teaches_nothing() -> None:
     words = {"diffusion": "mostly noise is learned", "regression": "little will be learned from context"}
     for model, word in words.items():
-        chosen = Pub2Priv(recipe=replace(SMALL, model=model), batch=1_000)
+        chosen = Pub2Priv(recipe=replace(SMALL, model=model, batch=1_000))
         few, many = (chosen.outlook(following_schema(size), Guarantee(1.0, 1e-6))[0] for size in (30, 100_000))
         assert word in few
         assert word not in many
