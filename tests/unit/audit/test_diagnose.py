@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from understudy.synthesizers.dit.network import conditioning_names
 
 from understudy import simulate_households
 from understudy.audit.diagnose import Norms, diagnose, ratios
@@ -14,6 +13,7 @@ from understudy.errors import InputError
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.model import default_reference, empty_network
 from understudy.synthesizers.dit.pretraining import public_examples
+from understudy.synthesizers.dit.published import conditioning_names
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.training.clipping.engine import PerUnitClipper
 

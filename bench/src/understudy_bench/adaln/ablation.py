@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS
 
 from understudy.audit.diagnose import diagnose, ratios
 from understudy.synthesizers.dit import DiT
+from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS
 from understudy.synthesizers.dit.recipe import Bounded, Tightness
 from understudy_bench.adaln import paper
 from understudy_bench.adaln.data import STUDIES

@@ -1,6 +1,6 @@
 """What is hidden is noised, and a network says what the noise is: the loss, and how hidden entries are filled.
 
-Notation (DP-aware AdaLN-Zero, sections 3 and 5): x are scores, of which some are shown and some hidden, the hidden ones measured
+Notation (DP-aware AdaLN-Zero, sections 3 and 5): x are scores, some shown and some hidden, the hidden ones measured
 from what the shown ones say (`interpolation`); x_t = √ᾱ_t x + √(1−ᾱ_t) ε is what the network sees of them. It
 predicts ε, or the velocity √ᾱ_t ε − √(1−ᾱ_t) x. So measured they are roughly N(0, 1), where the best guess of the
 velocity without further knowledge is 0: a network that has learned nothing draws from the released distributions, and

@@ -141,7 +141,7 @@ def _mean(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
 def autocovariance_of(
     totals: np.ndarray, variances: np.ndarray, num_steps: int, season: int, noise: float = 0.0
 ) -> np.ndarray:
-    """Returns the autocovariance [7, column] of `interpolate` from totals of `products` with noise of a standard deviation.
+    """Returns the autocovariance [7, column] from totals of `products` with noise of a standard deviation.
 
     Args:
         variances: Of all scores of each column; what is not a series' own is its level.

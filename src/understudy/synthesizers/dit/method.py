@@ -1,9 +1,9 @@
 """`dit`: one private diffusion transformer that generates, imputes and forecasts.
 
 Idea. A transformer learns, with private gradients, to fill what is hidden of a series from what is shown (DP-aware
-AdaLN-Zero, after TimeDiT): with everything hidden it generates, with gaps it imputes, with the last steps hidden it forecasts. Its
-condition (diffusion time, a summary of what is shown, the class) is projected onto a ball, and what it makes of that is
-kept inside intervals (DP-aware AdaLN-Zero), so that no unit's gradient is large only because its series is odd.
+AdaLN-Zero, after TimeDiT): with everything hidden it generates, with gaps it imputes, with the last steps hidden it
+forecasts. Its condition (diffusion time, a summary of what is shown, the class) is projected onto a ball, and
+what it makes of that is kept inside intervals, so that no unit's gradient is large only because its series is odd.
 
 Private data is touched by the small releases of `facts` (distributions of the columns, shares of the classes, gaps and
 lengths) and autocovariances (`interpolation`), and by clipped sums of gradients over
@@ -286,7 +286,7 @@ class DiT(Synthesizer):
         )
 
     def _batches(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-        """One window of each unit in a batch; for events single windows, of which one event can take away `influence`."""
+        """One window of each unit; for events single windows, of which one event can take away `influence`."""
         return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 

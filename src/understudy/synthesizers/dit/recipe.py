@@ -1,4 +1,4 @@
-"""Presets of `dit`: shape of the network and how it is trained, public numbers that change no guarantee by themselves."""
+"""Presets of `dit`: shape and training of the network, public numbers that change no guarantee by themselves."""
 
 import math
 from dataclasses import dataclass, field

@@ -24,9 +24,7 @@ from understudy.synthesizers.spectral.columns import single_values
 from understudy.synthesizers.spectral.marginals import Marginal
 
 SCALE_LABEL, SCALE_SHARE = "scale", 0.2  # of mu²
-MARGINALS_SHARE = (
-    0.1  # share of distributions next to it: they tell a centre, and values that are drawn with nothing shown
-)
+MARGINALS_SHARE = 0.1  # of distributions then: they give a centre, and values where nothing is shown
 _CELLS = 24  # half-octaves below the declared width
 _NEAR = np.array([0.5, 1.0, 0.5])  # votes for a neighbouring cell count half
 _EXPECTED, _SURE = 8.0, 4.0  # mean and deviation of the cell, where nothing is known: a sixteenth of the width

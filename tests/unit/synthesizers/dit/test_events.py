@@ -15,8 +15,10 @@ from understudy.privacy.events import Gaussian, MixtureOfGaussians
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.dit import DiT, memory, scale
+from understudy.synthesizers.dit import DiT
+from understudy.synthesizers.dit.interpolation import release_autocovariance
 from understudy.synthesizers.dit.recipe import Recipe
+from understudy.synthesizers.dit.scores import release_scales
 from understudy.synthesizers.spectral import Spectral
 
 EVENT_STEPS, STEPS, WINDOW, STRIDE = 3, 40, 8, 2
@@ -58,20 +60,20 @@ def test_a_method_that_keeps_such_windows_pays_twice_for_each() -> None:
 
 def _bought(panel: Panel, method: DiT) -> dict[str, Heard]:
     """What is bought without noise, by label."""
-    entries = (PlanEntry("scale", Gaussian(1.0)), PlanEntry("memory", Gaussian(1.0)))
+    entries = (PlanEntry("scale", Gaussian(1.0)), PlanEntry("autocovariance", Gaussian(1.0)))
     plan = SpendingPlan(entries, Guarantee(9.0, 1e-6))
     grant = Ledger.in_memory(plan.guarantee).charge(plan, label="run", noise=NoiseSource.constant(0))
     private = method.private_series(panel, 1)
     examples = {"x": private.panel.values - 5, "known": private.panel.observed}
     with listening() as tape:
-        scale.release_autocovariance(private, grant)
-        memory.release_autocovariance(private, examples, np.ones(1), 4, grant)
+        release_scales(private, grant)
+        release_autocovariance(private, examples, np.ones(1), 4, grant)
     return tape.sums
 
 
 def test_one_event_moves_each_sum_by_at_most_its_reach_and_by_more_than_a_window_may() -> None:
     method, panel = DiT(window_steps=WINDOW, window_stride=STRIDE), waves(2, steps=STEPS, unit=EVENT)
-    before, furthest = _bought(panel, method), dict.fromkeys(("scale", "memory"), 0.0)
+    before, furthest = _bought(panel, method), dict.fromkeys(("scale", "autocovariance"), 0.0)
     for first in range(STEPS - EVENT_STEPS + 1):
         after = _bought(_without(panel, first), method)
         for label, own in before.items():
@@ -106,7 +108,7 @@ def test_a_step_with_one_channel_left_is_not_empty() -> None:
 
 def test_the_plan_prices_the_windows_that_one_event_can_touch() -> None:
     schema = waves(50, steps=STEPS, unit=EVENT).schema
-    method = DiT(network=SMALL.recipe.network, recipe=Recipe(batch=64), window_steps=WINDOW, window_stride=STRIDE)
+    method = DiT(recipe=Recipe(network=SMALL.recipe.network, batch=64), window_steps=WINDOW, window_stride=STRIDE)
     event = method.spending_plan(schema, Guarantee(4.0, 1e-6)).event("training")
     assert isinstance(event, MixtureOfGaussians)
     assert event.max_windows == method.influence(schema) == 5

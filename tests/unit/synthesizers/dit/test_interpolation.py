@@ -162,7 +162,7 @@ def test_sums_that_are_noise_alone_give_shares_that_are_possible() -> None:
 
 def test_the_series_of_a_unit_share_its_weight() -> None:
     """Three equal series of one unit add as much as one of them."""
-    plan = SpendingPlan((PlanEntry("memory", Gaussian(1.0)),), Guarantee(9.0, 1e-6))
+    plan = SpendingPlan((PlanEntry("autocovariance", Gaussian(1.0)),), Guarantee(9.0, 1e-6))
     heard: list[np.ndarray] = []
     for number in (1, 3):
         with listening() as tape:
@@ -170,7 +170,7 @@ def test_the_series_of_a_unit_share_its_weight() -> None:
             together = replace(waves(number), unit=np.zeros(number, dtype=np.int64))
             grant = Ledger.in_memory(plan.guarantee).charge(plan, label="run", noise=NoiseSource.constant(0))
             release_autocovariance(PrivateSeries.of(together, 100), examples, np.ones(2), 0, grant)
-        heard.append(tape.sums["memory"].value)
-        assert tape.sums["memory"].reach == pytest.approx(np.sqrt(13))
+        heard.append(tape.sums["autocovariance"].value)
+        assert tape.sums["autocovariance"].reach == pytest.approx(np.sqrt(13))
     np.testing.assert_allclose(heard[0], heard[1], atol=1e-6)
     assert heard[0].any()

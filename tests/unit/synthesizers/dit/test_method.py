@@ -55,7 +55,7 @@ def test_intervals_cover_what_they_say_on_series_that_were_not_learned_from() ->
     what series with the same distribution of values would have.
     """
     method = DiT(
-        network=Network(width=32, depth=1, num_heads=2), recipe=Recipe(iterations=60, batch=256), sampling_steps=20
+        recipe=Recipe(network=Network(width=32, depth=1, num_heads=2), iterations=60, batch=256), sampling_steps=20
     )
     release = method.fit(waves(2000), Ledger.in_memory(LOOSE), guarantee=LOOSE)
     unseen, rng = waves(300, seed=9), np.random.default_rng(4)
