@@ -4,7 +4,6 @@ from tests.mutants.mutant import Mutant
 
 MASKS = "tests/unit/synthesizers/vflgan_ts/test_masks.py"
 STACK = "tests/unit/audit/shadow/test_stack.py"
-COMPOSITION = "tests/statistical/test_canary_composition.py"
 CLI = "tests/e2e/test_cli_audit.py"
 
 MUTANTS = (
@@ -19,18 +18,10 @@ MUTANTS = (
     Mutant(
         name="differences that are none",
         why="noise that all coordinates share hides every leak from the audit",
-        file="audit/fits.py",
+        file="audit/canaries.py",
         before="DIFFERENCES: whole - common}",
         after="DIFFERENCES: whole}",
         tests=("tests/unit/bench/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),
-    ),
-    Mutant(
-        name="subsampling forgotten in the score",
-        why="iterations in which the unit was not drawn drown those in which it was",
-        file="audit/composition.py",
-        before="np.log1p(-rate) if rate < 1 else -np.inf",
-        after="-np.inf",
-        tests=(f"{COMPOSITION}::test_the_score_is_the_likelihood_ratio_of_the_claimed_mixture",),
     ),
     Mutant(
         name="shadows that meet in their stack",
@@ -43,7 +34,7 @@ MUTANTS = (
     Mutant(
         name="an audit too short to say anything",
         why="hours of attacks that could not have found a leak are shown as if they had looked",
-        file="audit/planning.py",
+        file="audit/release.py",
         before="    require_enough(per_arm, delta=certificate.delta)\n",
         after="",
         tests=(f"{CLI}::test_what_no_audit_could_use_is_refused",),

@@ -14,8 +14,7 @@ import pytest
 import torch
 
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
-from understudy.audit.fits import Neighbours, reach_of
-from understudy.audit.overhearing import GRADIENTS
+from understudy.audit.canaries import GRADIENTS, Neighbours, reach_of
 from understudy.audit.scores import Scores, audit_scores
 from understudy.bench.audit_defects import noise_times
 from understudy.data import Panel

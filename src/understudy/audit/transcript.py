@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit.intervals import Interval, rate
+from understudy.audit.scores import Interval, rate
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales

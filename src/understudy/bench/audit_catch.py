@@ -16,9 +16,17 @@ from unittest.mock import patch
 
 import numpy as np
 
-from understudy.audit.fits import ALL, DIFFERENCES, Neighbours, Reach, answer_scores, reach_of, release_scores
+from understudy.audit.canaries import (
+    ALL,
+    DIFFERENCES,
+    Neighbours,
+    Reach,
+    answer_scores,
+    panel_scenes,
+    reach_of,
+    release_scores,
+)
 from understudy.audit.gaussian_test import mu_test, required_runs
-from understudy.audit.panels import panel_scenes
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import audit_scores
 from understudy.bench.audit_defects import DEFECTS, SCALED, stretched

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from understudy.audit.shadow.models import Maker, Shadows, fit_shadows
 from understudy.audit.shadow.stack import Job, train_stack
 from understudy.audit.shadow.vertical import AT_ONCE
+from understudy.audit.shadows import Maker, Shadows, fit_shadows
 from understudy.bench.audit_stock import small_vertical, stock_windows
 from understudy.bench.cells import Cells
 from understudy.bench.result import Progress, Row, Stopwatch, result, row

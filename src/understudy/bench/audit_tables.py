@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from understudy.audit.intervals import Interval
-from understudy.audit.records import Vectors, vectors
-from understudy.audit.shadow.models import fit_shadows
+from understudy.audit.attacks import Vectors, vectors
+from understudy.audit.scores import Interval
 from understudy.audit.shadow.published import Repeated, as_published, repeated, valid
-from understudy.audit.shadow.targets import TARGETS
 from understudy.audit.shadow.vertical import VerticalShadows
+from understudy.audit.shadows import TARGETS, fit_shadows
 from understudy.bench.audit_stock import Size, inversions, small_vertical, stock_windows
 from understudy.bench.cells import Cells
 from understudy.bench.result import Progress, Row, Stopwatch, result, row

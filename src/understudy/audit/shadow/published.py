@@ -15,10 +15,8 @@ from scipy.special import ndtr
 from scipy.stats import mannwhitneyu, wilcoxon
 from sklearn.ensemble import RandomForestClassifier
 
-from understudy.audit.intervals import Interval, area_under_curve
-from understudy.audit.shadow.attacks import DISTANCES
-from understudy.audit.shadow.features import Features
-from understudy.audit.shadow.models import ARMS, Arm
+from understudy.audit.scores import Interval, area_under_curve
+from understudy.audit.shadows import ARMS, DISTANCES, Arm, Features
 
 REPEATS = 10
 _TRAINED = 90 / 128  # share of the shadows that train, as in the authors' published code

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.audit.records import Vectors, vectors
+from understudy.audit.attacks import Vectors, vectors
 from understudy.audit.shadow import stack
-from understudy.audit.shadow.features import FEATURES, Features, measured
-from understudy.audit.shadow.models import Job
 from understudy.audit.shadow.stack import Trained
+from understudy.audit.shadows import FEATURES, Features, Job, measured
 from understudy.data import Panel
 from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from understudy.audit.intervals import Interval
+from understudy.audit.scores import Interval
 from understudy.audit.shadow.published import REPEATS, Repeated, as_published, repeated, valid
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.audit.fits import Neighbours, reach_of
+from understudy.audit.canaries import Neighbours, reach_of
 from understudy.data import Panel, PrivacyUnit, Schema, Time
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

@@ -7,8 +7,7 @@ gradient changes too, and the sum by more than one clipped gradient.
 import numpy as np
 import torch
 
-from understudy.audit.fits import Neighbours, reach_of
-from understudy.audit.panels import panel_scenes
+from understudy.audit.canaries import Neighbours, panel_scenes, reach_of
 from understudy.bench.audit_subjects import small_schema, vertical
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded

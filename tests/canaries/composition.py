@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit.canaries import Scene
+from tests.canaries.scenes import Scene
+from tests.canaries.training import training_iteration
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import Scores, audit_scores
-from understudy.audit.training import training_iteration
 from understudy.training import MechanismPlan
 
 

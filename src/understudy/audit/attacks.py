@@ -1,8 +1,8 @@
-"""The three questions of a regulator: can somebody be singled out, linked, or have a secret inferred?
+"""Attacks on the release itself, without shadow models: membership, singling out, linkability and inference.
 
-Article 29 Working Party, Opinion 05/2014 on anonymisation techniques (WP216), section 2. Each attack uses the synthetic
-series and is made twice: on series of the run, and on series that it never saw. What it gets right on the latter it
-got right by knowing the world, so only the excess is the release's doing (Giomi et al. 2023, arXiv:2211.10459).
+Series are compared as vectors scaled by their declared bounds; nothing is learned from data. Each attack runs on series
+of the run and on series that the run never saw: only the difference can be the release's doing (Giomi et al. 2023,
+arXiv:2211.10459). These are descriptions of one release, with intervals; no bound on epsilon follows from them.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,14 +11,62 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit.intervals import Interval, excess_risk, rate
-from understudy.audit.records import Vectors
+from understudy.audit.scores import Interval, area_under_curve, excess_risk, rate
+from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.nn.nearest import nearest
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 
+_FEWEST, _NEIGHBOURS = 20, 5  # rows of either side; neighbours of a density estimate
 _PREDICATE_FACTS = 4  # that one predicate names
 _CLOSE = 0.05  # of a range: a guess so near counts as right
 _LINKED_AMONG = 5
+Vectors = NDArray[np.float32]
+
+
+def vectors(panel: Panel) -> Vectors:
+    """Returns one row per series: its steps, channel by channel, then its static columns; gaps bridged."""
+    encoding = Encoding.of(panel.schema, [], linear_scales(panel.schema, None))
+    series = encoding.series(panel, slice(None)).transpose(0, 2, 1)
+    static = encoding.static(panel, slice(None))
+    return np.concatenate([series.reshape(len(series), -1), static], axis=1).astype(np.float32)
+
+
+def distances(queries: Vectors, base: Vectors, neighbours: int = 1) -> NDArray[np.float64]:
+    """Returns Euclidean distances [query, neighbour] to the nearest rows of `base`, nearest first."""
+    _, squared = nearest(queries, base, min(neighbours, len(base)))
+    return np.sqrt(squared.astype(np.float64))
+
+
+def isolation(rows: Vectors) -> NDArray[np.float64]:
+    """Returns each row's distance to the nearest other row."""
+    return distances(rows, rows, 2)[:, -1]
+
+
+def membership(
+    members: Vectors, others: Vectors, synthetic: Vectors, confidence: float = 0.95
+) -> Mapping[str, Interval]:
+    """Returns areas under the curve: 0.5 is what guessing gets.
+
+    `closest record`: the distance to the nearest synthetic series. `density ratio`: that distance, compared with the
+    distance to other real series, in the manner of DOMIAS (van Breugel et al. 2023, arXiv:2302.12580): a series can
+    be near because it is ordinary. Half of the others serve as that reference.
+    """
+    if min(len(members), len(others)) < _FEWEST:
+        raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer.")
+    reference, controls = others[::2], others[1::2]
+    near = [-distances(rows, synthetic)[:, 0] for rows in (controls, members)]
+    ratio = [_density_ratio(rows, synthetic, reference) for rows in (controls, members)]
+    return {
+        "closest record": area_under_curve(near[0], near[1], confidence),
+        "density ratio": area_under_curve(ratio[0], ratio[1], confidence),
+    }
+
+
+def _density_ratio(rows: Vectors, synthetic: Vectors, reference: Vectors) -> np.ndarray:
+    """Returns how much nearer the nearest synthetic series is than the fifth real one, as a logarithm."""
+    near, usual = distances(rows, synthetic)[:, 0], distances(rows, reference, _NEIGHBOURS)[:, -1]
+    return np.log(np.maximum(usual, 1e-9)) - np.log(np.maximum(near, 1e-9))
 
 
 @dataclass(frozen=True, kw_only=True)

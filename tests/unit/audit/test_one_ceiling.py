@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.audit.scores import Scores, audit_scores
-from understudy.audit.shadow.attacks import COUNTED, most_provable
-from understudy.audit.shadow.features import FEATURES
+from understudy.audit.shadows import COUNTED, FEATURES, most_provable
 
 
 @pytest.mark.parametrize("per_arm", [40, 41, 50, 60, 99, 100, 101, 250])

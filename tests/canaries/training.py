@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from understudy.audit.mechanisms import LABEL, Mechanism, grant_for
+from tests.canaries.mechanisms import LABEL, Mechanism, grant_for
 from understudy.training import DPSGDConfig, DrawUnits, MechanismPlan, Optimisation, Task, UnitWindows, train
 
 

@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from understudy.audit.shadow.attacks import attack
-from understudy.audit.shadow.models import ARMS, Shadows, fit_shadows
+from understudy.audit.shadows import ARMS, Shadows, attack, fit_shadows
 from understudy.data import Continuous, Panel, Population, Schema, Time
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
@@ -96,7 +95,7 @@ def test_too_few_shadows_for_any_conclusion_are_refused(tmp_path: Path) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from tests.unit.audit.shadow.test_shadow_models import Spectral, fit_shadows, shadows
+from tests.unit.audit.test_shadow_models import Spectral, fit_shadows, shadows
 fit_shadows(shadows(Spectral(), per_arm=400), Path(sys.argv[1]), workers=2)
 """
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit.canaries import Scene
+from tests.canaries.scenes import Scene
 from understudy.audit.gaussian_test import mu_test
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import Scores
