@@ -21,7 +21,7 @@ from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.ppem import Ppem
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
@@ -35,7 +35,7 @@ SMALL: dict[str, Synthesizer] = {
     # The level of a channel that every panel has. Here, in `vflgan-ts` and in `dp-gan` all units are in every
     # iteration, which is the quickest to calibrate.
     "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
-    "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
+    "vflgan-ts": VFLGANTS(recipe=VerticalRecipe(iterations=2, batch=500, features=8)),
     "aim": Aim(coefficients=1),
     "gem": Gem(coefficients=1, rounds=1, chosen=2, rows=16, updates=2, width=8),
     "private-gsd": PrivateGsd(coefficients=1, rows=40, generations=20),

@@ -2,18 +2,18 @@
 
 from tests.mutants.mutant import Mutant
 
-MASKS = "tests/unit/synthesizers/vflgan_ts/test_masks.py"
+RANDOMNESS = "tests/unit/synthesizers/vflgan_ts/test_randomness.py"
 STACK = "tests/unit/audit/shadow/test_stack.py"
 CLI = "tests/e2e/test_cli_audit.py"
 
 MUTANTS = (
     Mutant(
-        name="dropout masks from a public seed",
-        why="one unit more changes the masks, and so the gradients, of everybody else",
-        file="synthesizers/vflgan_ts/agreement.py",
+        name="latents of a private run from a public seed",
+        why="what a run drew is known beforehand to everybody who knows its options",
+        file="synthesizers/vflgan_ts/protocol.py",
         before='secrets.randbits(63) if self.mode == "sound" else torch.initial_seed()',
         after="torch.initial_seed()",
-        tests=(f"{MASKS}::test_no_seed_tells_the_masks_of_a_run_that_protects_somebody",),
+        tests=(f"{RANDOMNESS}::test_no_seed_tells_the_randomness_of_a_run_that_protects_somebody",),
     ),
     Mutant(
         name="differences that are none",

@@ -24,7 +24,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.sampling import PoissonSampler
-from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded
+from understudy.synthesizers.vflgan_ts.protocol import RunConfig, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.training import DrawUnits, Optimisation, Task, UnitWindows, train
 from understudy.training.loop import _Run
@@ -134,7 +134,7 @@ def test_batches_differ_between_runs() -> None:
 
 def agreed(mode: str, name: str) -> torch.Generator:
     with seeded(0, name):
-        return Agreement(small_schema(parties=True), Recipe(), mode, 0, 0).randomness()
+        return RunConfig(small_schema(parties=True), Recipe(), mode, 0, 0).randomness()
 
 
 def test_every_owner_of_a_vertical_run_has_coins_of_its_own_in_every_run() -> None:

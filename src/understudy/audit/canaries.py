@@ -32,7 +32,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.vflgan_ts import agreement
+from understudy.synthesizers.vflgan_ts import protocol
 from understudy.training import loop
 from understudy.training.flat import NormalReserve
 
@@ -262,7 +262,7 @@ def recorded_gradients(record: Record, *, known: bool = True) -> Iterator[None]:
     seed = SimpleNamespace(randbits=lambda bits: _SEED)
     with ExitStack() as patches:
         patches.enter_context(patch.object(NormalReserve, "add_to", add_to))
-        for module in (loop, agreement) if known else ():
+        for module in (loop, protocol) if known else ():
             patches.enter_context(patch.object(module, "secrets", seed))
         yield
 

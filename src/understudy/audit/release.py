@@ -29,7 +29,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.claim import Certificate
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Release
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.workers import Workers
 
 Progress = Callable[[str, float], None]
@@ -114,7 +114,7 @@ def shadows_for(audited: Audited, target: str, *, per_arm: int) -> Shadows:
 def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict[str, Inversion]:
     """Makes a vertical release again, listens to what parties send, and reads rows off it; by party."""
     method, certificate = audited.release.synthesizer, audited.release.certificate
-    if not isinstance(method, VflganTs):
+    if not isinstance(method, VFLGANTS):
         raise InputError(f"--attack: 'asif+' is for runs of several parties; this release is one of '{method.name}'.")
     if method.window_steps is not None:
         raise InputError("--attack: 'asif+' reads whole series off features; this release was made of windows.")

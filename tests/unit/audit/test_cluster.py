@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.audit.test_shadow_models import shadows
 
+from tests.unit.audit.test_shadow_models import shadows
 from understudy import workers
 from understudy.audit.shadows import ARMS, Arm, Shadows, fit_shadows
 from understudy.errors import InputError

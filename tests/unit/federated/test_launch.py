@@ -14,11 +14,11 @@ import pytest
 from tests.unit.federated.banks import NAMES, Banks, banks, contract, held, sines, usual
 from understudy.data import Panel, write_panel
 from understudy.errors import InputError
-from understudy.federated.certificates import Identity, make_identities
+from understudy.federated.transport import Identity, make_identities
 from understudy.federated.config import Simulation, load_contract, load_simulation
-from understudy.federated.party import FAREWELL
-from understudy.federated.simulation import simulate, started
-from understudy.federated.stream import GrpcAggregatorLink, connect, serve
+from understudy.federated.runs import FAREWELL
+from understudy.federated.launch import simulate, started
+from understudy.federated.transport import GrpcAggregatorLink, connect, serve
 from understudy.privacy.certificate import verify
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.release import Release
@@ -37,8 +37,7 @@ noise_seed = 5
 [recipe]
 iterations = {iterations}
 batch = {batch}
-widths = [8, 4]
-features = 8
+features = 16
 """
 
 
@@ -144,7 +143,7 @@ def over_sockets(keys: Path, made: Banks, timeout: float = 60.0) -> None:
                     take_part(made.members[name].side(), own)
 
             running = [pool.submit(join, name) for name in made.members]
-            preside(made.chair.side(), link, FAREWELL)
+            preside(made.aggregator.side(), link, FAREWELL)
         for each in running:
             each.result(timeout=timeout)
 
@@ -183,7 +182,7 @@ def test_a_party_with_an_unknown_certificate_is_refused_and_the_run_goes_on_with
         pool.submit(join, "stranger", "shop").result(timeout=60)
         assert "no place in this run" in told[0]
         running = [pool.submit(join, name, name) for name in ("bank", "shop")]
-        preside(made.chair.side(), link, FAREWELL)
+        preside(made.aggregator.side(), link, FAREWELL)
         for each in running:
             each.result(timeout=60)
     assert len(told) == 1

@@ -1,5 +1,6 @@
-"""The release of several organisations: who vouches for it, and what each checks before it does."""
+"""The joint release: its certificate, what each party checks before it co-signs, and the signatures."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +11,6 @@ import numpy as np
 
 from understudy.errors import CertificateError, InputError
 from understudy.federated.contract import Contract
-from understudy.federated.documents import Documents, from_arrays, from_json
 from understudy.files import whole_folder
 from understudy.privacy.certificate import FILE_NAME, Certificate, issue, ledger_facts, sign
 from understudy.privacy.claim import cosigned_bytes, file_hashes
@@ -18,7 +18,8 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey, is_signed_by
 from understudy.privacy.verification import is_as_signed
 from understudy.synthesizers.release import FACTS_FILE, MODEL_FILE, SCHEMA_FILE
-from understudy.synthesizers.vflgan_ts.drawing import PARTY
+from understudy.synthesizers.vflgan_ts.method import PARTY
+from understudy.synthesizers.vflgan_ts.protocol import Documents, from_arrays, from_json
 
 FILES = (MODEL_FILE, FACTS_FILE, SCHEMA_FILE)
 # What depends on who issues a certificate, or on the machine; everything else has to be what a party would say itself.
@@ -54,7 +55,7 @@ def joint_certificate(
     """Returns the certificate that all parties are asked to sign; the aggregator is named and signs last."""
     own = claim(grant, contract)
     if any(entry.get("noise_is_secure") is not own.noise_is_secure for entry in entries.values()):
-        raise InputError("Parties draw noise in different ways: some of it is reproducible. Start the run anew.")
+        raise InputError("Noise of one kind is expected from all parties, got secure noise and reproducible noise. Start a new run.")
     counts = [grant.executed, *(entry["executed"] for entry in entries.values())]
     return replace(
         own,
@@ -77,7 +78,7 @@ def cosigned(certificate: Certificate, signatures: Mapping[str, str], key: Signi
 
 @dataclass(frozen=True)
 class Proposal:
-    """The release as a party is shown it before it vouches for it."""
+    """The release as a party is shown it before it co-signs."""
 
     certificate: Certificate
     files: Documents
@@ -102,7 +103,7 @@ class Proposal:
             "this party's generators are other ones in it": not self._holds(entry["party"], contract, generators),
         }
         for reason in (reason for reason, refused in wrong.items() if refused):
-            raise CertificateError(f"The release is not signed: {reason}. Ask whoever runs the aggregator.")
+            raise CertificateError(f"The release is not signed: {reason}. Ask the organisation that runs the aggregator.")
 
     def write(self, target: Path, certificate: Certificate) -> None:
         """Writes the release with all signatures; what was signed meanwhile must be what was shown."""
@@ -136,6 +137,4 @@ class Proposal:
 
 
 def _hashes(files: Documents) -> dict[str, str]:
-    import hashlib
-
     return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}

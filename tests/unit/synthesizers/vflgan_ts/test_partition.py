@@ -12,16 +12,16 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import linear_scales
-from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.vflgan_ts import parts
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics import facts as bought
+from understudy.statistics.encoding import linear_scales
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.vflgan_ts import partition as parts
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
 STEPS, UNITS = 12, 150
-PLAIN = VflganTs(mode="plain", recipe=Recipe(iterations=1))  # its facts are priced without an accountant
+PLAIN = VFLGANTS(mode="plain", recipe=Recipe(iterations=1))  # its facts are priced without an accountant
 
 
 def schema() -> Schema:
@@ -76,14 +76,13 @@ def grant(noise: NoiseSource) -> Grant:
 def apart(noise: NoiseSource) -> Facts:
     own = {}
     for party in ("bank", "shop"):
-        private = parts.private_series(held(panel(), party), UNITS)
+        private = PrivateSeries.of(held(panel(), party), UNITS)
         own[party] = parts.buy_part(private, grant(noise), schema())
     return parts.joined_facts(schema(), own)
 
 
 def together(noise: NoiseSource) -> Facts:
-    learning = Learning(parts.private_series(panel(), UNITS), grant(noise), 0, lambda stage, share: None)
-    return bought.buy(learning, linear_scales(schema(), None))
+    return bought.buy(PrivateSeries.of(panel(), UNITS), grant(noise), linear_scales(schema(), None))
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.9])
@@ -120,7 +119,7 @@ def test_one_unit_moves_all_parts_together_by_at_most_the_bound() -> None:
         taken: list[np.ndarray] = []
         for party in ("bank", "shop"):
             kept = [unit for unit in range(UNITS) if unit != left_out]
-            private = parts.private_series(held(panel(), party).take_units(kept), UNITS)
+            private = PrivateSeries.of(held(panel(), party).take_units(kept), UNITS)
             own = grant(NoiseSource.constant(0))
             record = own.release
 
@@ -146,15 +145,15 @@ def test_a_party_without_a_label_buys_none() -> None:
 
 
 def test_rows_of_parties_are_those_of_the_joined_table() -> None:
-    from understudy.synthesizers.frame.encoding import Encoding
-    from understudy.synthesizers.frame.facts import classes_of
-    from understudy.synthesizers.vflgan_ts.holdings import holdings_of, num_classes, rows_of
+    from understudy.statistics.columns import classes_of
+    from understudy.statistics.encoding import Encoding
+    from understudy.synthesizers.vflgan_ts.partition import num_classes, partition, rows_of
 
     facts = together(NoiseSource.constant(0))
     encoding = Encoding.of(schema(), facts.marginals, linear_scales(schema(), None))
-    for holding in holdings_of(schema()):
-        private = parts.private_series(held(panel(), holding.party), UNITS)
+    for columns in partition(schema()):
+        private = PrivateSeries.of(held(panel(), columns.party), UNITS)
         own = parts.own_rows(private, parts.buy_part(private, grant(NoiseSource.constant(0)), schema()), schema())
-        expected = rows_of(holding, panel(), encoding, classes_of(panel()), num_classes(schema()))
+        expected = rows_of(columns, panel(), encoding, classes_of(panel()), num_classes(schema()))
         np.testing.assert_allclose(own.series.numpy(), expected.series.numpy(), rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(own.label.numpy(), expected.label.numpy())

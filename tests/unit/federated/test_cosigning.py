@@ -12,7 +12,7 @@ from safetensors.numpy import save as dump_arrays
 
 from tests.unit.federated.banks import sines, usual
 from understudy.errors import CertificateError
-from understudy.federated.documents import documents_of, frame_of, from_json, to_json
+from understudy.synthesizers.vflgan_ts.protocol import documents_of, frame_of, from_json, to_json
 from understudy.privacy import keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, sign, to_html, to_markdown, verify
 from understudy.synthesizers.release import MODEL_FILE, Release
@@ -87,7 +87,7 @@ def test_a_party_signs_nothing_but_what_it_made_and_paid_for(tmp_path: Path, cha
     made = usual(tmp_path, sines())
     parties = {name: member.side() for name, member in made.members.items()}
     with pytest.raises(CertificateError, match=says):
-        converse(parties, tampering(made.chair.side(), change, rehash=True))
+        converse(parties, tampering(made.aggregator.side(), change, rehash=True))
     assert not (tmp_path / "bank" / "release").exists()
 
 
@@ -95,14 +95,14 @@ def test_files_that_the_certificate_does_not_name_are_not_signed(tmp_path: Path)
     made = usual(tmp_path, sines())
     parties = {name: member.side() for name, member in made.members.items()}
     with pytest.raises(CertificateError, match="files are not those"):
-        converse(parties, tampering(made.chair.side(), _other_generators, rehash=False))
+        converse(parties, tampering(made.aggregator.side(), _other_generators, rehash=False))
 
 
 def test_an_aggregator_that_changes_nothing_gets_its_signatures(tmp_path: Path) -> None:
     """The control of the tests above."""
     made = usual(tmp_path, sines())
     parties = {name: member.side() for name, member in made.members.items()}
-    converse(parties, tampering(made.chair.side(), dict, rehash=True))
+    converse(parties, tampering(made.aggregator.side(), dict, rehash=True))
     assert (tmp_path / "bank" / "release").exists()
 
 
@@ -122,7 +122,7 @@ def test_a_certificate_changed_after_it_was_signed_is_not_kept(tmp_path: Path) -
 
     parties = {name: member.side() for name, member in made.members.items()}
     with pytest.raises(CertificateError, match="changed after this party signed"):
-        converse(parties, swapped(made.chair.side()))
+        converse(parties, swapped(made.aggregator.side()))
     assert not (tmp_path / "bank" / "release").exists()
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.federated.certificates import Identity, make_identities
-from understudy.federated.stream import GrpcAggregatorLink, connect, serve
+from understudy.federated.transport import Identity, make_identities
+from understudy.federated.transport import GrpcAggregatorLink, connect, serve
 from understudy.synthesizers.vflgan_ts.protocol import (
     END,
     AggregatorSide,
@@ -138,7 +138,7 @@ def test_an_aggregator_that_says_nothing_is_not_waited_for_without_end(keys: Pat
     with serve(link, Identity.load(keys / "aggregator"), "127.0.0.1:0", 2) as port:
         with (
             connect(Identity.load(keys / "bank"), f"127.0.0.1:{port}", 1.0) as own,
-            pytest.raises(InputError, match="nothing was heard of it for 1 s"),
+            pytest.raises(InputError, match="nothing was received from it for 1 s"),
         ):
             take_part(party(1.0, []), own)
         link.close()
@@ -201,7 +201,7 @@ def test_a_foreign_certificate_is_refused_by_a_server_that_logs_it(
 
 def test_one_is_told_about_ones_own_expired_certificate_at_once(tmp_path: Path, keys: Path) -> None:
     make_identities(tmp_path / "old", ["bank"], host="127.0.0.1", days=-0.001)
-    with pytest.raises(InputError, match=r"'bank' holds from .* Make keys for all sides anew"):
+    with pytest.raises(InputError, match=r"'bank' holds from .* Make new keys for all sides"):
         Identity.load(tmp_path / "old" / "bank").check()
     for name in ("aggregator", *PARTIES):
         Identity.load(keys / name).check()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.synthesizers.vflgan_ts.claimed import claimed_epsilon, claimed_noise
+from understudy.synthesizers.vflgan_ts.published import claimed_epsilon, claimed_noise
 
 # Noise multipliers at which Proposition 3 gives the claimed epsilon, for one and for two mechanisms (Theorem 4.3).
 STOCK = {2: (9.39, 13.3), 4: (3.23, 4.57), 6: (2.23, 3.15), 8: (1.79, 2.53), 10: (1.51, 2.13)}
