@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 FOLDER = "tests/unit/synthesizers/vflgan_ts"
 SOUND, METHOD, EXCHANGE = (f"{FOLDER}/test_{name}.py" for name in ("sound", "method", "exchange"))
 HOLDERS = "tests/unit/synthesizers/spectral/test_holders.py"
-BLOCKS = "tests/unit/training/test_blocks.py"
+BLOCKS = "tests/unit/training/test_plan.py"
 
 MUTANTS = (
     Mutant(
@@ -44,8 +44,8 @@ MUTANTS = (
         name="aggregator's discriminator without noise",
         why="the shared discriminator is trained on raw gradients, as in the paper",
         file="synthesizers/vflgan_ts/modes.py",
-        before="            yield windows.batch(drawn, \"cpu\")[\"row\"]\n\n    return Rule(update, update, batches)\n",
-        after="            yield windows.batch(drawn, \"cpu\")[\"row\"]\n\n    return Rule(update, PlainUpdate, batches)\n",
+        before='            yield windows.batch(drawn, "cpu")["row"]\n\n    return Rule(update, update, batches)\n',
+        after='            yield windows.batch(drawn, "cpu")["row"]\n\n    return Rule(update, PlainUpdate, batches)\n',
         tests=(f"{METHOD}::test_sound_noises_every_owner_of_a_whole_run",),
     ),
     Mutant(

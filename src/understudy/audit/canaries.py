@@ -34,7 +34,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.vflgan_ts import protocol
 from understudy.training import loop
-from understudy.training.flat import NormalReserve
+from understudy.training.private_gradient import NormalReserve
 
 ALL = "all answers"
 DIFFERENCES = "differences within answers"  # what noise that is shared by the coordinates of an answer can't hide

@@ -55,7 +55,9 @@ def joint_certificate(
     """Returns the certificate that all parties are asked to sign; the aggregator is named and signs last."""
     own = claim(grant, contract)
     if any(entry.get("noise_is_secure") is not own.noise_is_secure for entry in entries.values()):
-        raise InputError("Noise of one kind is expected from all parties, got secure noise and reproducible noise. Start a new run.")
+        raise InputError(
+            "Noise of one kind is expected from all parties, got secure noise and reproducible noise. Start a new run."
+        )
     counts = [grant.executed, *(entry["executed"] for entry in entries.values())]
     return replace(
         own,
@@ -103,7 +105,9 @@ class Proposal:
             "this party's generators are other ones in it": not self._holds(entry["party"], contract, generators),
         }
         for reason in (reason for reason, refused in wrong.items() if refused):
-            raise CertificateError(f"The release is not signed: {reason}. Ask the organisation that runs the aggregator.")
+            raise CertificateError(
+                f"The release is not signed: {reason}. Ask the organisation that runs the aggregator."
+            )
 
     def write(self, target: Path, certificate: Certificate) -> None:
         """Writes the release with all signatures; what was signed meanwhile must be what was shown."""

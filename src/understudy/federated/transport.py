@@ -231,7 +231,9 @@ class Identity:
             own = x509.load_pem_x509_certificate(self.certificate)
             own.verify_directly_issued_by(x509.load_pem_x509_certificate(self.authority))
         except (ValueError, TypeError, InvalidSignature) as problem:
-            raise InputError("keys: a certificate signed by the authority beside it is expected. Make new keys for all sides.") from problem
+            raise InputError(
+                "keys: a certificate signed by the authority beside it is expected. Make new keys for all sides."
+            ) from problem
         if not own.not_valid_before_utc <= datetime.now(UTC) <= own.not_valid_after_utc:
             raise InputError(
                 f"keys: the certificate of '{self.name}' holds from {own.not_valid_before_utc:%Y-%m-%d} to "

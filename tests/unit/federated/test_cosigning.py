@@ -12,11 +12,19 @@ from safetensors.numpy import save as dump_arrays
 
 from tests.unit.federated.banks import sines, usual
 from understudy.errors import CertificateError
-from understudy.synthesizers.vflgan_ts.protocol import documents_of, frame_of, from_json, to_json
 from understudy.privacy import keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, sign, to_html, to_markdown, verify
 from understudy.synthesizers.release import MODEL_FILE, Release
-from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, Frames, converse
+from understudy.synthesizers.vflgan_ts.protocol import (
+    AggregatorSide,
+    Frame,
+    Frames,
+    converse,
+    documents_of,
+    frame_of,
+    from_json,
+    to_json,
+)
 
 Change = Callable[[dict[str, bytes]], dict[str, bytes]]
 

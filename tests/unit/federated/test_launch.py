@@ -14,11 +14,10 @@ import pytest
 from tests.unit.federated.banks import NAMES, Banks, banks, contract, held, sines, usual
 from understudy.data import Panel, write_panel
 from understudy.errors import InputError
-from understudy.federated.transport import Identity, make_identities
 from understudy.federated.config import Simulation, load_contract, load_simulation
-from understudy.federated.runs import FAREWELL
 from understudy.federated.launch import simulate, started
-from understudy.federated.transport import GrpcAggregatorLink, connect, serve
+from understudy.federated.runs import FAREWELL
+from understudy.federated.transport import GrpcAggregatorLink, Identity, connect, make_identities, serve
 from understudy.privacy.certificate import verify
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.release import Release

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.federated.transport import Identity, make_identities
-from understudy.federated.transport import GrpcAggregatorLink, connect, serve
+from understudy.federated.transport import GrpcAggregatorLink, Identity, connect, make_identities, serve
 from understudy.synthesizers.vflgan_ts.protocol import (
     END,
     AggregatorSide,

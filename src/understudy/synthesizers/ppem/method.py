@@ -42,7 +42,7 @@ from understudy.synthesizers.ppem.learning import CHECK, CONDITIONAL, HELD_OUT, 
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.targets import Target
 from understudy.synthesizers.spectral import Spectral
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows
+from understudy.training import DPSGDConfig, UnitBatches, WindowBatches
 from understudy.training.plan import TRAINING
 
 _RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
@@ -253,9 +253,9 @@ class Ppem(Synthesizer):
             iterations=recipe.iterations,
             expected_batch=recipe.batch,
             clip_norm=recipe.clip_norm,
-            draw=self.draw_rule(schema, self.influence(schema)),
+            batches=self.draw_rule(schema, self.influence(schema)),
         )
 
-    def draw_rule(self, schema: Schema, influence: int) -> DrawUnits | DrawWindows:
+    def draw_rule(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
         """One series of each drawn unit; for events single windows, of which one event takes away `influence`."""
-        return DrawWindows(influence) if schema.unit.kind == "event" else DrawUnits()
+        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()

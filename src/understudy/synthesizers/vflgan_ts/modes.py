@@ -30,8 +30,8 @@ from understudy.synthesizers.vflgan_ts.published import (
 )
 from understudy.synthesizers.vflgan_ts.recipe import MODES, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
-from understudy.training.plan import TRAINING, DrawUnits, MechanismPlan, as_charged, block_of, noise_ratio
-from understudy.training.windows import UnitWindows
+from understudy.training.batches import UnitWindows
+from understudy.training.plan import TRAINING, MechanismPlan, UnitBatches, charged_config, noise_ratio, split_plan
 
 NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
@@ -151,9 +151,7 @@ class Rule:
     batches: Batches
 
 
-def rule_for(
-    mode: str, private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int, seed: int
-) -> Rule:
+def rule_for(mode: str, private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int, seed: int) -> Rule:
     """Returns how gradients become parameters in a run in one process, after the ledger was told."""
     if mode == "sound":
         return sound_rule(private, grant, recipe, num_parties)
@@ -170,10 +168,10 @@ def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties
     panel = private.panel
     by_itself = panel.schema.unit.kind == "event"  # then every window is sampled
     unit = np.arange(panel.num_series) if by_itself else panel.unit
-    windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, DrawUnits(), np.random.default_rng())
+    windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, UnitBatches(), np.random.default_rng())
 
     def batches(num_rows: int) -> Iterator[Tensor]:
-        for drawn in plan.sampler.draw(windows.num_drawable, grant.noise):
+        for drawn in plan.sampler.draw(windows.num_candidates, grant.noise):
             yield windows.batch(drawn, "cpu")["row"]
 
     return Rule(update, update, batches)
@@ -183,8 +181,8 @@ def sound_update(
     grant: Grant, recipe: Recipe, num_parties: int, population: int, influence: int = 1
 ) -> tuple[MechanismPlan, MakeUpdate]:
     """Returns the plan of all owners together, and how each of them updates its block with its own grant's noise."""
-    plan = as_charged(_training(grant.plan), population, recipe.clip_norm, DrawUnits()).plan()
-    return plan, partial(ClippedUpdate, block=block_of(plan, num_parties + 1, influence), noise=grant.noise)
+    plan = charged_config(_training(grant.plan), population, recipe.clip_norm, UnitBatches()).plan()
+    return plan, partial(ClippedUpdate, block=split_plan(plan, num_parties + 1, influence), noise=grant.noise)
 
 
 def unprotected_rule(mode: str, grant: Grant, recipe: Recipe, population: int, seed: int) -> Rule:

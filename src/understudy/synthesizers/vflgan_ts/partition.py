@@ -76,9 +76,7 @@ def partition(schema: Schema) -> tuple[PartyColumns, ...]:
     )
     for own in found:
         if not own.num_attributes:
-            raise InputError(
-                f"party '{own.party}': a column beside the label is expected. Give it to another party."
-            )
+            raise InputError(f"party '{own.party}': a column beside the label is expected. Give it to another party.")
     return found
 
 

@@ -256,7 +256,9 @@ class RunConfig:
         for name, frame in greetings.items():
             said = frame.expect(0, "greeting", {"config": (len(own),), "num_rows": (1,)}, sender=name)
             if not torch.equal(said["config"], own):
-                raise InputError(f"'{name}': this run's schema and options are expected, got others. Give all the same.")
+                raise InputError(
+                    f"'{name}': this run's schema and options are expected, got others. Give all the same."
+                )
             sizes.add(int(said["num_rows"]))
         if len(sizes) != 1:
             raise InputError("Parties hold different numbers of rows. Align them by entity before training.")
@@ -285,7 +287,9 @@ def documents_of(frame: Frame, round_number: int, stage: str, names: set[str], s
     return {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
 
 
-def say(stage: str, documents: Documents, answer: set[str], round_number: int = 0) -> Generator[Frame, Frame, Documents]:
+def say(
+    stage: str, documents: Documents, answer: set[str], round_number: int = 0
+) -> Generator[Frame, Frame, Documents]:
     """Hands documents to the aggregator and returns those of its answer."""
     heard = yield frame_of(round_number, stage, documents)
     return documents_of(heard, round_number, stage, answer, "aggregator")

@@ -46,8 +46,7 @@ from understudy.synthesizers.vflgan_ts.protocol import (
 )
 from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT
 from understudy.synthesizers.vflgan_ts.updates import All, Groups, MakeUpdate, PlainUpdate
-from understudy.training.flat import NormalReserve
-from understudy.training.step import gradient_step
+from understudy.training.private_gradient import NormalReserve, gradient_step
 
 Batches = Callable[[int], Iterator[Tensor]]  # of the number of aligned rows: places of the sampled rows, round by round
 Given = Mapping[str, Tensor]

@@ -14,10 +14,9 @@ from torch import nn
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.backpropagation import Slopes
 from understudy.synthesizers.vflgan_ts.recipe import BETAS
-from understudy.training.clipping.records import Collector
-from understudy.training.flat import FlatParameters
+from understudy.training.clipping.per_unit_gradients import Collector
 from understudy.training.plan import MechanismPlan, Performance
-from understudy.training.step import PrivateGradient
+from understudy.training.private_gradient import FlatParameters, PrivateGradient
 
 All = Sequence[Slopes]  # of all networks of one owner
 Groups = Sequence[tuple[nn.Module, float]]  # networks of one owner with their learning rates

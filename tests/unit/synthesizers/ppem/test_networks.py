@@ -18,7 +18,7 @@ from understudy.synthesizers.ppem.margin import (
 )
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator, TemporalEnergy, TemporalGenerator
 from understudy.training.clipping import PerUnitClipper
-from understudy.training.clipping.patch import Expand
+from understudy.training.clipping.engine import Expand
 
 UNITS = 6
 ENERGIES: dict[str, Callable[[], nn.Module]] = {

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -15,8 +14,8 @@ from torch.nn.functional import softplus
 from tests.unit.synthesizers.vflgan_ts.toy import SMALL, World, clipped, rows, sound_plan, world
 from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.vflgan_ts.published import Rows
 from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames, converse, preside, take_part
+from understudy.synthesizers.vflgan_ts.published import Rows
 
 
 def test_the_exchange_equals_one_program_with_ordinary_autograd() -> None:

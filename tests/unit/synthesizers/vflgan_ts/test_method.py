@@ -29,7 +29,6 @@ from understudy.synthesizers.vflgan_ts.modes import against_a_party, noisy_rows,
 from understudy.synthesizers.vflgan_ts.partition import partition
 from understudy.synthesizers.vflgan_ts.protocol import converse
 from understudy.synthesizers.vflgan_ts.published import Rows
-from understudy.synthesizers.vflgan_ts.protocol import converse
 from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, PAPER, Recipe
 
 SMALL = Recipe(iterations=3, batch=64, features=8)

@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from understudy.statistics import facts as bought
+from understudy.statistics.encoding import linear_scales
+from understudy.statistics.facts import Facts
 
 from understudy.data import Categorical, Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.border import Private, Statistic
@@ -13,9 +16,6 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
-from understudy.statistics import facts as bought
-from understudy.statistics.encoding import linear_scales
-from understudy.statistics.facts import Facts
 from understudy.synthesizers.vflgan_ts import partition as parts
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
@@ -147,6 +147,7 @@ def test_a_party_without_a_label_buys_none() -> None:
 def test_rows_of_parties_are_those_of_the_joined_table() -> None:
     from understudy.statistics.columns import classes_of
     from understudy.statistics.encoding import Encoding
+
     from understudy.synthesizers.vflgan_ts.partition import num_classes, partition, rows_of
 
     facts = together(NoiseSource.constant(0))

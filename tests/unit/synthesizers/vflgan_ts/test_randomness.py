@@ -31,7 +31,9 @@ def test_no_seed_tells_the_randomness_of_a_run_that_protects_somebody() -> None:
 
 
 def test_nothing_is_dropped_where_a_guarantee_is_claimed() -> None:
-    found = {mode: RunConfig(toy_schema(), Recipe(), mode, 0, 0).dropout for mode in ("sound", "local", "plain", "paper")}
+    found = {
+        mode: RunConfig(toy_schema(), Recipe(), mode, 0, 0).dropout for mode in ("sound", "local", "plain", "paper")
+    }
     assert found == {"sound": 0.0, "local": 0.0, "plain": DROPOUT, "paper": DROPOUT}
 
 

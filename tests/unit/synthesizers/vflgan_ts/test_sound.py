@@ -13,8 +13,8 @@ from understudy.privacy import accountants
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.modes import Rule
-from understudy.synthesizers.vflgan_ts.published import FirstLayerUpdate, Rows
 from understudy.synthesizers.vflgan_ts.protocol import converse
+from understudy.synthesizers.vflgan_ts.published import FirstLayerUpdate, Rows
 from understudy.synthesizers.vflgan_ts.updates import MakeUpdate, PlainUpdate
 
 PLAN = sound_plan()
