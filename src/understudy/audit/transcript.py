@@ -1,8 +1,8 @@
 """What an aggregator can make of the features that parties send it: single rows, value by value.
 
-A feature is LeakyReLU of an affine map of a row. Whoever knows most of the rows, and sees the features of all, finds
-the map by least squares and inverts it. The paper of VFLGAN-TS calls the leakage through features negligible because a forest sees
-nothing in their means and correlations (Table 10); this attack looks at single rows instead.
+A feature is LeakyReLU of an affine map of a row. An aggregator that knows most rows, and sees all features, finds
+the map by least squares and inverts it. The paper of VFLGAN-TS calls the leakage through features negligible because a
+forest sees nothing in their means and correlations (Table 10); this attack looks at single rows instead.
 
 Privacy: a transcript holds features of private rows. It stays in memory, and what comes out is internal.
 """

@@ -1,7 +1,7 @@
 """Ways to start a run: one side as a process, all sides on one machine, or an app that Flower launches.
 
 What was charged stays charged, however a side ends. Flower's packages exclude ours (typer, rich), so its environment is
-another one and the app calls `understudy` as a program; its nodes start the sides, which then talk over their own stream.
+another one and the app calls `understudy` as a program; its nodes start the sides, which use a stream of their own.
 """
 
 import os

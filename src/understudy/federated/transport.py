@@ -1,7 +1,7 @@
 """Frames over gRPC: one bidirectional stream per party with mutual TLS, and the keys by which sides know each other.
 
 A run has one authority, which signs one certificate per side and can then be put away. A certificate names its side and
-nothing else; the holder of its key *is* that side, so every organisation keeps its own folder and sends the key to nobody.
+nothing else; the holder of its key *is* that side, so every organisation keeps its own folder to itself.
 
 Who a party is follows from its certificate and from nothing it says. A party that is unknown, or connected already, is
 refused and logged; one that goes away stops the run for everybody, because going on without it would train on other

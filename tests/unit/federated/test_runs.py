@@ -183,9 +183,7 @@ def test_noise_differs_after_a_resume_and_its_state_is_nowhere(tmp_path: Path) -
     plain = usual(tmp_path / "plain", panel, checkpoint_every=2)
     plain.run()
     kept = sorted((tmp_path / "plain" / "bank" / "state" / "checkpoints").rglob("rest.safetensors"))
-    assert all(
-        b"randomness" in path.read_bytes() for path in kept
-    )  # the control: where nothing is protected it is kept
+    assert all(b"randomness" in path.read_bytes() for path in kept)  # the control: nothing is protected
 
 
 def test_local_rows_are_noised_once_and_kept(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Networks of VFLGAN-TS (section 4.2 of the paper): one generator and one discriminator per attribute, computed stacked.
+"""Networks of VFLGAN-TS (section 4.2): one generator and one discriminator per attribute, computed stacked.
 
 Axis order is `row, attribute, step`. Randomness comes from a generator that is handed in, so that a run repeats
 itself wherever its parts are computed.

@@ -2,14 +2,14 @@
 
 Xun, Zhao, Li, Gope and Sikdar, *VFLGAN-TS: Vertical Federated Learning-based Generative Adversarial Networks for
 Publication of Vertically Partitioned Time-series Data*, ACM TOPS 29(1), 2025, doi:10.1145/3776587. Lines are those of
-Algorithm 1. Where the printed text and the code released with it differ, the code is followed: generators minimise −log D
+Algorithm 1. Where the text and the code released with it differ, the code is followed: generators minimise −log D
 instead of log(1 − D) of Eq. 11, and networks have dropout.
 
 `Party` and `Aggregator` compute gradients; how a gradient becomes an update is handed in. Here is the update of
 DPVFLGAN-TS (`FirstLayerUpdate`), which protects nobody; those that are sound are in `updates`.
 
-Notation: G_ij generator, D_ij discriminator of attribute j at party i, FE_i feature extractor, D_S shared discriminator,
-f features of real rows, f̃ of synthetic ones, z latent, C clipping norm, σ noise multiplier.
+Notation: G_ij generator and D_ij discriminator of attribute j at party i, FE_i its feature extractor, D_S the shared
+discriminator, f features of real rows, f̃ of synthetic ones, z latent, C clipping norm, σ noise multiplier.
 """
 
 import math
