@@ -21,7 +21,7 @@ MUTANTS = (
         file="audit/canaries.py",
         before="DIFFERENCES: whole - common}",
         after="DIFFERENCES: whole}",
-        tests=("tests/unit/bench/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),
+        tests=("bench/tests/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),
     ),
     Mutant(
         name="shadows that meet in their stack",

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
+from tests.defects import noise_times
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
 from understudy.audit.canaries import GRADIENTS, Neighbours, reach_of
 from understudy.audit.scores import Scores, audit_scores
-from understudy.bench.audit_defects import noise_times
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian
