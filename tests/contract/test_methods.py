@@ -28,7 +28,7 @@ SMALL: dict[str, Synthesizer] = {
     # The level of a channel that every panel has. Here and in `vflgan-ts` all units are in every iteration, which is
     # the quickest to calibrate.
     "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
-    "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
+    "vflgan-ts": VFLGANTS(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
 }
 
 OWN = (*SMALL, "spectral", "independent")

@@ -1,9 +1,8 @@
 """Defects that only audits of whole fits and of transcripts notice, and defects of those audits."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import BENCH, Mutant
 
 RANDOMNESS = "tests/unit/synthesizers/vflgan_ts/test_randomness.py"
-STACK = "tests/unit/audit/shadow/test_stack.py"
 CLI = "tests/e2e/test_cli_audit.py"
 
 MUTANTS = (
@@ -26,10 +25,11 @@ MUTANTS = (
     Mutant(
         name="shadows that meet in their stack",
         why="what is measured on a shadow is not what a run of its own would have given",
-        file="audit/shadow/stack.py",
-        before="return self._objective.real(real).mean(1) + self._objective.fake(fake).mean(1)",
-        after="return (self._objective.real(real).mean(1) + self._objective.fake(fake).mean(1)).square()",
-        tests=(f"{STACK}::test_a_stacked_shadow_is_the_shadow_itself",),
+        file="audit/stack.py",
+        before="return softplus(-real).mean(1) + softplus(fake).mean(1)",
+        after="return (softplus(-real).mean(1) + softplus(fake).mean(1)).square()",
+        tests=("bench/tests/test_audit_stack.py::test_a_stacked_shadow_is_the_shadow_itself",),
+        package=BENCH,
     ),
     Mutant(
         name="an audit too short to say anything",

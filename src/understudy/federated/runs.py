@@ -31,7 +31,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
-from understudy.statistics.facts import Facts
+from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 from understudy.synthesizers.vflgan_ts.modes import Rule, noisy_rows, owner_rule
 from understudy.synthesizers.vflgan_ts.partition import buy_part, joined_facts, num_values, own_rows, parts_of

@@ -25,7 +25,7 @@ from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.ppem.margin import between
 from understudy.synthesizers.ppem.networks import TemporalGenerator
-from understudy.synthesizers.vflgan_ts.drawing import calibrated, draw_classes, panel_of, score_nodes
+from understudy.synthesizers.sampling import calibrated, draw_classes, panel_of, score_nodes
 from understudy.training.plan import TRAINING
 from understudy_bench.baselines.rows import LATENT, Layout, scored
 

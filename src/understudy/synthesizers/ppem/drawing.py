@@ -15,8 +15,8 @@ from understudy.synthesizers.ppem import contest, donors, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.purchases import encoding_of
 from understudy.synthesizers.ppem.recipe import LATENT
+from understudy.synthesizers.sampling import panel_of
 from understudy.synthesizers.spectral.marginals import bounded_scores
-from understudy.synthesizers.vflgan_ts.drawing import panel_of
 from understudy.training.networks import load_arrays, to_arrays
 
 if TYPE_CHECKING:

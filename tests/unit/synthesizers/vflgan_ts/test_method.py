@@ -102,7 +102,7 @@ def test_real_rows_choose_no_checkpoint_where_a_guarantee_is_claimed(
     mode: str, chosen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[_Nearest] = []
-    monkeypatch.setattr(_Nearest, "compare", seen.append)
+    monkeypatch.setattr(_Nearest, "compare", lambda self: seen.append(self))
     fit(method(mode=mode))
     assert bool(seen) == chosen
 

@@ -5,9 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from understudy.statistics import facts as bought
-from understudy.statistics.encoding import linear_scales
-from understudy.statistics.facts import Facts
 
 from understudy.data import Categorical, Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.border import Private, Statistic
@@ -16,6 +13,10 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.frame import facts as bought
+from understudy.synthesizers.frame.encoding import linear_scales
+from understudy.synthesizers.frame.facts import Facts
+from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.vflgan_ts import partition as parts
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
@@ -82,7 +83,10 @@ def apart(noise: NoiseSource) -> Facts:
 
 
 def together(noise: NoiseSource) -> Facts:
-    return bought.buy(PrivateSeries.of(panel(), UNITS), grant(noise), linear_scales(schema(), None))
+    return bought.buy(
+        Learning(PrivateSeries.of(panel(), UNITS), grant(noise), 0, lambda stage, share: None),
+        linear_scales(schema(), None),
+    )
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.9])
@@ -145,9 +149,8 @@ def test_a_party_without_a_label_buys_none() -> None:
 
 
 def test_rows_of_parties_are_those_of_the_joined_table() -> None:
-    from understudy.statistics.columns import classes_of
-    from understudy.statistics.encoding import Encoding
-
+    from understudy.synthesizers.frame.encoding import Encoding
+    from understudy.synthesizers.frame.facts import classes_of
     from understudy.synthesizers.vflgan_ts.partition import num_classes, partition, rows_of
 
     facts = together(NoiseSource.constant(0))

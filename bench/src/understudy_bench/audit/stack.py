@@ -13,19 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu
+from torch.nn.functional import leaky_relu, softplus
 
 from understudy.audit.transcript import rows_by_party
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
-from understudy.synthesizers.vflgan_ts.agreement import Agreement
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.modes import fixed_batches
 from understudy.synthesizers.vflgan_ts.network import kept_by_dropout
-from understudy.synthesizers.vflgan_ts.objectives import Objective
-from understudy.synthesizers.vflgan_ts.party import Party, Rows
+from understudy.synthesizers.vflgan_ts.protocol import RunConfig
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
+from understudy.synthesizers.vflgan_ts.recipe import BETAS, DROPOUT
 from understudy.synthesizers.vflgan_ts.updates import PlainUpdate
 from understudy.training.private_gradient import NormalReserve, gradient_step
 
@@ -48,21 +47,21 @@ class Trained:
     features: tuple[np.ndarray, ...]  # [row, feature] of each party, without dropout
 
 
-def check_stackable(method: VflganTs, panel: Panel) -> None:
+def check_stackable(method: VFLGANTS, panel: Panel) -> None:
     """Refuses what a stack does not compute."""
-    if method.mode not in ("plain", "paper") or method.scale != "bounds" or method.checkpoint != "last":
-        raise InputError("A stack of shadows needs the mode 'plain' or 'paper', scale = 'bounds' and the last iterate.")
-    if method.recipe.model != "vflgan-ts" or panel.schema.label_column is not None:
-        raise InputError("A stack of shadows needs the model 'vflgan-ts' and a schema without a label.")
+    if method.mode not in ("plain", "paper") or method.scale != "bounds":
+        raise InputError("A stack of shadows needs the mode 'plain' or 'paper' and scale = 'bounds'.")
+    if panel.schema.label_column is not None:
+        raise InputError("A stack of shadows needs a schema without a label.")
 
 
 def train_stack(
-    method: VflganTs, panel: Panel, jobs: Sequence[Job], noise_multiplier: float | None = None
+    method: VFLGANTS, panel: Panel, jobs: Sequence[Job], noise_multiplier: float | None = None
 ) -> list[Trained]:
-    """Trains all jobs together.
+    """Trains all jobs together and keeps the last iterate.
 
     Args:
-        noise_multiplier: Of the first layers' noise, as paper 004 has it; None for the mode `plain`.
+        noise_multiplier: Of the first layers' noise, as VFLGAN-TS has it; None for the mode `plain`.
     """
     check_stackable(method, panel)
     rows = rows_by_party(panel)
@@ -82,11 +81,11 @@ class _Made:
     draws: Iterator[np.ndarray]
 
     @classmethod
-    def of(cls, method: VflganTs, panel: Panel, rows: list[tuple[str, Rows]], job: Job) -> "_Made":
-        agreement = Agreement(panel.schema, method.recipe, method.mode, job.seed, 0)
-        parties = [Party(name, own, agreement, PlainUpdate) for name, own in rows]
+    def of(cls, method: VFLGANTS, panel: Panel, rows: list[tuple[str, Rows]], job: Job) -> "_Made":
+        config = RunConfig(panel.schema, method.recipe, method.mode, job.seed, 0)
+        parties = [Party(name, own, config, PlainUpdate) for name, own in rows]
         draws = fixed_batches(method.recipe.batch, job.seed)
-        aggregator = Aggregator(tuple(name for name, _ in rows), agreement, PlainUpdate, draws, np.ones(1))
+        aggregator = Aggregator(tuple(name for name, _ in rows), config, PlainUpdate, draws, np.ones(1))
         return cls(parties, aggregator, (job.units[drawn.numpy()] for drawn in draws(len(job.units))))
 
 
@@ -169,19 +168,19 @@ class _PartyStack:
 
 
 class _Stack:
-    """Algorithm 1 of paper 004 for all shadows at once."""
+    """Algorithm 1 of VFLGAN-TS for all shadows at once."""
 
     def __init__(
-        self, method: VflganTs, rows: list[tuple[str, Rows]], made: list[_Made], noise_multiplier: float | None
+        self, method: VFLGANTS, rows: list[tuple[str, Rows]], made: list[_Made], noise_multiplier: float | None
     ) -> None:
         self._recipe, self._made, self._noise_multiplier = method.recipe, made, noise_multiplier
-        self._objective, self._reserve = Objective.of(method.recipe), NormalReserve(NoiseSource.secure())
+        self._reserve = NormalReserve(NoiseSource.secure())
         self._generator = torch.Generator().manual_seed(torch.seed() % 2**63)
         self.parties = [_PartyStack([one.parties[place] for one in made], own) for place, (_, own) in enumerate(rows)]
         shared = [one.aggregator.discriminator for one in made]
         self._depth = [f"layers.{place}" for place in range(len(shared[0].layers))]
         self._shared = _Layers(shared, (*self._depth, "head"))
-        rate, betas = method.recipe.learning_rate, method.recipe.betas
+        rate, betas = method.recipe.learning_rate, BETAS
         judges = [p for party in self.parties for p in party.judges.parameters.values()]
         slow = [
             p
@@ -209,8 +208,8 @@ class _Stack:
             with torch.no_grad():
                 made = party.generate(latent)
             both = torch.cat([party.real(drawn), made], 1)
-            loss = loss + self._loss(party.judged(both, self._recipe.dropout, self._generator), number).sum()
-            shown.append(party.features(both, self._recipe.dropout, self._generator))
+            loss = loss + self._loss(party.judged(both, DROPOUT, self._generator), number).sum()
+            shown.append(party.features(both, DROPOUT, self._generator))
         loss = loss + self._loss(self._judged(torch.cat(shown, 2)), number).sum()
         self._tells.zero_grad()
         loss.backward()
@@ -222,11 +221,11 @@ class _Stack:
         latent, loss, shown = self._latents(), torch.zeros(()), []
         for party in self.parties:
             made = party.generate(latent)
-            judged = party.judged(made, self._recipe.dropout, self._generator)
-            loss = loss + self._objective.generated(judged).mean(1).sum()  # Eq. 11
-            shown.append(party.features(made, self._recipe.dropout, self._generator))
+            judged = party.judged(made, DROPOUT, self._generator)
+            loss = loss + softplus(-judged).mean(1).sum()  # Eq. 11
+            shown.append(party.features(made, DROPOUT, self._generator))
         together = self._judged(torch.cat(shown, 2))
-        loss = loss + self._recipe.coupling * self._objective.generated(together).mean(1).sum()
+        loss = loss + self._recipe.coupling * softplus(-together).mean(1).sum()
         for parameter, gradient in zip(self._made_by, torch.autograd.grad(loss, self._made_by), strict=True):
             parameter.grad = gradient.contiguous()
         self._makes.step()
@@ -234,12 +233,12 @@ class _Stack:
     def _loss(self, logits: Tensor, number: int) -> Tensor:
         """Eq. 9 and 10: means over the rows, real ones first."""
         real, fake = logits[:, :number], logits[:, number:]
-        return self._objective.real(real).mean(1) + self._objective.fake(fake).mean(1)
+        return softplus(-real).mean(1) + softplus(fake).mean(1)
 
     def _judged(self, features: Tensor) -> Tensor:
         for name in self._depth:
             features = leaky_relu(self._shared(name, features), _SLOPE)
-            kept = kept_by_dropout(tuple(features.shape), self._recipe.dropout, self._generator)
+            kept = kept_by_dropout(tuple(features.shape), DROPOUT, self._generator)
             features = features if kept is None else features * kept
         return self._shared("head", features)
 
@@ -257,7 +256,7 @@ class _Stack:
                 self._reserve.add_to(gradient.view(-1), noise_multiplier * 2 * clip_norm, step)
 
     def _latents(self) -> Tensor:
-        return torch.stack([one.aggregator._latent() for one in self._made])
+        return torch.stack([one.aggregator.latent() for one in self._made])
 
     @torch.no_grad()
     def apart(self, jobs: Sequence[Job]) -> list[Trained]:

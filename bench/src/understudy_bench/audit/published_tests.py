@@ -1,4 +1,4 @@
-"""The statistics of paper 004 beside ones that say what they mean.
+"""The statistics of VFLGAN-TS beside ones that say what they mean.
 
 The paper repeats an attack ten times on the same shadows and compares two attacks by Wilcoxon's signed-rank test over
 the ten. Such repeats differ in which shadows train the forest and in nothing else: they tell how steady one experiment

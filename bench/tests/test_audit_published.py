@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
+from understudy_bench.audit.published_tests import REPEATS, Repeated, as_published, repeated, valid
 
 from understudy.audit.scores import Interval
-from understudy.audit.shadow.published import REPEATS, Repeated, as_published, repeated, valid
 
 
 def features(shift: float, rng: np.random.Generator, number: int = 40) -> dict:

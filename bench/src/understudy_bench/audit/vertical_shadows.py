@@ -1,6 +1,6 @@
 """Shadows of vertical runs: trained in stacks, measured on what they release and on the features that parties send.
 
-Seeds differ from shadow to shadow, as in paper 004: what is asked is what the data leave in a release, and not what a
+Seeds differ from shadow to shadow, as in VFLGAN-TS: what is asked is what the data leave in a release, and not what a
 public seed gives away.
 """
 
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.audit.attacks import Vectors, vectors
-from understudy.audit.shadow import stack
-from understudy.audit.shadow.stack import Trained
 from understudy.audit.shadows import FEATURES, Features, Job, measured
 from understudy.data import Panel
 from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.vflgan_ts.drawing import working_rows
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import PARTY, VFLGANTS
+from understudy.training.networks import to_arrays
+from understudy_bench.audit import stack
+from understudy_bench.audit.stack import Trained
 
 AT_ONCE = 16
-_ASIF = ("naive", "correlation")  # features of features, as in Table 10 of paper 004
+_ASIF = ("naive", "correlation")  # features of features, as in Table 10 of VFLGAN-TS
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -32,11 +32,11 @@ class VerticalShadows:
         panel: The series of a run, the target among them.
         target: Unit whose presence is to be noticed.
         num_samples: Synthetic series that an attacker gets from each.
-        noise_multiplier: Of noise on first layers, as paper 004 has it; None for the mode `plain`.
+        noise_multiplier: Of noise on first layers, as VFLGAN-TS has it; None for the mode `plain`.
         transcript: Whether features that parties send are measured too (ASIF).
     """
 
-    method: VflganTs
+    method: VFLGANTS
     panel: Panel
     target: int
     per_arm: int
@@ -79,9 +79,12 @@ class VerticalShadows:
         """Synthetic series of one shadow, as whoever receives its release draws them."""
         schema, number = self.panel.schema, self.num_samples
         encoding = Encoding.of(schema, (), linear_scales(schema, None))
-        series, _ = working_rows(
-            trained.generators, self.method.recipe, encoding, np.zeros(number, dtype=np.int64), 0, rng
-        )
+        arrays = {
+            name: array
+            for place, module in enumerate(trained.generators)
+            for name, array in to_arrays(module, f"{PARTY}{place}.").items()
+        }
+        series, _ = self.method._working_rows(arrays, encoding, np.zeros(number, dtype=np.int64), rng)
         lengths = np.full(number, schema.num_steps)
         request = Draw(num_series=number, rng=rng)
         return vectors(request.panel(schema, encoding.values(series), lengths, np.zeros((number, 0))))
