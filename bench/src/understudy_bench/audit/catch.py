@@ -92,7 +92,7 @@ def _unclaimed(mode: str, model: str, runs: int) -> Row:
     watch, rounds, protected_nobody = Stopwatch(), _ROUNDS[mode], Guarantee(math.inf, GUARANTEE.delta)
     method = vertical(mode=mode, scale="bounds", iterations=rounds, batch=_FEW)
     if model in RIVALS:
-        method = Rival(mode="plain", scale="bounds", model=model, recipe=method.recipe)  # type: ignore[attr-defined,arg-type]
+        method = Rival(mode="plain", scale="bounds", model=model, recipe=method.recipe)  # type: ignore[attr-defined]
     scenes = panel_scenes(small_schema(parties=True, population=_FEW), num_others=5, rng=np.random.default_rng(0))
     absent, present = scenes["ones, others opposed"]
     neighbours = Neighbours(method=method, absent=absent, present=present, guarantee=protected_nobody)
