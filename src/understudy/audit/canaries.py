@@ -27,7 +27,7 @@ from understudy.data.panel import broadcast_context
 from understudy.errors import InputError
 from understudy.privacy.border import Private, Statistic
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource

@@ -15,7 +15,7 @@ from understudy.errors import InputError, MissingData
 from understudy.federated.contract import Alignment, Contract
 from understudy.federated.state import Account
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.declaration import file_name
+from understudy.privacy.charges import file_name
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.partition import own_schema
 from understudy.synthesizers.vflgan_ts.recipe import Mode, Recipe, Scale

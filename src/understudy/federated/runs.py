@@ -25,15 +25,13 @@ from understudy.federated.state import Account, Checkpoints, iterations_left, re
 from understudy.federated.transport import AGGREGATOR
 from understudy.files import whole_file, whole_folder
 from understudy.privacy import canonical
-from understudy.privacy.certificate import FILE_NAME, Certificate
-from understudy.privacy.claim import cosigned_bytes
+from understudy.privacy.certificate import FILE_NAME, Certificate, cosigned_bytes
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
-from understudy.synthesizers.vflgan_ts.modes import Rule, noisy_rows, owner_rule
+from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, Rule, noisy_rows, owner_rule
 from understudy.synthesizers.vflgan_ts.partition import buy_part, joined_facts, num_values, own_rows, parts_of
 from understudy.synthesizers.vflgan_ts.protocol import (
     END,

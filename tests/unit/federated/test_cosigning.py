@@ -13,7 +13,8 @@ from safetensors.numpy import save as dump_arrays
 from tests.unit.federated.banks import sines, usual
 from understudy.errors import CertificateError
 from understudy.privacy import keys
-from understudy.privacy.certificate import FILE_NAME, Certificate, sign, to_html, to_markdown, verify
+from understudy.privacy.certificate import FILE_NAME, Certificate, sign, verify
+from understudy.privacy.certificate_page import to_html, to_markdown
 from understudy.synthesizers.release import MODEL_FILE, Release
 from understudy.synthesizers.vflgan_ts.protocol import (
     AggregatorSide,

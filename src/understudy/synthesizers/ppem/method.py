@@ -29,10 +29,9 @@ from understudy.data import Panel, Schema
 from understudy.data.datasets import file_sha256
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate, PureDP
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.options import require_one_of

@@ -28,12 +28,10 @@ from torch import nn
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.base import Draw, Progress, Synthesizer, num_pooled
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
@@ -42,7 +40,7 @@ from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.sampling import NODES, calibrated, draw_classes, panel_of, score_nodes
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.vflgan_ts import modes
-from understudy.synthesizers.vflgan_ts.modes import NOT_PRIVATE, Rule
+from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
 from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import Frame, RunConfig, converse
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate, generators_for
@@ -93,7 +91,10 @@ class VFLGANTS(Synthesizer):
             modes.check_rows_stay(schema)
             shares[NOISY_ROWS] = 1 - sum(shares.values())
         multipliers = noise_multipliers(guarantee, shares) if shares else {}
-        entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
+        entries = tuple(
+            PlanEntry(label, Gaussian(multiplier, relation="values" if label == NOISY_ROWS else "add-or-remove"))
+            for label, multiplier in multipliers.items()
+        )
         if self.mode == "local":
             return SpendingPlan(entries, guarantee)
         config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in entries])

@@ -13,13 +13,12 @@ from torch import Tensor
 
 from understudy.data import Schema
 from understudy.errors import InputError
-from understudy.privacy import accountants, contributions
+from understudy.privacy import accounting, contributions
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.vflgan_ts.partition import PartyColumns, partition
 from understudy.synthesizers.vflgan_ts.published import (
     CLAIMED_EPSILON,
@@ -33,6 +32,7 @@ from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate,
 from understudy.training.batches import UnitWindows
 from understudy.training.plan import TRAINING, MechanismPlan, UnitBatches, charged_config, noise_ratio, split_plan
 
+NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
 NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
     "paper": "DPVFLGAN-TS as published, with noise on first layers only: Theorem 4.3 does not hold",
@@ -102,7 +102,7 @@ def against_a_party(plan: SpendingPlan) -> float:
     if event.sampling_rate < 1:
         most = int(binom.isf(delta, event.iterations, event.sampling_rate))
     others: list[Event] = [entry.event for entry in plan.entries if entry.label != TRAINING]
-    return accountants.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
+    return accounting.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
 
 
 def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tuple[str, ...]:
