@@ -39,7 +39,6 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import facts_of
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged, load_arrays, to_arrays
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.ppem import effect_size, hot_deck, statements
 from understudy.synthesizers.ppem.attributes import (
@@ -68,6 +67,8 @@ from understudy.synthesizers.ppem.recipe import Preset, Recipe, recipe_of
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, UnitWindows
+from understudy.training.networks import load_arrays, to_arrays
+from understudy.training.plan import TRAINING, as_charged
 
 Mode = Literal["sound", "lmdp", "marginal-dp"]
 NOT_PRIVATE = {

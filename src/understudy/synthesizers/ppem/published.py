@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from understudy.nn import margin
-from understudy.nn.energies import Energy
-from understudy.nn.row_generators import RowGenerator
+from understudy.nn import stein
 from understudy.privacy.grant import Grant
 from understudy.synthesizers.ppem.attributes import Partition
+from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
 from understudy.training import MechanismPlan, Optimisation, Task, UnitWindows, train
 from understudy.training.ema import RunningAverage
@@ -131,12 +130,12 @@ class AdversarialTraining:
         given = self._some_references(number, generator)
         if model.marginal is not None:
             fake = self._generated_sensitive(number, generator)
-            total = total + margin.raised(model.marginal(fake), MARGIN).mean()  # Eq. 6
+            total = total + raised(model.marginal(fake), MARGIN).mean()  # Eq. 6
             if self.penalised and self.recipe.penalty > 0:
-                total = total + self.recipe.penalty * margin.obfuscation_penalty(model.marginal, given)  # Eq. 18
+                total = total + self.recipe.penalty * obfuscation_penalty(model.marginal, given)  # Eq. 18
         if model.conditional is not None:
             fake = self._generated_rest(given, generator)
-            total = total + margin.raised(model.conditional(fake, given), MARGIN).mean()  # Eq. 7
+            total = total + raised(model.conditional(fake, given), MARGIN).mean()  # Eq. 7
         return total
 
     def after_iteration(self, iteration: int) -> None:
@@ -241,11 +240,39 @@ def adam(parameters: Iterable[Tensor], rate: float) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=rate, betas=_BETAS)
 
 
+def raised(energy: Tensor, margin: float) -> Tensor:
+    """Return [m − E]⁺: generated rows are pushed up to the margin and no further."""
+    return (margin - energy).clamp_min(0)  # Eq. 6 and 7, second term
+
+
+def between(real: Tensor, generated: Tensor, generator: torch.Generator) -> Tensor:
+    """Return points u · real + (1 − u) · generated, each row with a u of its own."""
+    share = torch.rand(len(real), 1, generator=generator, device=real.device)
+    return share * real + (1 - share) * generated
+
+
+def lipschitz_penalty(energy: Energy, at: Tensor, condition: Tensor | None = None) -> Tensor:
+    """Return (‖∇E‖ − 1)² at every row; for a conditional energy the slope is along x and not along its condition."""
+    slope = energy.slope(at, condition)
+    return ((slope.square().sum(1) + 1e-12).sqrt() - 1).square()  # Eq. 2
+
+
+def obfuscation_penalty(energy: Energy, points: Tensor) -> Tensor:
+    """Return [critical value − statistic]⁺ of the test that the energy's density made the points: one number.
+
+    Zero exactly where the test rejects.
+
+    Privacy: couples all points, so it may never see private rows inside a private gradient.
+    """
+    u = stein.stein_pairs(points, -energy.slope(points), stein.median_bandwidth(points))  # Eq. 15
+    return (stein.CRITICAL_VALUE - stein.normalised_discrepancy(u)).clamp_min(0)  # Eq. 17 and 18
+
+
 def _real_loss(
-    energy: margin.Sloped, real: Tensor, fake: Tensor, given: Tensor | None, generator: torch.Generator
-) -> Tensor:
-    between = margin.between(real, fake, generator)
-    return energy(real, given) + LIPSCHITZ_WEIGHT * margin.lipschitz_penalty(energy, between, given)  # Eq. 2, 6 and 7
+    energy: Energy, real: Tensor, fake: Tensor, given: Tensor | None, generator: torch.Generator
+) -> Tensor:  # fmt: skip
+    penalty = lipschitz_penalty(energy, between(real, fake, generator), given)
+    return energy(real, given) + LIPSCHITZ_WEIGHT * penalty  # Eq. 6 and 7, first term, and Eq. 2
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
