@@ -80,7 +80,7 @@ MUTANTS = (
         name="windows priced as units",
         why="a unit with many windows is protected like one with a single window",
         file="training/plan.py",
-        before="return MixtureOfGaussians(sampler.rate, noise_multiplier, draw.max_windows, sampler.iterations)",
+        before="return MixtureOfGaussians(sampler.rate, noise_multiplier, batches.max_windows, sampler.iterations)",
         after="return MixtureOfGaussians(sampler.rate, noise_multiplier, 1, sampler.iterations)",
         tests=("tests/unit/training/test_plan.py",),
     ),

@@ -71,7 +71,7 @@ MUTANTS = (
     Mutant(
         name="aggregator without noise",
         why="noise on the first layer alone; all that follows it, the part that parties share included, has none",
-        file="training/step.py",
+        file="training/private_gradient.py",
         before="self._reserve.add_to(self._sums,",
         after="self._reserve.add_to(self._sums[: self._clipper.parameters[0].numel()],",
         tests=(f"{TRAINED}::test_an_iteration_hides_every_canary_in_every_crowd",),

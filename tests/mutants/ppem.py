@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         name="cancelled uses of a layer pass unclipped",
         why="rounding makes a long gradient look like none",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="squares = ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).square()",
         after="squares = ((grams[0] * grams[1]).sum((1, 2)) - (lengths[0] * lengths[1]).sum(1)).clamp_min(0)",
         tests=(

@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 FOLDER = "tests/unit/synthesizers/vflgan_ts"
 SOUND, METHOD, EXCHANGE = (f"{FOLDER}/test_{name}.py" for name in ("sound", "method", "exchange"))
 HOLDERS = "tests/unit/synthesizers/spectral/test_holders.py"
-BLOCKS = "tests/unit/training/test_blocks.py"
+BLOCKS = "tests/unit/training/test_plan.py"
 
 MUTANTS = (
     Mutant(

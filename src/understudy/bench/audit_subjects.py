@@ -58,7 +58,7 @@ def _dit() -> Synthesizer:
 def _ppem() -> Synthesizer:
     from understudy.synthesizers.ppem.recipe import Recipe
 
-    small = Recipe(width=8, iterations=3, batch=POPULATION, clip_norm=0.1)
+    small = Recipe(width=8, iterations=3, batch=POPULATION)
     return METHODS["ppem"](sensitive="mean(load)", recipe=small)  # type: ignore[call-arg]
 
 

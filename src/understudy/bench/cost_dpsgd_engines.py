@@ -12,7 +12,7 @@ from understudy.bench.cost_dpsgd_models import SequenceDiscriminator, Workload
 from understudy.errors import UnderstudyError
 from understudy.privacy.noise import NoiseSource
 from understudy.training import DPSGDConfig, Performance, PrivateGradient, adam
-from understudy.training.step import units_that_fit
+from understudy.training.private_gradient import units_that_fit
 
 PLAIN, AGAIN = "non-private", "non-private again"
 PRIVATE = ("ours", "opacus-hooks", "opacus-ghost")

@@ -20,7 +20,7 @@ from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.training import DPSGDConfig, Performance, PrivateGradient
-from understudy.training.clipping.patch import Expand, Patch
+from understudy.training.clipping.engine import Expand, Patch
 
 _BATCH, _COLUMNS, _HIDDEN = 128, 30, 5
 _ROUNDS = {"quick": 40, "target": 200, "full": 1000}

@@ -14,14 +14,13 @@ from torch import nn
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.training import checkpoint
-from understudy.training.ema import RunningAverage
-from understudy.training.flat import MakeOptimiser
+from understudy.training.batches import UnitWindows
+from understudy.training.networks import ExponentialMovingAverage
 from understudy.training.plan import MechanismPlan, Performance
-from understudy.training.progress import Report
-from understudy.training.step import Loss, PrivateGradient, PublicLoss
-from understudy.training.validate_module import try_out, validate_module
-from understudy.training.windows import UnitWindows
+from understudy.training.private_gradient import Loss, MakeOptimiser, PrivateGradient, PublicLoss
+from understudy.training.validation import try_out, validate_module
 
+Report = Callable[[int, int], None]  # iterations executed, iterations planned
 _TRIAL_UNITS = 3
 
 
@@ -135,7 +134,7 @@ class _Run:
         self._rates = [group["lr"] for group in self._optimiser.param_groups]
         self._warm_up, self._cool_down = optimisation.warm_up, optimisation.cool_down
         decay = optimisation.average_decay
-        self._average = None if decay is None else RunningAverage(self._flat.values, decay)
+        self._average = None if decay is None else ExponentialMovingAverage(self._flat.values, decay)
         self._generator = torch.Generator(device=performance.device).manual_seed(secrets.randbits(63))
         self._iteration = 0
 
@@ -147,14 +146,14 @@ class _Run:
         if checkpoints is not None:
             executed = self._grant.executed[self._label]
             self._iteration = checkpoint.load(checkpoints.directory, identity, executed, *state)
-        draws = self._plan.sampler.draw(
-            self._task.windows.num_drawable, self._grant.noise, done=self._grant.executed[self._label]
+        batches = self._plan.sampler.draw(
+            self._task.windows.num_candidates, self._grant.noise, done=self._grant.executed[self._label]
         )
         while (left := self._grant.remaining(self._label)) > 0:
             block = left if checkpoints is None else min(left, checkpoints.every)
             self._grant.begin_block(self._label, block)
-            for place, drawn in enumerate(islice(draws, block), start=1):
-                self._iterate(drawn)
+            for place, chosen in enumerate(islice(batches, block), start=1):
+                self._iterate(chosen)
                 if progress is not None:
                     progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
             if checkpoints is not None:
@@ -162,12 +161,12 @@ class _Run:
         if self._average is not None:
             self._flat.values.copy_(self._average.values)
 
-    def _iterate(self, drawn: np.ndarray) -> None:
+    def _iterate(self, chosen: np.ndarray) -> None:
         """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
         task = self._task
         self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: anew for every iteration
         with _secret_coins(self._generator.device):
-            self._gradient.write(task.loss, task.windows, drawn, self._generator)
+            self._gradient.write(task.loss, task.windows, chosen, self._generator)
         if task.public_loss is not None:
             self._gradient.add_public(task.public_loss, self._generator)
         left = self._plan.sampler.iterations - self._iteration

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from understudy.training.step import Loss
+from understudy.training.private_gradient import Loss
 
 
-def sizes_only() -> torch.device:
+def meta_device() -> torch.device:
     """Returns a context in which networks have shapes and no memory, to count parameters of any number."""
     return torch.device("meta")
 
@@ -30,7 +30,7 @@ def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray], prefix: st
     network.load_state_dict({name: torch.tensor(array) for name, array in own.items()})
 
 
-def train_publicly(
+def train_on_public_data(
     network: nn.Module,
     loss: Loss,
     examples: Mapping[str, np.ndarray],
@@ -52,3 +52,23 @@ def train_publicly(
         loss(network, shown, generator).mean().backward()
         optimiser.step()
         progress(done + 1, iterations)
+
+
+class ExponentialMovingAverage:
+    """Exponential moving average of a flat parameter vector; early on it averages over what there is.
+
+    Privacy:
+        Post-processing of noisy iterates: free of charge.
+    """
+
+    def __init__(self, values: Tensor, decay: float) -> None:
+        self.decay = decay
+        self.values = values.detach().clone()
+        self.updates = 0
+
+    @torch.no_grad()
+    def update(self, values: Tensor) -> None:
+        """Takes in the next iterate; the weight of the past grows to `decay`, so the start is soon forgotten."""
+        self.updates += 1
+        decay = min(self.decay, self.updates / (self.updates + 10))
+        self.values.lerp_(values, 1 - decay)

@@ -66,9 +66,9 @@ from understudy.synthesizers.ppem.published import (
 from understudy.synthesizers.ppem.recipe import Preset, Recipe, recipe_of
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, UnitWindows
+from understudy.training import DPSGDConfig, UnitBatches, UnitWindows, WindowBatches
 from understudy.training.networks import load_arrays, to_arrays
-from understudy.training.plan import TRAINING, as_charged
+from understudy.training.plan import TRAINING, charged_config
 
 Mode = Literal["sound", "lmdp", "marginal-dp"]
 NOT_PRIVATE = {
@@ -282,7 +282,7 @@ class PPEM(Synthesizer):
             iterations=self.settings.iterations,
             expected_batch=self.settings.batch,
             clip_norm=CLIP_NORM,
-            draw=_draw_rule(schema, self.influence(schema)),
+            batches=_batch_rule(schema, self.influence(schema)),
         )
         claimed = config.calibrated(Guarantee(_CLAIMED_EPSILON, guarantee.delta)).plan().event
         return SpendingPlan((PlanEntry(TRAINING, claimed), PlanEntry(CONDITIONAL, NonPrivate(reason))), guarantee)
@@ -416,8 +416,8 @@ class _Run:
 
     def _train_with_noise(self, training: AdversarialTraining) -> None:
         panel, event = self.private.panel, self.grant.plan.event(TRAINING)
-        rule = _draw_rule(panel.schema, self.private.influence)
-        plan = as_charged(event, self.private.population, CLIP_NORM, rule).plan()
+        rule = _batch_rule(panel.schema, self.private.influence)
+        plan = charged_config(event, self.private.population, CLIP_NORM, rule).plan()
         unit = None if panel.schema.unit.kind == "event" else panel.unit
         windows = UnitWindows(self.rows.arrays, unit, rule, np.random.default_rng())
         train_with_noise(training, windows, plan, self.grant, TRAINING, self._reached(0.1, 0.5))
@@ -430,9 +430,9 @@ def _flat(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[Attribute, ...]:
     return tuple(attribute for group in sets for attribute in group)
 
 
-def _draw_rule(schema: Schema, influence: int) -> DrawUnits | DrawWindows:
+def _batch_rule(schema: Schema, influence: int) -> UnitBatches | WindowBatches:
     """One series of each chosen unit; for events single windows, of which one event takes away `influence`."""
-    return DrawWindows(influence) if schema.unit.kind == "event" else DrawUnits()
+    return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 def _linear(schema: Schema, panel: Panel, attributes: tuple[Attribute, ...]) -> np.ndarray:

@@ -24,8 +24,8 @@ from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
 from understudy.training import MechanismPlan, Optimisation, Task, UnitWindows, train
-from understudy.training.ema import RunningAverage
-from understudy.training.windows import Batch
+from understudy.training.batches import Batch
+from understudy.training.networks import ExponentialMovingAverage
 
 MARGIN, LIPSCHITZ_WEIGHT = 10.0, 1.0  # m and λ_L, section 5
 CLIP_NORM = 1.0  # not given in the paper
@@ -104,7 +104,7 @@ class AdversarialTraining:
     def __post_init__(self) -> None:
         self._optimiser = adam(self.generators.parameters(), self.recipe.generator_rate)
         self._generator = torch.Generator().manual_seed(self.seed)
-        self._average = RunningAverage(parameters_to_vector(self.generators.parameters()), self.recipe.ema)
+        self._average = ExponentialMovingAverage(parameters_to_vector(self.generators.parameters()), self.recipe.ema)
 
     def private_loss(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Tensor:
         """Return one number per row: energies of what is real, and their slopes on the way to what is generated.

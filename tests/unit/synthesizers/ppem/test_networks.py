@@ -9,7 +9,7 @@ from understudy.nn.stein import CRITICAL_VALUE, median_bandwidth, normalised_dis
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator, TemporalGenerator
 from understudy.synthesizers.ppem.published import between, lipschitz_penalty, obfuscation_penalty, raised
 from understudy.training.clipping import PerUnitClipper
-from understudy.training.clipping.patch import Expand
+from understudy.training.clipping.engine import Expand
 
 UNITS = 6
 

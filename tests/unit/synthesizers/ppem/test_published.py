@@ -21,9 +21,9 @@ from understudy.synthesizers.ppem.published import (
     train_without_noise,
 )
 from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.training import DPSGDConfig, DrawUnits, Performance, PrivateGradient, UnitWindows
-from understudy.training.clipping.patch import Expand
-from understudy.training.validate_module import try_out
+from understudy.training import DPSGDConfig, Performance, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training.clipping.engine import Expand
+from understudy.training.validation import try_out
 
 UNITS, CLIP = 9, 1.5
 PLAN = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=7.0, clip_norm=CLIP, noise_multiplier=2.0).plan()
@@ -80,7 +80,7 @@ def total(held: AdversarialTraining, rows: dict[str, np.ndarray], noise: NoiseSo
     """What one iteration writes: the noisy sum over the public batch, as one vector."""
     gradient = PrivateGradient(held.energies, PLAN, noise, Performance())
     units = np.arange(len(rows["rest"]))
-    windows = UnitWindows(rows, units, DrawUnits(), np.random.default_rng(0))
+    windows = UnitWindows(rows, units, UnitBatches(), np.random.default_rng(0))
     gradient.write(held.private_loss, windows, units, torch.Generator().manual_seed(5))
     return gradient.flat.gradient.clone()
 
@@ -113,7 +113,7 @@ def test_a_penalty_on_the_batch_would_be_caught() -> None:
         assert model.marginal is not None
         return losses + obfuscation_penalty(model.marginal, batch["sensitive"]) / len(losses) + batch["rest"].mean()
 
-    windows = UnitWindows(arrays(), np.arange(UNITS), DrawUnits(), np.random.default_rng(0))
+    windows = UnitWindows(arrays(), np.arange(UNITS), UnitBatches(), np.random.default_rng(0))
     made_up = windows.made_up(4, np.random.default_rng(0), "cpu")
     try_out(held.energies, held.private_loss, made_up, 4)
     with pytest.raises(UnsafeModule):

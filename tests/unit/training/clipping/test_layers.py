@@ -6,7 +6,7 @@ from torch import nn
 
 from tests.unit.training.reference import relative_error, shaken
 from understudy.nn.layers import LearnedOffset, ReversibleLinear, StackedLinear
-from understudy.training.clipping.patch import HAND_WRITTEN
+from understudy.training.clipping.engine import LAYER_RULES
 
 UNITS = 5
 TOLERANCE = 1e-6  # relative, in double precision
@@ -127,4 +127,4 @@ def test_several_rows_of_a_unit_are_averaged_before_the_clip(name: str) -> None:
 
 def test_every_hand_written_rule_is_tested_here() -> None:
     tested = {type(layer) for layer, _ in LAYERS.values()} | {nn.LSTM, nn.GRU, nn.Embedding}
-    assert tested == set(HAND_WRITTEN)
+    assert tested == set(LAYER_RULES)

@@ -12,7 +12,7 @@ from understudy.nn.residual_conv import ResidualConvDenoiser
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.dit.network import PlainDiT
 from understudy.training import Performance, PrivateGradient
-from understudy.training.flat import FlatParameters, NormalReserve
+from understudy.training.private_gradient import FlatParameters, NormalReserve
 
 
 def gradient_of(model: nn.Module, noise: NoiseSource, units: int | None = None, **changes: object) -> PrivateGradient:
