@@ -142,8 +142,8 @@ MUTANTS = (
         before="            collector.add_sum(clip_factors(squared, self._clip_norm), targets, in_all)",
         after="""\
             for key, record in collector._records.items():
-                own = torch.cat(list(record.squares(num_units, {})), 1).sum(1, dtype=torch.float64)
-                record.add_to(targets[key], clip_factors(own, self._clip_norm).to(collector.anchor.dtype))""",
+                own = torch.cat(list(record.squares(collector.num_units, {})), 1).sum(1, dtype=torch.float64)
+                record.add_to(targets[key], clip_factors(own, self._clip_norm).nan_to_num(0))""",
         tests=(ENGINE, "tests/unit/training/clipping/test_compositions.py"),
     ),
     Mutant(
@@ -346,8 +346,8 @@ MUTANTS = (
         name="numbers shared when a unit is left out",
         why="a loss that draws at random can't be compared, and all of them would be refused or none",
         file="training/validation.py",
-        before="with UnitDraws(units, by_unit):",
-        after="with UnitDraws(range(len(units)), ()):",
+        before="with PerUnitRandomness(units, by_unit):",
+        after="with PerUnitRandomness(range(len(units)), ()):",
         tests=(VALIDATE,),
     ),
 )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.defects import noise_times
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
 from understudy.audit.fits import Neighbours, reach_of
-from understudy.bench.audit_defects import noise_times
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from understudy.synthesizers import Synthesizer
 
 
-# The least ratio of gradient noise to the largest possible gradient at which `dit` was measured (docs/record,
+# The least ratio of gradient noise to the largest possible gradient at which `dit` was measured (bench/docs/record,
 # record-*.json: 0.8 for 10,000 homes at epsilon 10 and for 100,000 at epsilon 1). All 49 releases of `dit` and `dp-gan`
 # at or above this ratio were poor: evidence begins here; whether noise alone is to blame is not known.
 _LEAST_NOISE_TRIED = 0.75

@@ -1,4 +1,4 @@
-"""The private windows a network is trained on, grouped by unit, and which of them a batch shows."""
+"""The private windows a network is trained on, grouped by unit, and the batches taken from them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,8 +26,8 @@ class UnitWindows:
         unit: unit of each window, 0, 1, 2, … never decreasing (as in a Panel). None where a unit is an event,
             which owns no window but touches at most `batches.max_windows` of them by the way they were cut.
         batches: whether the sampler chooses units or windows; a cap that the data break is refused.
-        rng: chooses a sampled unit's windows, from one stream: it must not be known, because with one unit more all
-            others draw other numbers of it. Coins that nobody knows are covered by the guarantee, whatever they show.
+        rng: chooses a sampled unit's windows, from one stream: it must stay secret, because one more unit
+            shifts the numbers of all others. The guarantee covers secret randomness, whatever it chooses.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class UnitWindows:
 
     @property
     def num_candidates(self) -> int:
-        """How many units (or windows) the sampler chooses from; private."""
+        """Number of units (or windows) the sampler chooses from; private."""
         return len(self._counts) if isinstance(self._batches, UnitBatches) else self._num_rows
 
     def batch(self, chosen: NDArray[np.int64], device: str) -> Batch:

@@ -25,7 +25,7 @@ _TRIAL_UNITS = 3
 
 
 def adam(learning_rate: float) -> MakeOptimiser:
-    """Returns a maker of Adam optimisers."""
+    """Returns a factory of Adam optimisers."""
     return lambda parameters: torch.optim.Adam(parameters, lr=learning_rate, fused=True)
 
 
@@ -34,7 +34,7 @@ _DEFAULT = adam(1e-3)
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What is trained, on what.
+    """A network, its loss and the private windows it is trained on.
 
     Attributes:
         model: the network; its trainable parameters are updated in place.
@@ -53,13 +53,16 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Optimisation:
-    """How noisy gradients become parameters; free of charge, whatever it does.
+    """How noisy gradients become parameters.
+
+    Privacy:
+        Post-processing of noisy gradients: free of charge, whatever it does.
 
     Attributes:
         make: any torch optimiser. Element-wise ones see the parameters as a few flat vectors.
         warm_up: iterations over which the learning rate rises from near zero.
         cool_down: iterations at the end over which it falls towards zero again.
-        average_decay: weight of the past in the running average that becomes the result; None: last iterate.
+        average_decay: decay of the exponential moving average that becomes the result; None: last iterate.
     """
 
     make: MakeOptimiser = _DEFAULT
@@ -116,7 +119,7 @@ def train(
 
 
 class _Run:
-    """The moving parts of one call of `train`."""
+    """The state of one call of `train`."""
 
     def __init__(
         self,
@@ -165,7 +168,7 @@ class _Run:
         """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
         task = self._task
         self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: anew for every iteration
-        with _secret_coins(self._generator.device):
+        with _secret_seed(self._generator.device):
             self._gradient.write(task.loss, task.windows, chosen, self._generator)
         if task.public_loss is not None:
             self._gradient.add_public(task.public_loss, self._generator)
@@ -182,10 +185,10 @@ class _Run:
 
 
 @contextmanager
-def _secret_coins(device: torch.device) -> Iterator[None]:
-    """Seeds torch's own generator in secret for a while: dropout draws from it, by place in the batch.
+def _secret_seed(device: torch.device) -> Iterator[None]:
+    """Seeds torch's global generator in secret within the block: dropout reads it, by place in the batch.
 
-    One unit more shifts the masks of all that follow it. Were they known, everybody's gradient would move with it.
+    One more unit shifts the masks of all units after it. With known masks it would move the gradients of all of them.
     """
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(secrets.randbits(63))

@@ -1,4 +1,4 @@
-"""Networks as arrays, counting their parameters, and training on public data."""
+"""Networks: as arrays, their size, their moving average, and training on public data."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ from understudy.training.private_gradient import Loss
 
 
 def meta_device() -> torch.device:
-    """Returns a context in which networks have shapes and no memory, to count parameters of any number."""
+    """Returns a context in which networks have shapes and take no memory, to count their parameters."""
     return torch.device("meta")
 
 
@@ -41,7 +41,11 @@ def train_on_public_data(
     seed: int,
     progress: Callable[[int, int], None],
 ) -> None:
-    """Trains on public windows with ordinary gradients; `progress` hears of iterations done and planned."""
+    """Trains on public windows with ordinary gradients; `progress` receives iterations done and planned.
+
+    Privacy:
+        None: no example may be private.
+    """
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     number = len(next(iter(examples.values())))
     optimiser = torch.optim.Adam([weight for weight in network.parameters() if weight.requires_grad], lr=learning_rate)

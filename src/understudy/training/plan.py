@@ -11,7 +11,7 @@ from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGauss
 from understudy.privacy.sampling import PoissonSampler
 
 TRAINING = "training"  # label under which gradients are charged
-MOSTLY_NOISE = 3.0  # ratio of noise to the largest possible gradient above which little else is learned
+MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise
 SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
 
 
@@ -54,7 +54,7 @@ class DPSGDConfig:
         sampling_rate: probability with which each unit (or window) takes part in one iteration.
         iterations: optimiser updates; not epochs, which would depend on the private number of units.
         expected_batch: what the noisy sum is divided by: rate · declared population.
-        clip_norm: the most one unit (or window) may weigh in a sum.
+        clip_norm: clipping norm of one unit's (or window's) gradient.
         noise_multiplier: noise standard deviation ÷ clip norm; None until calibrated.
         batches: of whole units (default) or of single windows.
     """
@@ -87,7 +87,7 @@ class DPSGDConfig:
         )
 
     def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
-        """Returns a copy with the least noise that meets `guarantee` beside `others`, rounded up."""
+        """Returns a copy with the least noise, rounded up, that meets `guarantee` in composition with `others`."""
         noise = smallest_noise_multiplier(lambda multiplier: self._event(multiplier), guarantee, others)
         return replace(self, noise_multiplier=noise)
 
@@ -168,7 +168,7 @@ def _event(
 def charged_config(
     event: Event, population: int, clip_norm: float, batches: UnitBatches | WindowBatches
 ) -> DPSGDConfig:
-    """Returns DP-SGD as it was charged, for a population that is known by now."""
+    """Returns the configuration of a charged event, for a declared population."""
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
     return DPSGDConfig(
         sampling_rate=event.sampling_rate,
@@ -181,18 +181,22 @@ def charged_config(
 
 
 def noise_ratio(noise_multiplier: float, num_parameters: int, batch: float) -> float:
-    """Returns the length of the noise on a summed gradient over the largest possible sum of `batch` clipped ones."""
+    """Returns the ratio of the gradient noise to the largest possible sum of `batch` clipped gradients.
+
+    Privacy:
+        Public: a function of the plan and the size of the network.
+    """
     return noise_multiplier * math.sqrt(num_parameters) / batch
 
 
 def split_plan(plan: MechanismPlan, num_blocks: int, influence: int = 1) -> MechanismPlan:
-    """Returns what each of `num_blocks` owners does so that together they execute `plan`.
+    """Returns the plan of each of `num_blocks` owners of parameters, who together execute `plan`.
 
     Privacy:
         Every owner clips a row to C / (influence · √blocks) and adds N(0, (z·C)²) to each of its coordinates. One row
         moves the blocks together by at most C / influence, and a unit that changes up to `influence` rows' worth
         (an event: twice the windows it touches) moves them by at most C. No norms are exchanged. Where that clip would
-        be smaller than float32 can vouch for, clip and noise are larger by the same factor.
+        be too small for float32, clip and noise are larger by the same factor.
     """
     assert isinstance(plan.event, SubsampledGaussian)
     assert isinstance(plan.batches, UnitBatches)

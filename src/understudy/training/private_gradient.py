@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
 from understudy.training.batches import Batch, UnitWindows
-from understudy.training.clipping import Leave, PerUnitClipper
+from understudy.training.clipping import PerUnitClipper, RecordGradients
 from understudy.training.plan import MechanismPlan, Performance
 
 _PIECE = 1 << 16  # elements per optimiser tensor: large enough for few calls, small enough to stay in cache
-_RESERVE = 12 << 10  # normals drawn at a time: many for one call, few enough that what makes them stays in cache
+_RESERVE = 12 << 10  # normals taken at a time: many for one call, few enough that what makes them stays in cache
 
 MakeOptimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 
@@ -80,7 +80,7 @@ class FlatParameters:
 
 
 class NormalReserve:
-    """Standard normals drawn ahead from a noise source, each handed out once.
+    """Standard normals taken from a noise source ahead of use, each added once.
 
     Privacy:
         Lives in memory only and forgets what it holds after a fork, so that no two processes add the same noise.
@@ -94,7 +94,7 @@ class NormalReserve:
     def add_to(self, vector: Tensor, scale: float, step: float) -> None:
         """Rounds `vector` to whole multiples of `step` and adds N(0, scale²), rounded likewise, to every coordinate.
 
-        Both are whole numbers while they are added, so no bit below the step tells what stood there before the noise.
+        Both are whole numbers while they are added, so no bit below the step reveals the value before the noise.
         """
         if self._process != os.getpid():
             self._drawn, self._process = torch.empty(0, dtype=torch.float64), os.getpid()
@@ -129,8 +129,8 @@ class PrivateGradient:
     """Writes the noisy gradient of one iteration into `flat.gradient`.
 
     Privacy:
-        Each call is one execution of the plan's mechanism; whoever calls has had it counted before. What it
-        writes may be seen; the batch, its size and the losses may not.
+        Each `write`, or `finish` after clipped sums, is one execution of the plan's mechanism, which the caller has
+        recorded in the ledger before. What it writes may be released; the batch, its size and the losses may not.
     """
 
     def __init__(self, model: nn.Module, plan: MechanismPlan, noise: NoiseSource, performance: Performance) -> None:
@@ -157,9 +157,9 @@ class PrivateGradient:
         """Adds the clipped gradients of one chunk of a batch of `in_all` units."""
         self._clipper.add_clipped_sum(losses, num_units, self._sums_by_parameter, in_all)
 
-    def add_clipped_records(self, leave: Leave, num_units: int) -> None:
-        """Adds the clipped gradients of units whose gradients the caller has worked out."""
-        self._clipper.add_clipped_records(leave, num_units, self._sums_by_parameter)
+    def add_clipped_records(self, record: RecordGradients, num_units: int) -> None:
+        """Adds the clipped sum of per-unit gradients that the caller computed."""
+        self._clipper.add_clipped_records(record, num_units, self._sums_by_parameter)
 
     def finish(self) -> None:
         """Adds the noise, divides by the public expected batch, never by the realised one, and begins a new sum."""

@@ -1,10 +1,9 @@
 """Refuses networks in which one unit's loss depends on another unit, before any budget is spent.
 
 Two nets: known offenders by name, with what to use instead; and a trial on made-up inputs, which catches the
-rest, including layers that this package has never heard of.
+rest, including layers this package has no rule for.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,8 +17,6 @@ from understudy.errors import InputError, UnsafeModule
 from understudy.training.batches import Batch
 from understudy.training.clipping import PerUnitClipper
 from understudy.training.private_gradient import Loss
-
-logger = logging.getLogger(__name__)
 
 _BATCH_NORM = "GroupNorm or LayerNorm, which normalise each series on its own"
 REPLACEMENTS: dict[type[Any], str] = {
@@ -50,7 +47,7 @@ def _problem(module: Any) -> str | None:
         if isinstance(module, kind):
             return replacement
     if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
-        return "track_running_stats=False: running statistics are private data that nobody noised"
+        return "track_running_stats=False: running statistics are private data without noise"
     if isinstance(module, nn.LSTM | nn.GRU | nn.MultiheadAttention) and not module.batch_first:
         return "batch_first=True: units must be the first dimension"
     if isinstance(module, nn.LSTM | nn.GRU) and module.proj_size:
@@ -125,13 +122,15 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
     Every unit draws its own random numbers meanwhile, so that losses that draw at random can be compared as well.
     """
     clipper = PerUnitClipper(model, clip_norm=1.0)
-    by_unit = scaled_draws(lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2))
+    by_unit = per_unit_draws(
+        lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2)
+    )
 
     def gradients(units: Sequence[int]) -> Tensor:
         own = _of_units(batch, units, num_units)
 
         def losses() -> Tensor:  # run again where the engine falls back to a slower way: each time from the first draw
-            with UnitDraws(units, by_unit):
+            with PerUnitRandomness(units, by_unit):
                 return _seeded(model, loss, own)
 
         dense = clipper.collect(losses, len(units)).dense()
@@ -178,7 +177,7 @@ def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int,
 
 @contextmanager
 def _shaken(model: nn.Module) -> Iterator[None]:
-    """Moves all parameters for a while: what starts at zero would hide how units are mixed behind it."""
+    """Perturbs all parameters within the block: a layer that starts at zero would hide mixed units behind it."""
     parameters = list(model.parameters())
     before = [parameter.detach().clone() for parameter in parameters]
     with torch.no_grad():
@@ -194,7 +193,7 @@ def _shaken(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _without_dropout(model: nn.Module) -> Iterator[None]:
-    """Dropout inside a vmapped layer draws in another order than outside; gradients could not be compared."""
+    """Switches dropout off within the block: a vmapped layer masks in another order, so gradients would not compare."""
     kinds = (nn.modules.dropout._DropoutNd, nn.RNNBase, nn.MultiheadAttention)
     active = [module for module in model.modules() if isinstance(module, kinds) and module.training]
     for module in active:
@@ -206,7 +205,7 @@ def _without_dropout(model: nn.Module) -> Iterator[None]:
             module.training = True
 
 
-def scaled_draws(run: Callable[[int], object], sizes: tuple[int, int]) -> list[bool]:
+def per_unit_draws(run: Callable[[int], object], sizes: tuple[int, int]) -> list[bool]:
     """Return, for each random draw of `run`, whether its first dimension grows with the number of units.
 
     Args:
@@ -215,14 +214,14 @@ def scaled_draws(run: Callable[[int], object], sizes: tuple[int, int]) -> list[b
     """
     leading = []
     for size in sizes:
-        draws = UnitDraws((), ())
+        draws = PerUnitRandomness((), ())
         with draws:
             run(size)
         leading.append(draws.leading)
     return [first * sizes[1] == second * sizes[0] > 0 for first, second in zip(*leading, strict=False)]
 
 
-class UnitDraws(TorchDispatchMode):
+class PerUnitRandomness(TorchDispatchMode):
     """Draws random numbers unit by unit, from seeds that follow from the unit and the place of the draw.
 
     Args:

@@ -1,4 +1,4 @@
-"""The per-unit clipping engine: from one loss per unit to a sum in which no unit weighs more than the clipping norm.
+"""The per-unit clipping engine: from one loss per unit to a sum of gradients clipped to one norm.
 
 Layers report their per-unit gradients for the length of one forward and backward: by a hand-written rule, or, the
 general and slower way, vmapped over units on per-unit copies of their parameters, where ordinary autograd gives each
@@ -19,7 +19,7 @@ from torch.nn.utils import parametrize
 from torch.utils import _pytree as pytree
 
 from understudy.errors import InputError, UnsafeModule
-from understudy.nn.layers import LearnedOffset, ReversibleLinear, StackedLinear
+from understudy.nn.layers import ReversibleLinear, StackedLinear
 from understudy.training.clipping import layers, recurrent
 from understudy.training.clipping.per_unit_gradients import (
     NORM_MARGIN,
@@ -31,20 +31,20 @@ from understudy.training.clipping.per_unit_gradients import (
 
 logger = logging.getLogger(__name__)
 
-Losses = Callable[[], Tensor]
-Leave = Callable[[Collector], None]
+Losses = Callable[[], Tensor]  # runs the network and returns losses [unit · rows, …]
+RecordGradients = Callable[[Collector], None]  # leaves the gradients of all units in a collector
 
 
 class PerUnitClipper:
     """Clips each unit's gradient over *all* trainable parameters of `model` to one norm, and adds them up.
 
     One forward and one backward per call. Layers of known type leave per-unit gradients as they go; others run
-    on a copy of their parameters per unit (said once in the log).
+    on a copy of their parameters per unit (logged once).
 
     Privacy:
         Adding or removing one unit moves what `add_clipped_sum` adds by at most `clip_norm` in L2, whatever the
         network, the loss or the data, as long as one unit's loss does not depend on another unit
-        (`validate_module` checks that). A unit whose gradient is not finite contributes zero.
+        (`training.validation` checks that). A unit whose gradient is not finite contributes zero.
     """
 
     def __init__(self, model: nn.Module, clip_norm: float) -> None:
@@ -74,10 +74,14 @@ class PerUnitClipper:
         """
         self._add_clipped(self.collect(losses, num_units), targets, in_all)
 
-    def add_clipped_records(self, leave: Leave, num_units: int, targets: Mapping[int, Tensor]) -> None:
-        """Does the same with gradients that the caller has worked out: `leave` leaves those of all units."""
+    def add_clipped_records(self, record: RecordGradients, num_units: int, targets: Mapping[int, Tensor]) -> None:
+        """Adds the clipped sum of per-unit gradients that the caller computed and `record` hands to a collector.
+
+        Privacy:
+            The same bound as `add_clipped_sum`, if each gradient depends on its own unit alone.
+        """
         collector = Collector(self._by_id, num_units, self._pool)
-        leave(collector)
+        record(collector)
         collector.unify()
         self._add_clipped(collector, targets, num_units)
 
@@ -109,7 +113,7 @@ class PerUnitClipper:
                 self._fall_back(Expand.WHOLE, "a parameter used outside the layer that owns it")
 
     def _fall_back(self, expand: "Expand", reason: str) -> None:
-        """Takes a more general and slower way from now on, and says so once."""
+        """Switches to a more general and slower way for good, and logs it once."""
         if self._patch.expand is Expand.WHOLE:
             raise UnsafeModule(
                 "Expected every parameter to be used inside the forward of the model that is trained, got one used "
@@ -120,12 +124,12 @@ class PerUnitClipper:
 
 
 def clip_factors(squared_norms: Tensor, clip_norm: float) -> Tensor:
-    """Returns a factor per unit such that factor · norm ≤ clip_norm · (1 − margin)."""
+    """Returns the clipping factor of each unit: factor · norm ≤ clip_norm · (1 − margin), and at most 1."""
     return (squared_norms.rsqrt() * (clip_norm * (1 - NORM_MARGIN))).clamp_(max=1.0)
 
 
 def _terms_per_unit(losses: Tensor, num_units: int) -> int:
-    """Returns how many losses one unit has. Refuses a loss reduced over units: nobody could take it apart again."""
+    """Returns how many losses one unit has; a loss reduced over units can't be split again and is refused."""
     if losses.ndim == 0 or losses.shape[0] == 0 or losses.shape[0] % num_units:
         raise InputError(
             "Expected losses with units in the first dimension, got a loss reduced over units or with another "
@@ -142,12 +146,9 @@ LAYER_RULES: dict[type[nn.Module], Callable[..., Any]] = {
     ReversibleLinear: layers.reversible_linear,
     StackedLinear: layers.stacked_linear,
     nn.Conv1d: layers.conv1d,
-    nn.ConvTranspose1d: layers.conv_transpose1d,
     nn.Embedding: layers.embedding,
     nn.LayerNorm: layers.layer_norm,
-    nn.RMSNorm: layers.rms_norm,
     nn.GroupNorm: layers.group_norm,
-    LearnedOffset: layers.learned_offset,
     nn.LSTM: recurrent.lstm,
     nn.GRU: recurrent.gru,
 }
@@ -170,9 +171,9 @@ _TRAINABLE: Any = Tensor.requires_grad
 
 
 class _Guard(Tensor):
-    """Stands where a parameter was: tells its shape, refuses to be computed with.
+    """Placeholder of a parameter: has its shape, refuses to be computed with.
 
-    A parameter used behind the back of its layer would have a gradient that goes missing.
+    The gradient of a parameter used outside its layer would go missing.
     """
 
     @classmethod
@@ -249,7 +250,7 @@ def _sites(module: nn.Module, expand: Expand) -> Iterator[_Site]:
 
 
 def _is_plain(module: Any) -> bool:
-    """Says whether the hand-written rule for the module's type covers its options."""
+    """Returns whether the hand-written rule for the module's type covers its options."""
     if parametrize.is_parametrized(module) or next(iter(module.children()), None) is not None:
         return False
     if isinstance(module, nn.Embedding):
@@ -263,7 +264,7 @@ def _own_forwards(module: nn.Module) -> Iterator[None]:
     patched = module.__dict__.pop("forward")
     loops = [part for part in module.modules() if isinstance(part, nn.LSTM | nn.GRU)]
     for part in loops:
-        part.__dict__["forward"] = recurrent.forward_of(part)
+        part.__dict__["forward"] = recurrent.plain_forward(part)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Hand-written per-unit gradients of layers: linear, embedding, normalisation and offset, convolution.
+"""Hand-written per-unit gradients of layers: linear, embedding, normalisation, convolution.
 
 Each rule runs its layer on detached parameters and leaves the per-unit gradients in a `Collector` during the backward,
 while autograd itself computes only what flows further back.
@@ -97,7 +97,7 @@ def record_linear(
 def reversible_linear(
     module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor, back: bool = False
 ) -> Tensor:
-    """Runs `understudy.nn.ReversibleLinear` in either direction."""
+    """Runs `ReversibleLinear` in either direction."""
     if not back:
         return linear(module, parameters, collector, x)
     return observe(collector, x @ parameters["weight"].detach(), _record_back, x, parameters["weight"])
@@ -115,7 +115,7 @@ def _record_back(collector: Collector, grad: Tensor, x: Tensor, weight: nn.Param
 
 
 def stacked_linear(module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `understudy.nn.StackedLinear`: one linear per position of the last-but-one dimension."""
+    """Runs `StackedLinear`: one linear per position of the last-but-one dimension."""
     weight, bias = parameters["weight"], parameters.get("bias")
     output = torch.einsum("...ki,koi->...ko", x, weight.detach())
     if bias is not None:
@@ -160,13 +160,9 @@ def _record_embedding(
 Shape = tuple[int, ...]
 
 
-def _affine(
-    collector: Collector, x: Tensor, scale: nn.Parameter | None, shift: nn.Parameter | None, shape: Shape
-) -> Tensor:
-    """Returns x · scale + shift, both viewed as `shape` and broadcast against one row of x."""
-    if scale is None:
-        assert shift is not None
-        return observe(collector, x + shift.detach().view(shape), _record_affine, None, scale, shift, shape)
+def _affine(collector: Collector, x: Tensor, parameters: Parameters, shape: Shape) -> Tensor:
+    """Returns x · weight + bias, both viewed as `shape` and broadcast against one row of x."""
+    scale, shift = parameters["weight"], parameters.get("bias")
     if shift is None:
         output = x * scale.detach().view(shape)
     else:
@@ -175,14 +171,9 @@ def _affine(
 
 
 def _record_affine(
-    collector: Collector,
-    grad: Tensor,
-    x: Tensor | None,
-    scale: nn.Parameter | None,
-    shift: nn.Parameter | None,
-    shape: Shape,
+    collector: Collector, grad: Tensor, x: Tensor, scale: nn.Parameter, shift: nn.Parameter | None, shape: Shape
 ) -> None:
-    if x is not None and scale is not None and collector.wants(scale):
+    if collector.wants(scale):
         collector.keep(scale, _sum_within_units(collector, grad * x, shape))
     if shift is not None and collector.wants(shift):
         collector.keep(shift, _sum_within_units(collector, grad, shape))
@@ -200,109 +191,50 @@ def _sum_within_units(collector: Collector, tensor: Tensor, shape: Shape) -> Ten
 def layer_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.LayerNorm`."""
     normal = functional.layer_norm(x, module.normalized_shape, None, None, module.eps)
-    shape = tuple(module.normalized_shape)
-    return _affine(collector, normal, parameters.get("weight"), parameters.get("bias"), shape)
-
-
-def rms_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `nn.RMSNorm`."""
-    normal = functional.rms_norm(x, module.normalized_shape, None, module.eps)
-    return _affine(collector, normal, parameters.get("weight"), None, tuple(module.normalized_shape))
+    return _affine(collector, normal, parameters, tuple(module.normalized_shape))
 
 
 def group_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.GroupNorm`; channels are the second dimension."""
     normal = functional.group_norm(x, module.num_groups, None, None, module.eps)
-    shape = (module.num_channels, *(1 for _ in x.shape[2:]))
-    return _affine(collector, normal, parameters.get("weight"), parameters.get("bias"), shape)
-
-
-def learned_offset(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
-    """Runs `understudy.nn.LearnedOffset`: x plus one parameter that every row shares."""
-    offset = parameters["offset"]
-    shape = (*(1 for _ in range(x.ndim - 1 - offset.ndim)), *offset.shape)
-    return _affine(collector, x, None, offset, shape)
+    return _affine(collector, normal, parameters, (module.num_channels, *(1 for _ in x.shape[2:])))
 
 
 def conv1d(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `nn.Conv1d`; padding is applied first, so every padding mode is the same case."""
-    _check_channels_second(x)
+    if x.ndim != 3:
+        raise UnsafeModule("Expected convolution input [unit, channel, step], got another number of dimensions.")
     padding = list(module._reversed_padding_repeated_twice)
     if any(padding):
         mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
         x = functional.pad(x, padding, mode=mode)
-    weight, bias = _detached(parameters)
-    output = functional.conv1d(x, weight, bias, module.stride, 0, module.dilation, module.groups)
+    weight, bias = parameters["weight"].detach(), parameters.get("bias")
+    shift = None if bias is None else bias.detach()
+    output = functional.conv1d(x, weight, shift, module.stride, 0, module.dilation, module.groups)
     return observe(collector, output, _record_conv1d, x, module, parameters)
 
 
 def _record_conv1d(collector: Collector, grad: Tensor, x: Tensor, module: Any, parameters: Parameters) -> None:
-    _record_bias(collector, grad, parameters)
-    _record_taps(collector, grad, x, module, parameters["weight"])
-
-
-def conv_transpose1d(
-    module: Any, parameters: Parameters, collector: Collector, x: Tensor, output_size: Any = None
-) -> Tensor:
-    """Runs `nn.ConvTranspose1d` with its declared output padding."""
-    _check_channels_second(x)
-    if output_size is not None:
-        raise UnsafeModule("Expected ConvTranspose1d without output_size, got one. Declare output_padding instead.")
-    weight, bias = _detached(parameters)
-    output = functional.conv_transpose1d(
-        x, weight, bias, module.stride, module.padding, module.output_padding, module.groups, module.dilation
-    )
-    return observe(collector, output, _record_conv_transpose1d, x, module, parameters)
-
-
-def _record_conv_transpose1d(
-    collector: Collector, grad: Tensor, x: Tensor, module: Any, parameters: Parameters
-) -> None:
-    _record_bias(collector, grad, parameters)
-    weight = parameters["weight"]
-    before = module.padding[0]
-    reach = (x.shape[2] - 1) * module.stride[0] + (weight.shape[2] - 1) * module.dilation[0] + 1
-    padded = functional.pad(grad, (before, max(0, reach - before - grad.shape[2])))
-    _record_taps(collector, x, padded, module, weight)
-
-
-def _record_taps(collector: Collector, short: Tensor, long: Tensor, module: Any, weight: nn.Parameter) -> None:
-    """Records, for tap j, Σ over positions p of short[p] ⊗ long[p·stride + j·dilation].
-
-    `short` has one position per placement of the kernel, `long` is what the kernel slides over.
-    """
-    if not collector.wants(weight):
-        return
-    units, groups, stride = collector.num_units, module.groups, module.stride[0]
-    span = (short.shape[2] - 1) * stride + 1
-    one_block = short.shape[0] == units and groups == 1
-    for tap in range(weight.shape[2]):
-        start = tap * module.dilation[0]
-        seen = long[:, :, start : start + span : stride]
-        if one_block:
-            collector.keep_product(weight, short, seen.transpose(1, 2), part=tap)
-        else:
-            collector.keep(weight, _grouped_product(collector, short, seen, groups), part=tap)
-
-
-def _grouped_product(collector: Collector, short: Tensor, seen: Tensor, groups: int) -> Tensor:
-    """Returns Σ over a unit's rows and positions of short ⊗ seen within each channel group."""
-    short = collector.by_unit(short).unflatten(2, (groups, -1))
-    seen = collector.by_unit(seen).unflatten(2, (groups, -1))
-    return torch.einsum("urgsp,urglp->ugsl", short, seen)
-
-
-def _record_bias(collector: Collector, grad: Tensor, parameters: Parameters) -> None:
-    bias = parameters.get("bias")
+    """Records, for tap j, Σ over positions p of grad[p] ⊗ x[p·stride + j·dilation]: no unfolded copy of x."""
+    weight, bias = parameters["weight"], parameters.get("bias")
     if bias is not None and collector.wants(bias):
         collector.keep(bias, collector.by_unit(grad).sum((1, 3)))
+    if not collector.wants(weight):
+        return
+    groups, stride = module.groups, module.stride[0]
+    span = (grad.shape[2] - 1) * stride + 1
+    one_block = grad.shape[0] == collector.num_units and groups == 1
+    for tap in range(weight.shape[2]):
+        start = tap * module.dilation[0]
+        seen = x[:, :, start : start + span : stride]
+        if one_block:
+            collector.keep_product(weight, grad, seen.transpose(1, 2), part=tap)
+        else:
+            collector.keep(weight, _grouped_product(collector, grad, seen, groups), part=tap)
 
 
-def _detached(parameters: Parameters) -> tuple[Tensor, Tensor | None]:
-    bias = parameters.get("bias")
-    return parameters["weight"].detach(), None if bias is None else bias.detach()
-
-
-def _check_channels_second(x: Tensor) -> None:
-    if x.ndim != 3:
-        raise UnsafeModule("Expected convolution input [unit, channel, step], got another number of dimensions.")
+def _grouped_product(collector: Collector, grad: Tensor, seen: Tensor, groups: int) -> Tensor:
+    """Returns Σ over a unit's rows and positions of grad ⊗ seen within each channel group."""
+    grad = collector.by_unit(grad).unflatten(2, (groups, -1))
+    seen = collector.by_unit(seen).unflatten(2, (groups, -1))
+    return torch.einsum("urgop,urgip->ugoi", grad, seen)

@@ -60,7 +60,7 @@ class Products:
 
     @staticmethod
     def pay(rows: int, size: tuple[int, int]) -> bool:
-        """Says whether rows are so few that their products with each other are cheaper than their sum."""
+        """Returns whether rows are so few that their products with each other are cheaper than their sum."""
         return _FEW_ROWS * rows * sum(size) <= math.prod(size)
 
     def squares(self, seen: dict[int, Tensor]) -> Tensor:
@@ -286,7 +286,7 @@ class Collector:
         self.anchor = torch.zeros((), device=first.device, dtype=first.dtype, requires_grad=True)
 
     def wants(self, parameter: nn.Parameter) -> bool:
-        """Says whether the gradient of `parameter` is asked for."""
+        """Returns whether the gradient of `parameter` is asked for."""
         return id(parameter) in self._parameters
 
     def by_unit(self, tensor: Tensor) -> Tensor:
