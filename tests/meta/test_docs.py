@@ -23,9 +23,8 @@ CLAIM_OF = {
     "MixtureOfGaussians": "mixture-of-gaussians",
     "PureDP": "exponential-quantile",
     "ApproximateDP": "stability-domain",
-    "RepeatAndSelect": "repeat-and-select",
 }
-CLAIMS_NOTHING = {"Composed", "NonPrivate"}  # a bundle of the others, and the absence of a claim
+CLAIMS_NOTHING = {"NonPrivate"}
 
 
 @pytest.mark.parametrize("page", EXPECTED)

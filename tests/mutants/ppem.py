@@ -7,7 +7,7 @@ HOT_DECK = "tests/unit/synthesizers/ppem/test_hot_deck.py"
 PUBLISHED = "tests/unit/synthesizers/ppem/test_published.py"
 EFFECT_SIZE = "tests/unit/synthesizers/ppem/test_effect_size.py"
 CANARY = "tests/statistical/test_canary_ppem.py"
-THRESHOLD = "tests/unit/privacy/test_threshold.py"
+THRESHOLD = "tests/unit/privacy/test_selections.py"
 ENERGIES = "tests/unit/synthesizers/ppem/test_networks.py"
 FOLDER = "synthesizers/ppem"
 
@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         name="threshold without noise of its own",
         why="answers about several figures cost more than was charged",
-        file="privacy/threshold.py",
+        file="privacy/selections.py",
         before="self._threshold = int(noise.discrete_laplace(2 * _STEPS / epsilon, 1)[0])",
         after="self._threshold = 0",
         tests=(f"{THRESHOLD}::test_noise_has_the_published_scales",),
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         name="questions after a yes",
         why="every yes reveals as much as the first, and only one is paid for",
-        file="privacy/threshold.py",
+        file="privacy/selections.py",
         before="self._left = 0 if above else self._left",
         after="self._left = self._left",
         tests=(f"{THRESHOLD}::test_nothing_is_answered_after_a_yes_or_beyond_what_was_paid_for",),

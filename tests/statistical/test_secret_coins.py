@@ -21,8 +21,7 @@ from tests.unit.training.toy import grant_for, plan_of, regression_arrays
 from understudy.audit.panels import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import NoiseSource, PoissonSampler
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.training import Optimisation, Task, UnitBatches, UnitWindows, train

@@ -109,7 +109,7 @@ def ledger_path(schema_file: Path, schema: "Schema") -> Path:
 
 def refuse_early(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> None:
     """Says no before the table is read; a ledger that is not there yet is judged by what it would declare."""
-    from understudy.privacy.declaration import declared
+    from understudy.privacy.charges import declared
     from understudy.privacy.ledger import Ledger
 
     there = ledger_path(schema_file, schema).exists()
@@ -136,8 +136,7 @@ def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
 def _share_of_a_run(schema: "Schema") -> "Guarantee":
     """An equal share of epsilon, and the delta that the ledger gives each run."""
     from understudy.privacy.budget import Guarantee
-    from understudy.privacy.composition import Composition
-    from understudy.privacy.declaration import declared
+    from understudy.privacy.charges import Composition, declared
 
     facts = declared(schema)
     whole, runs = facts["guarantee"], facts["max_runs"]

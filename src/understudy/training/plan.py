@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import smallest_noise_multiplier
 from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import PoissonSampler
+from understudy.privacy.plan import smallest_noise_multiplier
 
 TRAINING = "training"  # label under which gradients are charged
 MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise

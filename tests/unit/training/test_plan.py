@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from understudy.errors import InputError
-from understudy.privacy.accountants import epsilon
+from understudy.privacy.accounting import epsilon
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, MixtureOfGaussians, SubsampledGaussian
 from understudy.training import DPSGDConfig, Performance, UnitBatches, WindowBatches

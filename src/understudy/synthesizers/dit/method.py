@@ -30,10 +30,9 @@ from understudy.data import Panel, Schema
 from understudy.data.timegrid import parse_frequency
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Gaps, Progress, Synthesizer
 from understudy.synthesizers.dit import drawing, memory, packs, scale

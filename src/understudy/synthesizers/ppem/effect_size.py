@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from understudy.data.channels import num_codes
-from understudy.privacy import threshold
 from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.selections import needed_figure
 from understudy.synthesizers.frame.encoding import WORKING_BOUND
 from understudy.synthesizers.ppem.attributes import Attribute
 
@@ -118,6 +118,6 @@ def bound_of(size: EffectSize, asked: float, num_released: int) -> float:
 
 def needed(size: EffectSize, asked: float, units: float, epsilon: float, attempts: int, num_released: int) -> float:
     """Return the effect size from which a check on `units` units passes more often than not; public."""
-    noise = threshold.needed(epsilon, attempts, ERROR / 2) * bound_of(size, asked, num_released)
+    noise = needed_figure(epsilon, attempts, ERROR / 2) * bound_of(size, asked, num_released)
     chance = size.by_chance(1.0, ERROR / 4) * math.sqrt(units)
     return asked + size.by_chance(num_released, ERROR / 4) + (noise + chance) / max(units, 1.0)

@@ -14,13 +14,12 @@ from torch import Tensor
 
 from understudy.data import Schema
 from understudy.errors import InputError
-from understudy.privacy import accountants, contributions
+from understudy.privacy import accounting, contributions
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
 from understudy.synthesizers.vflgan_ts.holdings import Holding, holdings_of
 from understudy.synthesizers.vflgan_ts.party import Rows
@@ -31,6 +30,7 @@ from understudy.training.plan import TRAINING, MechanismPlan, UnitBatches, charg
 
 Mode = Literal["sound", "plain", "paper", "local"]
 MODES = ("sound", "plain", "paper", "local")
+NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
 
 NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
@@ -102,7 +102,7 @@ def against_a_party(plan: SpendingPlan) -> float:
     if event.sampling_rate < 1:
         most = int(binom.isf(delta, event.iterations, event.sampling_rate))
     others: list[Event] = [entry.event for entry in plan.entries if entry.label != TRAINING]
-    return accountants.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
+    return accounting.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
 
 
 def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tuple[str, ...]:

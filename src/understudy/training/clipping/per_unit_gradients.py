@@ -268,6 +268,9 @@ class Pool:
 class Collector:
     """Gathers per-unit gradients of `parameters`; a parameter used several times has its gradients summed first.
 
+    Privacy:
+        What it holds is as private as the data. Only `add_sum`, by factors that clip every unit, may leave it.
+
     Args:
         parameters: the trainable parameters by id; gradients of others are not asked for.
         num_units: units in this chunk. Tensors in the network carry units first; a leading dimension that is a

@@ -16,7 +16,7 @@ import torch
 
 from tests.unit.synthesizers.pub2priv.panels import correlation, fit, following, following_schema, smooth
 from understudy.data import Panel, Population, PrivacyUnit, Schema, panel_to_arrow
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.keys import SigningKey
@@ -103,7 +103,7 @@ def test_nobody_looks_like_somebody_where_series_have_contexts(variant: str, sch
 )
 def test_the_plan_costs_the_guarantee_and_never_more(chosen: Pub2Priv) -> None:
     plan = chosen.plan(following_schema(2000), GUARANTEE)
-    cost = accountants.epsilon(plan.events, GUARANTEE.delta)
+    cost = accounting.epsilon(plan.events, GUARANTEE.delta)
     assert 0.99 * GUARANTEE.epsilon < cost <= GUARANTEE.epsilon
 
 
