@@ -40,7 +40,7 @@ def test_nothing_is_dropped_where_a_guarantee_is_claimed() -> None:
 def moved() -> float:
     """How far a unit among others moves one iteration's gradients, in clip norms, if all randomness is known."""
     schema = toy_schema(population=POPULATION)
-    method = VFLGANTS(recipe=Recipe(iterations=1, batch=POPULATION, features=8, clip_norm=0.1))
+    method = VFLGANTS(recipe=Recipe(iterations=1, batch=POPULATION, features=16, clip_norm=0.1))
     absent, present = panel_scenes(schema, num_others=200, rng=np.random.default_rng(0))["ones, others ordinary"]
     present = present.take_units(np.roll(np.arange(present.num_units), 1))  # it stands before the others
     reach = reach_of(Neighbours(method=method, absent=absent, present=present, guarantee=MUCH))
@@ -57,4 +57,4 @@ def test_one_unit_moves_the_sum_by_at_most_its_clip_whoever_knows_the_randomness
 def test_known_masks_of_dropout_would_let_it_move_the_sum_further(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: why the mode has none."""
     monkeypatch.setattr(RunConfig, "dropout", property(lambda self: DROPOUT))
-    assert moved() > 1.01
+    assert moved() > 1.002

@@ -18,7 +18,7 @@ from understudy.training.plan import DPSGDConfig, MechanismPlan, split_plan
 
 STEPS = 6
 NAMES = ("bank", "shop")
-SMALL = Recipe(iterations=1, batch=5, features=8)
+SMALL = Recipe(iterations=1, batch=5, features=16)
 
 
 def schema(steps: int = STEPS, population: int = 500) -> Schema:
