@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int32, Int64
 
-from understudy.data.given import require_argument
 from understudy.data.schema import Schema
+from understudy.data.type_checks import require_argument
 
 _CHUNK_VALUES = 4_000_000  # checks walk over the array in pieces so that masks stay small
 

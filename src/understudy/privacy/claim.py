@@ -10,7 +10,7 @@ from typing import Any
 
 import pydantic
 
-from understudy.data.given import require_path
+from understudy.data.type_checks import require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.privacy import accountants, canonical
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from understudy.data.given import require_argument
+from understudy.data.type_checks import require_argument
 from understudy.errors import LedgerError, SchemaError
 from understudy.privacy import canonical
 from understudy.privacy.budget import Guarantee, check_delta

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from understudy.data.channels import LARGEST, Categorical, Continuous, Integer
-from understudy.data.constraint_kinds import NonNegative, ZeroWhen
+from understudy.data.constraints import NonNegative, ZeroWhen
 from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
-from understudy.data.io.categories import read_first_categories
-from understudy.data.io.context import is_array_file
+from understudy.data.io.read import read_first_categories
+from understudy.data.io.stores import is_array_file
 from understudy.data.schema import Population, Schema
 from understudy.data.table import Table, table_of
 from understudy.errors import DataError, InputError, SchemaError

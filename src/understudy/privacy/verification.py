@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from understudy.data.given import require_argument
+from understudy.data.type_checks import require_argument
 from understudy.errors import CertificateError, InputError
 from understudy.privacy import accountants, keys
 from understudy.privacy.budget import at_most, check_delta

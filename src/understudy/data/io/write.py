@@ -15,12 +15,11 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
-from understudy.data.csv_format import CsvFormat
 from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
-from understudy.data.given import require_argument, require_path
 from understudy.data.panel import Panel
-from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, table_columns
+from understudy.data.schema import FALLBACK_SERIES_COLUMN, CsvFormat, Schema, table_columns
 from understudy.data.timegrid import Time, chosen_dtype, step_ticks
+from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError
 from understudy.files import whole_file
 
