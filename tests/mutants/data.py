@@ -49,8 +49,8 @@ MUTANTS = (
         name="length of an event ignored",
         why="an event of many steps touches more windows than declared",
         file="data/windows.py",
-        before="(window_steps + schema.unit.event_steps - 1 + reach) / stride",
-        after="(window_steps + reach) / stride",
+        before="(window_steps + schema.unit.event_steps - 1) / stride",
+        after="window_steps / stride",
         tests=(WINDOWS,),
     ),
     Mutant(

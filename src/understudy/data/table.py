@@ -17,9 +17,9 @@ from jaxtyping import Float32, Float64, Int64, UInt64
 from understudy.data.dtypes import INTEGER_DTYPES
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.checks import Tally
-from understudy.data.io.context import ContextRows, align_context, context_rows, merge_context, read_context
+from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
 from understudy.data.io.long import Grid, roles
-from understudy.data.io.read import grid_of, panel_of, read_panel, require_context
+from understudy.data.io.read import grid_of, panel_of, read_panel
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
 from understudy.data.io.stores import (
     Fingerprint,
@@ -154,7 +154,9 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
         return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
     else:
         files = [place]
-    given, secret = _given_context(context, schema), secrets.token_bytes(16)
+    given, secret = given_context(context, schema), secrets.token_bytes(16)
+    if isinstance(given, np.ndarray) and given.ndim != 2:
+        raise DataError("Context: one [step, context] for all series of a table in partitions is expected.")
     before = [fingerprint(file) for file in files]
     runs = [_Runs.of(file, schema, place.name, secret) for file in files]
     if _repeated([each.keys for each in runs]):
@@ -464,16 +466,3 @@ def _in_one_piece(file: Place, schema: Schema) -> bool:
         return True
     source = open_file(file, schema)
     return schema.time.layout == "long" and unit_column(source.columns, schema) not in source.columns
-
-
-def _given_context(context: Any, schema: Schema) -> ContextRows | np.ndarray | None:
-    """Reads the public context once; None where the table itself has to hold it."""
-    if context is None and (schema.time.column is not None or not schema.context):
-        return None
-    require_context(schema, given=context is not None)
-    if not isinstance(context, np.ndarray) and schema.time.column is not None:
-        return context_rows(context, schema)
-    array = read_context(context, schema)
-    if array.ndim != 2:
-        raise DataError("Context: one [step, context] for all series of a table in partitions is expected.")
-    return array

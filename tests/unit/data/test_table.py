@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -233,7 +234,7 @@ def test_a_table_shows_its_schema_and_nothing_else(tmp_path: Path) -> None:
     assert "power" in str(opened)
     for shown in (repr(opened), repr(opened.partitions)):
         assert "part-" not in shown
-        assert "120" not in shown
+        assert "120" not in re.sub(r"0x[0-9a-f]+", "", shown)  # addresses in memory may hold any digits
 
 
 @pytest.mark.parametrize("whole", [False, True])

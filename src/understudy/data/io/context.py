@@ -23,6 +23,28 @@ class ContextRows:
     values: Float32[np.ndarray, "row context"]
 
 
+def given_context(source: Any, schema: Schema) -> ContextRows | np.ndarray | None:
+    """Reads public context that came with a table; None where the table itself has to hold it, or there is none."""
+    if source is None and (schema.time.column is not None or not schema.context):
+        return None
+    require_context(schema, given=source is not None)
+    if isinstance(source, np.ndarray) or schema.time.column is None:
+        return read_context(source, schema)
+    return context_rows(source, schema)
+
+
+def require_context(schema: Schema, *, given: bool) -> None:
+    """Refuses public context that is declared and was not given, and context that is not declared."""
+    if given and not schema.context:
+        raise DataError("Context was given and the schema declares none. Declare [[context]] columns.")
+    if schema.context and not given:
+        name = schema.context[0].name
+        raise DataError(
+            f"Column '{name}': public context is declared and was not given. Pass a table of context by time.",
+            column=name,
+        )
+
+
 def read_context(
     source: Any, schema: Schema, *, steps: int | None = None, first_step: int = 0
 ) -> Float32[np.ndarray, "*series step context"]:

@@ -10,7 +10,7 @@ from jaxtyping import Float32
 
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.checks import MIN_UNITS, Tally, check_units
-from understudy.data.io.context import ContextRows, align_context, context_rows, read_context
+from understudy.data.io.context import ContextRows, align_context, given_context, require_context
 from understudy.data.io.long import Grid, read_long
 from understudy.data.io.sources import Source, open_source, require_column
 from understudy.data.io.stores import existing, is_array_file
@@ -47,20 +47,21 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
     """
     require_argument(schema, Schema, "schema", "Load it first: Schema.load(path).")
     schema.require_declared()
+    given = given_context(context, schema)
     if isinstance(source, np.ndarray):
         grid = read_array(source, schema)
     elif is_array_file(source):
         grid = read_array(existing(Path(source)), schema)
     else:
-        grid = grid_of(open_source(source, schema), schema, with_context=context is None)
+        grid = grid_of(open_source(source, schema), schema, with_context=given is None)
     tally = Tally(schema)
     tally.add(grid)
     tally.finish(allow_few_units=allow_few_units)
-    return panel_of(grid, schema, context)
+    return panel_of(grid, schema, given)
 
 
-def panel_of(grid: Grid, schema: Schema, context: Any) -> Panel:
-    """Returns the private panel of a grid whose values were checked; `context` as in `read_panel`, or rows of it."""
+def panel_of(grid: Grid, schema: Schema, context: ContextRows | np.ndarray | None) -> Panel:
+    """Returns the private panel of a grid whose values were checked; without `context` the grid's own is taken."""
     return Panel(
         schema=schema,
         values=grid.values,
@@ -84,31 +85,18 @@ def grid_of(opened: Source, schema: Schema, *, with_context: bool) -> Grid:
     return read_long(opened, schema, with_context=with_context and in_table)
 
 
-def require_context(schema: Schema, *, given: bool) -> None:
-    """Refuses public context that is declared and was not given, and context that is not declared."""
-    if given and not schema.context:
-        raise DataError("Context was given and the schema declares none. Declare [[context]] columns.")
-    if schema.context and not given:
-        name = schema.context[0].name
-        raise DataError(
-            f"Column '{name}': public context is declared and was not given. Pass a table of context by time.",
-            column=name,
-        )
-
-
-def _context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "series step context"] | None:
-    require_context(schema, given=source is not None or (bool(schema.context) and grid.context is not None))
-    if not schema.context:
+def _context(
+    grid: Grid, schema: Schema, given: ContextRows | np.ndarray | None
+) -> Float32[np.ndarray, "series step context"] | None:
+    found = given if given is not None or not schema.context else grid.context
+    require_context(schema, given=found is not None)
+    if found is None:
         return None
-    if isinstance(source, np.ndarray) or schema.time.column is None:
-        context = read_context(source, schema)
-        context = context if context.ndim == 2 else _own_contexts(context, grid, schema)
-    else:
-        given = source if isinstance(source, ContextRows) else None
-        rows = grid.context if source is None else given or context_rows(source, schema)
-        assert rows is not None
-        context = align_context(rows, grid.origin, grid.lengths, schema)
-    return broadcast_context(context, len(grid.values)) if context.ndim == 2 else context
+    if isinstance(found, ContextRows):
+        found = align_context(found, grid.origin, grid.lengths, schema)
+    elif found.ndim == 3:
+        found = _own_contexts(found, grid, schema)
+    return broadcast_context(found, len(grid.values)) if found.ndim == 2 else found
 
 
 def _own_contexts(
