@@ -116,7 +116,7 @@ def without_empty_steps(windows: Panel) -> Panel:
         Protects events. An event that is taken away leaves empty steps, so the windows it touched are left out and
         all others stay as they were: neighbours differ by windows that are there or not, never by changed ones.
     """
-    return windows.take_series(np.asarray(windows.observed.any(axis=2)).all(axis=1))
+    return windows.take_series(np.asarray(np.asarray(windows.observed.any(axis=2)).all(axis=1)))
 
 
 def without_empty(windows: Panel) -> Panel:
