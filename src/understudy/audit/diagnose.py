@@ -1,8 +1,8 @@
 """Norms of gradients of `dit` along the conditioning path and elsewhere, with bounds and without.
 
 Tables 2, 3 and 12 and Fig. 1 to 4 of DP-aware AdaLN-Zero are made of norms of single units' gradients. Such norms are
-as private as the units, and no noise is on them; here they are taken of public or simulated series, in a run whose updates
-are those of private training, and what is found is internal all the same.
+as private as the units, and no noise is on them; here they are taken of public or simulated series, in a run
+whose updates are those of private training, and what is found is internal all the same.
 
 Notation: g = (g_cond, g_other) is a unit's gradient; η = min(1, C/‖g‖) what clipping leaves of it; S a high quantile
 of norms; ρ the bounded network's S over that of the network without bounds (Eq. 11).
