@@ -144,16 +144,14 @@ MUTANTS = (
         name="real people among the donors",
         why="what is released as synthetic is somebody's own",
         file=f"{FOLDER}/donors.py",
-        before=(
-            "PrivateSeries.of(Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)), number)"
-        ),
+        before="PrivateSeries.of(spectral.sample(arrays, schema, own), own.num_series)",
         after="""\
 PrivateSeries.of(
             replace(
-                drawn := Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),
-                static=np.concatenate([private.panel.static, drawn.static])[:number],
+                drawn := spectral.sample(arrays, schema, own),
+                static=np.concatenate([private.panel.static, drawn.static])[: own.num_series],
             ),
-            number,
+            own.num_series,
         )""",
         tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from understudy.data import Panel
 from understudy.nn.nearest import nearest
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
 
 Vectors = NDArray[np.float32]
 

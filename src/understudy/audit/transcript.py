@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from understudy.audit.intervals import Interval, rate
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.vflgan_ts import fitting
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of, rows_of
 from understudy.synthesizers.vflgan_ts.party import Rows

@@ -23,8 +23,8 @@ from understudy.evaluate.pets.forecast import WATCHED, forecast_errors
 from understudy.nn.nearest import nearest
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers import Release, Synthesizer
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.modules import ModulePack
 

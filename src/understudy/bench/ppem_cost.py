@@ -16,7 +16,7 @@ from understudy.bench.result import Progress, Row, result, row
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.nn import stein
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
 from understudy.synthesizers.ppem.recipe import Recipe

@@ -15,7 +15,7 @@ from understudy.evaluate.kernels import gram, quadratic_test, stein_gram, two_sa
 from understudy.evaluate.metric import Effort, Undefined
 from understudy.evaluate.ppem.models import METRICS, determination, squared_error
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Release
+from understudy.synthesizers.base import Release, SampleRequest
 from understudy.synthesizers.ppem import Ppem, drawing
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
@@ -102,7 +102,7 @@ class Measures:
         asked = replace(method, target=_HELD_OUT_ROWS, effect=None, attempts=1)
         arrays = {name: array for name, array in release.arrays.items() if not name.startswith("generator.marginal")}
         arrays[drawing.TARGET] = self.rows(self.rest).values
-        request = Draw(num_series=self.max_rows, rng=np.random.default_rng(self.seed))
+        request = SampleRequest(num_series=self.max_rows, rng=np.random.default_rng(self.seed))
         return drawing.draw(asked, arrays, release.schema, request)
 
     def _gaps(self, candidate: Panel, against: Panel, replicates: int) -> np.ndarray:

@@ -19,8 +19,8 @@ from understudy.bench.pub2priv_portfolio import portfolio_experiment
 from understudy.bench.result import Progress, Row, Stopwatch, result, row, spread
 from understudy.data import Panel
 from understudy.data.portfolios import portfolio_strategies, simulate_market
+from understudy.statistics.series import to_frequencies, to_steps
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.spectral.series import to_frequencies, to_steps
 
 _MARKETS = {"quick": (21, 22, 23), "target": tuple(range(21, 31)), "full": tuple(range(21, 51))}  # seeds
 _SERIES, _CONTEXT = 12, 5  # frequencies of series, and of each column of context, that a model sees

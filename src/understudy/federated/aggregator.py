@@ -30,7 +30,7 @@ from understudy.privacy import canonical
 from understudy.privacy.certificate import FILE_NAME, Certificate
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.vflgan_ts import owners, parts
 from understudy.synthesizers.vflgan_ts.aggregator import Aggregator

@@ -37,7 +37,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.frame.gradients import to_arrays as network_arrays
 from understudy.synthesizers.vflgan_ts import owners, parts
 from understudy.synthesizers.vflgan_ts.modes import noisy_rows

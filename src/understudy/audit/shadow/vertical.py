@@ -16,8 +16,8 @@ from understudy.audit.shadow.features import FEATURES, Features, measured
 from understudy.audit.shadow.models import Job
 from understudy.audit.shadow.stack import Trained
 from understudy.data import Panel
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.vflgan_ts.drawing import working_rows
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 
@@ -84,5 +84,5 @@ class VerticalShadows:
             trained.generators, self.method.recipe, encoding, np.zeros(number, dtype=np.int64), 0, rng
         )
         lengths = np.full(number, schema.num_steps)
-        request = Draw(num_series=number, rng=rng)
+        request = SampleRequest(num_series=number, rng=rng)
         return vectors(request.panel(schema, encoding.values(series), lengths, np.zeros((number, 0))))

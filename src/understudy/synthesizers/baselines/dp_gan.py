@@ -27,10 +27,10 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.statistics.facts import Facts, facts_of
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.baselines import ads_gan, rows
 from understudy.synthesizers.baselines.rows import Layout, generated, scored
-from understudy.synthesizers.frame.facts import Facts, facts_of
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged, noise_ratio, num_parameters, sizes_only
 from understudy.synthesizers.options import require_above_zero
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
@@ -125,7 +125,7 @@ class DpGan(Synthesizer):
         )
         return rows.arrays_of(bought, layout, contest.generator, self.seed)
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series of the generator."""
         if self.mode == "ads-gan":
             return ads_gan.draw(arrays, schema, request)

@@ -9,8 +9,8 @@ from understudy.privacy.border import Given, Statistic
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.encoding import Encoding
-from understudy.synthesizers.frame.facts import classes_of
+from understudy.statistics.columns import classes_of
+from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.pets.evolution import Environment, Vote
 from understudy.synthesizers.pets.voting import Block, Lattice, Voters, blocks_of, contributions
 

@@ -8,13 +8,13 @@ import numpy as np
 from understudy.data import Schema
 from understudy.errors import InputError
 from understudy.privacy.claim import Certificate
+from understudy.statistics.columns import num_labels
 from understudy.synthesizers.pets import drawing, world
 from understudy.synthesizers.pets.evolution import Proposal, propose, select
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.papers import BOUGHT, LATTICE, Paper, options_of
 from understudy.synthesizers.pets.population import Population
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
-from understudy.synthesizers.spectral.sampling import num_labels
 
 _KEPT = ("run", "schema", "noise", "pack", "options")
 _RELATIVES = "relatives."

@@ -14,8 +14,8 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.base import shared_context
-from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.pets import world
 from understudy.synthesizers.pets.ballot import LABEL, blank, private_vote, voters_of
 from understudy.synthesizers.pets.evolution import Environment

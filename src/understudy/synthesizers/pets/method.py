@@ -31,16 +31,16 @@ from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.facts import shares_of
+from understudy.statistics.columns import num_labels
+from understudy.statistics.facts import shares_of
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.pets import drawing, world
 from understudy.synthesizers.pets.ballot import LABEL, noise_alone, private_vote, voters_of
 from understudy.synthesizers.pets.evolution import evolve
 from understudy.synthesizers.pets.population import Population
 from understudy.synthesizers.pets.recipe import RECIPES, Recipe
-from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.synthesizers.registry import METHODS
 
 _SPECTRAL_SHARE = 0.7  # of mu², for the release that the hybrid starts from
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
@@ -126,7 +126,7 @@ class Pets(Synthesizer):
         population = evolve(here.population, here.environment, vote, self.recipe.stages(noise), rng, watch)
         return drawing.to_arrays(self, population, bought, ancestors)
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns members of the last population, and relatives of them when more are asked for."""
         return drawing.draw(self, arrays, schema, request)
 
@@ -170,7 +170,7 @@ class Pets(Synthesizer):
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
         """What is bought beside the votes: a `spectral` release, or single facts."""
         if self.start == "spectral":
-            whole = [(entry.label, entry.event) for entry in Spectral().plan(schema, guarantee).entries]
+            whole = [(entry.label, entry.event) for entry in METHODS.create("spectral").plan(schema, guarantee).entries]
             stretch = _SPECTRAL_SHARE**-0.5  # of every noise multiplier: the release gets its share of mu²
             return tuple(
                 PlanEntry(label, Gaussian(round_up(event.noise_multiplier * stretch)))

@@ -4,8 +4,8 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.synthesizers.frame.encoding import WORKING_BOUND, Encoding, linear_scales
-from understudy.synthesizers.spectral.series import filled
+from understudy.statistics.encoding import WORKING_BOUND, Encoding, linear_scales
+from understudy.statistics.series import filled
 
 
 def scaled_panel(panel: Panel) -> np.ndarray:

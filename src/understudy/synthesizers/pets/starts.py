@@ -7,10 +7,10 @@ import numpy as np
 
 from understudy.data import Panel, Schema, read_panel
 from understudy.data.timegrid import season_steps
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame.encoding import Encoding
+from understudy.statistics.encoding import Encoding
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.pets.population import Population
-from understudy.synthesizers.spectral import Spectral
+from understudy.synthesizers.registry import METHODS
 
 
 def by_rules(encoding: Encoding, group: np.ndarray, public: Panel | None, rng: np.random.Generator) -> Population:
@@ -57,8 +57,8 @@ def from_spectral(
     bare, labelled = replace(encoding.schema, constraints=()), encoding.schema.label_column is not None
     for own in np.unique(group):
         number = int((group == own).sum())
-        request = Draw(num_series=number, rng=rng, label=int(own) if labelled else None)
-        drawn = Spectral().draw(arrays, bare, request)
+        request = SampleRequest(num_series=number, rng=rng, label=int(own) if labelled else None)
+        drawn = METHODS.create("spectral").sample(arrays, bare, request)
         series.append(encoding.series(drawn, slice(None)))
         static.append(encoding.static(drawn, slice(None)))
     return Population.first(np.concatenate(series), np.concatenate(static), group)

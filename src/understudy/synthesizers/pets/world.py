@@ -14,24 +14,24 @@ import numpy as np
 from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics import facts
+from understudy.statistics.columns import num_labels
+from understudy.statistics.copula import Model
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.pets import starts
 from understudy.synthesizers.pets.evolution import Environment
 from understudy.synthesizers.pets.modules import ModulePack, Modules
 from understudy.synthesizers.pets.population import Population
 from understudy.synthesizers.pets.voting import Lattice
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.synthesizers.registry import METHODS
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pets.method import Pets
 
 GENERAL = "general"  # name of the pack that comes with the package
 SPECTRAL = "spectral."  # prefix of the arrays of a `spectral` release that the evolution starts from
-_SPLITS = 2  # as `spectral` does by itself
 _FEWEST_STEPS = 4  # that modules can be made to fit
 # What the course of a series counts in a vote where series share a calendar. Series made by rules know no calendar: if
 # it counted much, everybody's nearest candidate would be the flattest one.
@@ -56,15 +56,19 @@ def purchases(method: "Pets", private: PrivateSeries, grant: Grant, progress: Pr
     """
     schema = private.panel.schema
     linear = linear_scales(schema, public_panel(method, schema) if method.scale == "public" else None)
-    learning = Learning(private, grant, _SPLITS, progress)
     declared = {} if method.class_shares is None else {"label_share": np.array(method.class_shares)}
     if method.class_shares is None and not grant.plan.entries:  # the control that buys nothing
         declared = {"label_share": np.full(num_labels(schema), 1 / num_labels(schema))}
     if method.start != "spectral":
-        return {**facts.buy(learning, linear).to_arrays(), **declared, "linear": linear}
-    model = learning.run()
-    release = {f"{SPECTRAL}{name}": array for name, array in model.to_arrays().items()}
-    return {**facts.from_spectral(model, schema).to_arrays(), **declared, "linear": linear, **release}
+        return {**facts.buy(private, grant, linear).to_arrays(), **declared, "linear": linear}
+    learned = METHODS.create("spectral").learn(private, grant, progress)
+    release = {f"{SPECTRAL}{name}": array for name, array in learned.items()}
+    return {
+        **facts.facts_of_copula(Model.from_arrays(learned), schema).to_arrays(),
+        **declared,
+        "linear": linear,
+        **release,
+    }
 
 
 def prepare(

@@ -22,9 +22,9 @@ from understudy.data.channels import num_codes
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress
+from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.ppem.attributes import Attribute, Partition
-from understudy.synthesizers.spectral import Spectral
+from understudy.synthesizers.registry import METHODS
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.learning import Rows
@@ -51,15 +51,14 @@ def bought_pools(
     """
     seen = private.without_context()
     schema = seen.schema
-    arrays = Spectral().learn(seen, grant, progress)
+    spectral = METHODS.create("spectral")
+    arrays = spectral.learn(seen, grant, progress)
     shown = None if any(attribute.kind == "label" for attribute in hidden) else schema.label_column
     labels = () if shown is None else range(len(shown.categories))
     asked = [(_fitting(schema, _POOL, _POOL_NUMBERS), None), *((_OF_EACH_LABEL, label) for label in labels)]
     rng = np.random.default_rng(seed)
-    return [
-        PrivateSeries.of(Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)), number)
-        for number, label in asked
-    ]
+    requests = [SampleRequest(num_series=number, rng=rng, label=label) for number, label in asked]
+    return [PrivateSeries.of(spectral.sample(arrays, schema, own), own.num_series) for own in requests]
 
 
 def series_for(
@@ -105,7 +104,7 @@ def donors(wanted: np.ndarray, pool: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def draw(arrays: Mapping[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+def draw(arrays: Mapping[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Returns series of a release in random order, from the beginning again where more are asked for."""
     values, static = (np.where(arrays[name + _ABSENT], np.nan, arrays[name]) for name in (VALUES, STATIC))
     rows = np.arange(arrays[COMMON][0])

@@ -8,16 +8,16 @@ import torch
 from torch import nn
 
 from understudy.data import Panel, Schema
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame.encoding import Encoding, Scores
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.encoding import Encoding, Scores
+from understudy.statistics.facts import Facts
+from understudy.statistics.marginals import bounded_scores
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.frame.gradients import load_arrays, to_arrays
 from understudy.synthesizers.ppem import contest, donors, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.purchases import encoding_of
 from understudy.synthesizers.ppem.recipe import LATENT
-from understudy.synthesizers.spectral.marginals import bounded_scores
-from understudy.synthesizers.vflgan_ts.drawing import panel_of
+from understudy.synthesizers.sampling import panel_of
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.method import Ppem
@@ -28,7 +28,7 @@ _RANKS = np.linspace(0, 1, 513)
 _CHUNK = 4096
 
 
-def draw(method: "Ppem", arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+def draw(method: "Ppem", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Returns series: x′ by the released marginal, the rest by the conditional generator."""
     if method.conditional == "spectral":
         return donors.draw(arrays, schema, request)
@@ -51,7 +51,7 @@ def partition_of(method: "Ppem", schema: Schema, facts: Facts) -> Partition:
 
 
 def rows(
-    method: "Ppem", partition: Partition, made: contest.Generators, given: np.ndarray, request: Draw
+    method: "Ppem", partition: Partition, made: contest.Generators, given: np.ndarray, request: SampleRequest
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (sensitive columns, x*) of the asked number of series, and of the asked label."""
     label_is_sensitive = any(attribute.kind == "label" for attribute in partition.attributes)

@@ -17,7 +17,7 @@ from torch import Tensor
 from understudy.data.channels import num_codes
 from understudy.privacy import threshold
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.encoding import WORKING_BOUND
+from understudy.statistics.encoding import WORKING_BOUND
 from understudy.synthesizers.ppem.attributes import Attribute
 
 Metric = Literal["mmd", "wasserstein"]

@@ -12,15 +12,16 @@ from understudy.data.table import Table
 from understudy.errors import ReleaseError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.columns import classes_of
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
+from understudy.statistics.queries import Queries
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.frame.gradients import TRAINING, as_charged
 from understudy.synthesizers.ppem import donors, drawing, effects, modes, purchases, sketch, statements, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, Generators, made
 from understudy.synthesizers.ppem.training import train_plainly, train_privately
-from understudy.synthesizers.spectral.learning import Learning
 from understudy.training import UnitWindows
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ class Run:
         sets = parse(schema, method.sets)
         attributes = tuple(attribute for group in sets for attribute in group)
         masked = purchases.masked(learned, attributes)
-        learning = Learning(masked, self.grant, 0, lambda stage, share: None)
-        bought = purchases.buy(learning, purchases.free_places(schema, attributes))
+        bought = purchases.buy(Queries(masked, self.grant), purchases.free_places(schema, attributes))
         partition = Partition(purchases.encoding_of(schema.without_context(), bought, attributes), attributes)
         rows = Rows.of(learned, partition)
         bounded = sketch.buy(rows.values, partition.columns, learned, self.grant)

@@ -34,7 +34,7 @@ from understudy.privacy.events import Gaussian, NonPrivate, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.ppem import drawing, effects, modes, purchases, sketch, statements, targets
@@ -42,7 +42,7 @@ from understudy.synthesizers.ppem.attributes import Attribute, parse
 from understudy.synthesizers.ppem.learning import CHECK, CONDITIONAL, HELD_OUT, RELEASED, Run, training_label
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.targets import Target
-from understudy.synthesizers.spectral import Spectral
+from understudy.synthesizers.registry import METHODS
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows
 
 _RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
@@ -136,7 +136,7 @@ class Ppem(Synthesizer):
         """
         return Run(self, private, grant, progress).arrays()
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series with x′ by the released marginal."""
         return drawing.draw(self, arrays, schema, request)
 
@@ -194,7 +194,9 @@ class Ppem(Synthesizer):
             self._check_reachable(schema, attributes, guarantee)
         if self.conditional == "spectral":
             left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
-            return SpendingPlan((*checks, *Spectral().plan(schema.without_context(), left).entries), guarantee)
+            return SpendingPlan(
+                (*checks, *METHODS.create("spectral").plan(schema.without_context(), left).entries), guarantee
+            )
         entries = [PlanEntry(label, Gaussian(m)) for label, m in noise_multipliers(guarantee, labels).items()] + checks
         all_tries = replace(config, iterations=config.iterations * self.attempts)
         noise = all_tries.calibrated(guarantee, others=[entry.event for entry in entries]).noise_multiplier

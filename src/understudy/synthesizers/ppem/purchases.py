@@ -12,14 +12,13 @@ import numpy as np
 
 from understudy.data import Channel, Panel, Schema
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import Encoding, Scale, Scores, by_bounds
-from understudy.synthesizers.frame.facts import Facts, gappy_channels
+from understudy.statistics import facts
+from understudy.statistics.columns import gappy_channels, missing_shares, single_columns
+from understudy.statistics.encoding import Encoding, Scale, Scores, by_bounds
+from understudy.statistics.facts import Facts
+from understudy.statistics.marginals import Marginal
+from understudy.statistics.queries import Queries
 from understudy.synthesizers.ppem.attributes import Attribute
-from understudy.synthesizers.spectral.columns import single_columns
-from understudy.synthesizers.spectral.fitting import missing_shares
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.marginals import Marginal
 
 
 def free_places(schema: Schema, attributes: tuple[Attribute, ...]) -> list[int]:
@@ -54,28 +53,28 @@ def _masked(attributes: tuple[Attribute, ...], schema: Schema, panel: Panel) -> 
     return replace(panel, schema=schema, values=values, static=static, context=None)
 
 
-def buy(learning: Learning, places: list[int]) -> Facts:
+def buy(queries: Queries, places: list[int]) -> Facts:
     """Releases what was charged; `places` are the columns whose distributions are counted.
 
     Privacy: `spectral`'s releases, over `masked` series.
     """
-    charged = {entry.label for entry in learning.grant.plan.entries}
-    schema, channels = learning.schema, learning.schema.num_channels
+    charged = {entry.label for entry in queries.grant.plan.entries}
+    schema, channels = queries.schema, queries.schema.num_channels
     single = len(single_columns(schema, with_context=False))
     marginals: list[Marginal] = []
     static_missing = np.zeros(single)
     if "marginals" in charged:
-        marginals, totals = learning.count_columns("marginals", places)
+        marginals, totals = queries.count_columns("marginals", places)
         static = [(n, place - channels) for n, place in enumerate(places) if place >= channels]
-        columns = tuple(learning.columns[channels + own] for _, own in static)
+        columns = tuple(queries.columns[channels + own] for _, own in static)
         counted = np.array([totals[n] for n, _ in static])
-        static_missing[[own for _, own in static]] = missing_shares(counted, columns, learning.private.population)
+        static_missing[[own for _, own in static]] = missing_shares(counted, columns, queries.private.population)
     gap_model, length_share = np.zeros((0, 1)), np.zeros(0)
     if "absence" in charged:
         scales = _scales(schema, dict(zip(places, marginals, strict=False)))
         ranked = Encoding(schema, scales[:channels], scales[channels:])
         every = slice(None)
-        gap_model, length_share = learning.release_absence(lambda panel: ranked.ranked(ranked.series(panel, every)))
+        gap_model, length_share = queries.release_absence(lambda panel: ranked.ranked(ranked.series(panel, every)))
     return facts.facts_of(marginals, np.ones(1), static_missing, gap_model, length_share)
 
 

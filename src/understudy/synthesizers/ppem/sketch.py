@@ -14,8 +14,8 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.contributions import Cells, Products
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from
-from understudy.synthesizers.spectral.pairs import num_pairs, symmetric
+from understudy.statistics.marginals import Marginal, grid_of, marginal_from
+from understudy.statistics.moments import num_pairs, symmetric
 
 COUNTS, TOGETHER = "sketch", "sketch dependence"
 SHARES = {COUNTS: 0.1, TOGETHER: 0.05}  # of mu²

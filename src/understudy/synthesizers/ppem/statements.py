@@ -131,7 +131,7 @@ def check_epsilon(grant: Grant) -> float:
 
 def num_parameters(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...]) -> int:
     """Returns how many parameters see real rows, from public facts."""
-    from understudy.synthesizers.frame.facts import facts_of
+    from understudy.statistics.facts import facts_of
     from understudy.synthesizers.ppem.purchases import encoding_of
 
     nothing = facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0))

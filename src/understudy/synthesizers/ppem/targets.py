@@ -40,7 +40,7 @@ def given_values(target: Target, partition: Partition) -> np.ndarray:
     """Returns rows [row, column] to draw x′ from: of a public table, or nothing where no table is named."""
     if not isinstance(target, str) or target in (DIFFERENT, UNIFORM):
         return np.zeros((0, len(partition.columns)))
-    from understudy.synthesizers.frame.facts import classes_of
+    from understudy.statistics.columns import classes_of
 
     panel = read_panel(target, partition.schema.without_context(), allow_few_units=True)
     series = partition.encoding.series(panel, slice(None))

@@ -9,10 +9,10 @@ from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.nn.conditional_denoiser import ConditionalDenoiser
 from understudy.nn.diffusion import Diffusion
-from understudy.synthesizers.frame.encoding import Encoding
+from understudy.statistics.columns import num_labels
+from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.denoising import Examples
-from understudy.synthesizers.spectral.sampling import num_labels
 
 
 @dataclass(frozen=True, eq=False)

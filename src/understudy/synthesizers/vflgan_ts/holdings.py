@@ -12,8 +12,8 @@ import torch
 from understudy.data import Channel, Panel, Schema
 from understudy.data.channels import num_codes
 from understudy.errors import InputError
-from understudy.synthesizers.frame.encoding import Encoding
-from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.statistics.columns import num_labels
+from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.vflgan_ts.party import Rows
 
 ALONE = "holder"  # name of the only party where no column names one

@@ -35,13 +35,14 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of
+from understudy.statistics import facts as bought
+from understudy.statistics.columns import classes_of
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.frame.gradients import TRAINING, to_arrays
 from understudy.synthesizers.options import require_one_of
-from understudy.synthesizers.spectral.learning import Learning
+from understudy.synthesizers.sampling import calibrated, panel_of, sample_classes
 from understudy.synthesizers.vflgan_ts import classes, drawing, modes
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
@@ -116,7 +117,7 @@ class VflganTs(Synthesizer):
         """
         schema = private.schema
         linear = linear_scales(schema, None)
-        facts = bought.buy(Learning(private, grant, 0, lambda stage, share: None), linear)
+        facts = bought.buy(private, grant, linear)
         encoding = Encoding.of(schema, facts.marginals, linear)
         rows = self._rows(private, encoding)
         rule = self._rule(private, grant, len(rows))
@@ -152,7 +153,7 @@ class VflganTs(Synthesizer):
         )
         return tuple(module for group in trained for module in group)
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Every party's attributes from one shared latent, joined."""
         facts = Facts.from_arrays(arrays)
         encoding = Encoding.of(schema, facts.marginals, arrays["linear"])
@@ -160,10 +161,10 @@ class VflganTs(Synthesizer):
         counts = [holding.num_attributes for holding in holdings_of(schema)]
         counts = [sum(counts)] if self.recipe.model == "central-coscigan" else counts
         generators = drawing.generators_of(arrays, self.recipe, counts, agreement.num_latent, schema.num_steps)
-        asked = drawing.draw_classes(facts, request)
+        asked = sample_classes(facts, request)
         working = drawing.working_rows(generators, self.recipe, encoding, asked, num_classes(schema), request.rng)
-        series = drawing.calibrated(working[0], arrays["nodes"], encoding)
-        return drawing.panel_of(schema, request, encoding, facts, asked, (series, working[1]))
+        series = calibrated(working[0], arrays["nodes"], encoding)
+        return panel_of(schema, request, encoding, facts, asked, (series, working[1]))
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says what noise does to gradients, what a party could learn, or what `local` costs."""

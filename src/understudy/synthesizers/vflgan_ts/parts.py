@@ -13,11 +13,11 @@ import numpy as np
 from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of, gappy_channels
+from understudy.statistics import facts as bought
+from understudy.statistics.columns import classes_of, gappy_channels
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.release import PUBLIC_CONTEXT
-from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.vflgan_ts import drawing
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of, num_classes, rows_of
 from understudy.synthesizers.vflgan_ts.party import Rows
@@ -49,8 +49,7 @@ def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
     party was charged for.
     """
     own = private.schema
-    learning = Learning(private, grant, 0, lambda stage, share: None)
-    return bought.buy(learning, linear_scales(own, None), parts_of(own, schema))
+    return bought.buy(private, grant, linear_scales(own, None), parts_of(own, schema))
 
 
 def parts_of(own: Schema, schema: Schema) -> dict[str, float]:

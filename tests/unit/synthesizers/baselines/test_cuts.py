@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from understudy.data import Categorical, Continuous, Time
+from understudy.statistics.marginals import Grid, Marginal
 from understudy.synthesizers.baselines.cuts import LEVELS, Cut, Frequencies, Segments, kept_frequencies
 from understudy.synthesizers.baselines.table import Table, single_domain
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
-from understudy.synthesizers.spectral.marginals import Grid, Marginal
 
 STEPS, CHANNELS = 24, 2
 EVEN = Marginal(Grid(np.array([0.0]), np.array([20.0])), np.array([0.0, 1.0]))

@@ -7,12 +7,12 @@ import torch
 from understudy.data import PrivacyUnit
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
+from understudy.statistics.facts import Facts, facts_of
 from understudy.synthesizers.baselines.dp_gan import Contest, DpGan, Recipe
 from understudy.synthesizers.baselines.gs_wgan import Bench, GsWgan
 from understudy.synthesizers.baselines.pate_gan import votes_of
 from understudy.synthesizers.baselines.rows import Layout
 from understudy.synthesizers.contract.panels import plain_schema, rich_schema
-from understudy.synthesizers.frame.facts import Facts, facts_of
 
 BOUGHT: Facts = facts_of([], np.full(3, 1 / 3), np.zeros(3), np.zeros((0, 1)), np.zeros(0))
 LAYOUT = Layout.of(rich_schema(), BOUGHT)

@@ -5,8 +5,8 @@ import pytest
 
 from understudy.data import Time
 from understudy.errors import InputError
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.contract.panels import plain_schema
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pets import rules
 from understudy.synthesizers.pets.generation import BOUND, PRESETS, PublicPanel, RuleBased, levels_of
 from understudy.synthesizers.pets.local_changes import CHANGES, MAX_CHANGES, add_changes

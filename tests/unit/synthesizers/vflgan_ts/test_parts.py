@@ -12,10 +12,9 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import linear_scales
-from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.spectral.learning import Learning
+from understudy.statistics import facts as bought
+from understudy.statistics.encoding import linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.vflgan_ts import parts
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
@@ -82,8 +81,7 @@ def apart(noise: NoiseSource) -> Facts:
 
 
 def together(noise: NoiseSource) -> Facts:
-    learning = Learning(parts.private_series(panel(), UNITS), grant(noise), 0, lambda stage, share: None)
-    return bought.buy(learning, linear_scales(schema(), None))
+    return bought.buy(parts.private_series(panel(), UNITS), grant(noise), linear_scales(schema(), None))
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.9])
@@ -146,8 +144,8 @@ def test_a_party_without_a_label_buys_none() -> None:
 
 
 def test_rows_of_parties_are_those_of_the_joined_table() -> None:
-    from understudy.synthesizers.frame.encoding import Encoding
-    from understudy.synthesizers.frame.facts import classes_of
+    from understudy.statistics.columns import classes_of
+    from understudy.statistics.encoding import Encoding
     from understudy.synthesizers.vflgan_ts.holdings import holdings_of, num_classes, rows_of
 
     facts = together(NoiseSource.constant(0))
