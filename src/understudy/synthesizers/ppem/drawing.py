@@ -12,12 +12,12 @@ from understudy.statistics.encoding import Encoding, Scores
 from understudy.statistics.facts import Facts
 from understudy.statistics.marginals import bounded_scores
 from understudy.synthesizers.base import SampleRequest
-from understudy.synthesizers.frame.gradients import load_arrays, to_arrays
 from understudy.synthesizers.ppem import contest, donors, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.purchases import encoding_of
 from understudy.synthesizers.ppem.recipe import LATENT
 from understudy.synthesizers.sampling import panel_of
+from understudy.training.networks import load_arrays, to_arrays
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.method import Ppem

@@ -17,12 +17,12 @@ from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.statistics.queries import Queries
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged
 from understudy.synthesizers.ppem import donors, drawing, effects, modes, purchases, sketch, statements, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, Generators, made
 from understudy.synthesizers.ppem.training import train_plainly, train_privately
 from understudy.training import UnitWindows
+from understudy.training.plan import TRAINING, as_charged
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.method import Ppem

@@ -8,12 +8,12 @@ from torch import nn
 
 from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
-from understudy.synthesizers.frame.gradients import load_arrays
 from understudy.synthesizers.sampling import NODES, num_pooled, score_nodes
 from understudy.synthesizers.vflgan_ts.fitting import generate
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of, joined
 from understudy.synthesizers.vflgan_ts.party import generators_for
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
+from understudy.training.networks import load_arrays
 
 PARTY = "party"  # arrays of a party's generators begin with it and the party's place
 _POOL = 4096  # synthetic rows by which scores are calibrated

@@ -40,7 +40,6 @@ from understudy.statistics.columns import classes_of
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.frame.gradients import TRAINING, to_arrays
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.sampling import calibrated, panel_of, sample_classes
 from understudy.synthesizers.vflgan_ts import classes, drawing, modes
@@ -51,7 +50,8 @@ from understudy.synthesizers.vflgan_ts.holdings import ALONE, holdings_of, num_c
 from understudy.synthesizers.vflgan_ts.modes import MODES, NOT_PRIVATE, Mode, Rule
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training.plan import DPSGDConfig
+from understudy.training.networks import to_arrays
+from understudy.training.plan import TRAINING, DPSGDConfig
 
 _RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
 _FACTS_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody
