@@ -32,25 +32,27 @@ def test_the_suite_has_not_lost_tests(request: pytest.FixtureRequest) -> None:
     assert collected >= MIN_TESTS
 
 
-def test_ci_runs_make_test_and_nothing_else() -> None:
+def test_ci_runs_the_tests_of_both_distributions_and_nothing_else() -> None:
     script = ROOT / ".ci" / "run"
     lines = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
     assert os.access(script, os.X_OK)
-    assert lines[-1] == "exec make test"
-    assert len(lines) == 4
+    assert lines[-2:] == ["make test", "make bench-test"]
+    assert len(lines) == 5
 
 
-def test_a_wrong_shape_is_refused_while_tests_run() -> None:
+@pytest.mark.slow
+def test_a_wrong_shape_is_refused_where_shapes_are_checked() -> None:
     from understudy.data.panel import broadcast_context
 
     with pytest.raises(Exception, match="broadcast_context"):
         broadcast_context(np.zeros((2, 3, 4, 5), dtype=np.float32), 7)
 
 
+@pytest.mark.slow
 def test_what_names_no_shape_is_left_as_it_is() -> None:
     """A call through the checker takes longer than most of what it would check."""
     from understudy.data.panel import broadcast_context
-    from understudy.privacy.calibrate import round_up
+    from understudy.privacy.plan import round_up
 
     assert inspect.unwrap(broadcast_context) is not broadcast_context
     assert inspect.unwrap(round_up) is round_up

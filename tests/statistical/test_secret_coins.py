@@ -7,7 +7,6 @@ unit are shown, times and noises of a diffusion, masks of dropout. Two runs agre
 import csv
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from tests.e2e.commands import make_clinic, run
+from tests.subjects import SUBJECTS, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
 from understudy.audit.panels import random_panel
-from understudy.bench.audit_subjects import SUBJECTS, small_schema
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import NoiseSource, PoissonSampler
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training import DrawUnits, Optimisation, Task, UnitWindows, train
+from understudy.training import Optimisation, Task, UnitBatches, UnitWindows, train
 from understudy.training.loop import _Run
 
 TRAINED = [name for name, subject in SUBJECTS.items() if subject.trained]
@@ -37,8 +35,6 @@ def fitted(name: str, noise: NoiseSource) -> dict[str, np.ndarray]:
     """What a method releases about the same panel, with its default public seed."""
     subject = SUBJECTS[name]
     method = subject.make()
-    if name == "dp-gan":  # which releases its generator alone: let it learn in every iteration
-        method = replace(method, recipe=replace(method.recipe, rounds=1))  # type: ignore[attr-defined,call-arg]
     panel = random_panel(subject.schema, UNITS, np.random.default_rng(0))
     guarantee = Guarantee(200.0, 1e-7)  # so much that noise is found in closed form
     return method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=noise).arrays
@@ -91,7 +87,7 @@ def trained_seeds(runs: int, iterations: int = 4) -> list[tuple[int, int]]:
     for _ in range(runs):
         torch.manual_seed(0)
         plan = plan_of(iterations=iterations, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), DrawUnits(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
         train(Task(model=nn.Linear(3, 1), loss=loss, windows=windows), plan, grant_for(plan))
     return seeds
 
@@ -115,7 +111,7 @@ def test_dropout_of_the_same_rows_differs_between_runs() -> None:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 1))
         plan = plan_of(iterations=1, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), DrawUnits(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
         loss = lambda network, batch, _: (network(batch["x"]) - batch["y"]).square()  # noqa: E731
         plainly = Optimisation(make=lambda parameters: torch.optim.SGD(parameters, lr=1.0))  # Adam shows signs only
         task, grant = Task(model=model, loss=loss, windows=windows), grant_for(plan, NoiseSource.constant(0.0))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from understudy.synthesizers import Synthesizer
 
 
-# The least ratio of gradient noise to the largest possible gradient at which `dit` was measured (docs/record,
+# The least ratio of gradient noise to the largest possible gradient at which `dit` was measured (bench/docs/record,
 # record-*.json: 0.8 for 10,000 homes at epsilon 10 and for 100,000 at epsilon 1). All 49 releases of `dit` and `dp-gan`
 # at or above this ratio were poor: evidence begins here; whether noise alone is to blame is not known.
 _LEAST_NOISE_TRIED = 0.75
@@ -109,7 +109,7 @@ def ledger_path(schema_file: Path, schema: "Schema") -> Path:
 
 def refuse_early(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> None:
     """Says no before the table is read; a ledger that is not there yet is judged by what it would declare."""
-    from understudy.privacy.declaration import declared
+    from understudy.privacy.charges import declared
     from understudy.privacy.ledger import Ledger
 
     there = ledger_path(schema_file, schema).exists()
@@ -136,8 +136,7 @@ def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
 def _share_of_a_run(schema: "Schema") -> "Guarantee":
     """An equal share of epsilon, and the delta that the ledger gives each run."""
     from understudy.privacy.budget import Guarantee
-    from understudy.privacy.composition import Composition
-    from understudy.privacy.declaration import declared
+    from understudy.privacy.charges import Composition, declared
 
     facts = declared(schema)
     whole, runs = facts["guarantee"], facts["max_runs"]

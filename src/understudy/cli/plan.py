@@ -75,7 +75,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
     """Returns every figure of the plan as plain values."""
     from understudy.cli import cost, expectation
     from understudy.data import Schema
-    from understudy.privacy.statements import NOISY_ROWS
+    from understudy.privacy.events import relation
 
     schema = Schema.load(question.schema)
     schema.require_declared()
@@ -98,7 +98,7 @@ def answer(question: Question, progress: Progress) -> dict[str, Any]:
         outlook = _outlook(question, method, assumed, guarantee)
         privacy = _cost_of_privacy(spending.events, guarantee)
         expected = finish(spending)
-    counted = any(entry.label == NOISY_ROWS for entry in spending.entries)
+    counted = relation(spending.events) == "values"
     releases = [
         {
             "label": entry.label,
@@ -173,10 +173,10 @@ def _why(question: Question, schema: "Schema", guarantee: "Guarantee") -> list[s
 
 
 def _cost_of_privacy(events: Any, guarantee: "Guarantee") -> dict[str, float]:
-    from understudy.privacy import accountants
+    from understudy.privacy import accounting
 
     delta = guarantee.delta
-    one, replaced = accountants.epsilon(events, delta), accountants.replace_one_epsilon(events, delta)
+    one, replaced = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
     return {"epsilon": one, "delta": delta, "replace_one_epsilon": replaced}
 
 

@@ -1,0 +1,415 @@
+"""Per-unit gradients of one chunk of units, held until the clipping factor of every unit is known.
+
+A unit is clipped by the norm of its *whole* gradient, so nothing can be summed before the last layer has run
+its backward. Each layer therefore leaves what it knows in a `Collector`, in the cheapest form that is exact:
+a kept per-unit gradient, a few outer products per unit, or a few rows of an embedding table.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.linalg import vector_norm
+
+from understudy.errors import UnsafeModule
+
+_BLOCK = 2048  # squares added up in float32: in any order they lose at most 2⁻¹³ of their sum
+_CACHED = 1 << 16  # numbers of a float64 copy that stays in the cache
+_FEW_ROWS = 8  # products of rows with each other, and sums of rows of all units, are float64, which costs more for each
+
+
+@dataclass
+class Outer:
+    """One outer product per unit (and group): output ⊗ input. Its norm is the product of two short norms."""
+
+    output: Tensor  # unit, (group,) out
+    input: Tensor  # unit, (group,) in
+
+    def squares(self, seen: dict[int, Tensor]) -> Tensor:
+        if self.output.ndim == 2:
+            return _total(self.output, seen) * _total(self.input, seen)
+        return _square(self.output) * _square(self.input)
+
+    def dense(self) -> Tensor:
+        return self.output.unsqueeze(-1) * self.input.unsqueeze(-2)
+
+    def add_to(self, target: Tensor, factors: Tensor) -> None:
+        if self.output.ndim == 2:
+            target.addmm_((self.output * factors.unsqueeze(1)).t(), self.input.double())
+        else:
+            scaled = self.output * factors.view(-1, 1, 1)
+            target.baddbmm_(scaled.permute(1, 2, 0), self.input.double().transpose(0, 1))
+
+    def without(self, broken: Tensor) -> "Outer":
+        mask = broken.view(-1, *(1 for _ in self.output.shape[1:]))
+        return Outer(self.output.masked_fill(mask, 0), self.input.masked_fill(mask, 0))
+
+    def as_products(self) -> "Products | None":
+        """Returns the same as one of several products; None for grouped ones."""
+        return Products(self.output.unsqueeze(1), self.input.unsqueeze(1)) if self.output.ndim == 2 else None
+
+
+@dataclass
+class Products:
+    """A few outer products per unit, one for each row or use of a layer, added up without ever being written out."""
+
+    outputs: Tensor  # unit, row, out
+    inputs: Tensor  # unit, row, in
+
+    @staticmethod
+    def pay(rows: int, size: tuple[int, int]) -> bool:
+        """Returns whether rows are so few that their products with each other are cheaper than their sum."""
+        return _FEW_ROWS * rows * sum(size) <= math.prod(size)
+
+    def squares(self, seen: dict[int, Tensor]) -> Tensor:
+        """‖Σ a bᵀ‖² = Σ ⟨a, a′⟩⟨b, b′⟩, of a norm longer by what rounding may add while the sum is taken in float32.
+
+        Rows that cancel leave a short sum with the rounding of long ones: at most n · 2⁻²⁴ Σ ‖a‖ ‖b‖ for n of them
+        (Higham 2002, section 3.1), where a unit's rows are added up by themselves (`dense`). What float32 could not
+        hold is not finite here either.
+        """
+        left, right = self.outputs.double(), self.inputs.double()
+        grams = left @ left.mT, right @ right.mT
+        lengths = [gram.diagonal(dim1=1, dim2=2) for gram in grams]
+        rounding = (left.shape[1] + 2) * 2.0**-24 * (lengths[0] * lengths[1]).sqrt().sum(1)
+        squares = ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).square()
+        most = torch.stack([squares, *(own.sum(1) for own in lengths)]).max(0).values
+        return squares.masked_fill(~(most <= torch.finfo(torch.float32).max), torch.inf).unsqueeze(1)
+
+    def dense(self) -> Tensor:
+        return self.outputs.mT @ self.inputs
+
+    def add_to(self, target: Tensor, factors: Tensor) -> None:
+        scaled = self.outputs * factors.view(-1, 1, 1)
+        target.addmm_(scaled.flatten(0, 1).t(), self.inputs.double().flatten(0, 1))
+
+    def without(self, broken: Tensor) -> "Products":
+        mask = broken.view(-1, 1, 1)
+        return Products(self.outputs.masked_fill(mask, 0), self.inputs.masked_fill(mask, 0))
+
+    def as_products(self) -> "Products":
+        return self
+
+    def plus(self, other: "Products") -> "Products":
+        """Returns the sum with another use of the same layer."""
+        return Products(torch.cat((self.outputs, other.outputs), 1), torch.cat((self.inputs, other.inputs), 1))
+
+
+@dataclass
+class Rows:
+    """The touched rows of an embedding table, already added up within each unit."""
+
+    unit: Tensor  # entry
+    row: Tensor  # entry
+    value: Tensor  # entry, channel
+
+    @classmethod
+    def of(cls, index: Tensor, value: Tensor, num_rows: int) -> "Rows":
+        """Adds up `value` [unit, entry, channel] by unit and `index` [unit, entry]."""
+        unit = torch.arange(index.shape[0], device=index.device).unsqueeze(1)
+        keys, place = torch.unique((unit * num_rows + index).reshape(-1), return_inverse=True)
+        summed = value.new_zeros(len(keys), value.shape[-1]).index_add_(0, place, value.flatten(0, 1))
+        return cls(keys // num_rows, keys % num_rows, summed)
+
+    def squares(self, num_units: int) -> Tensor:
+        squares = _square(self.value).double()
+        return squares.new_zeros(num_units).index_add_(0, self.unit, squares).unsqueeze(1)
+
+    def dense(self, num_units: int, shape: torch.Size) -> Tensor:
+        table = self.value.new_zeros((num_units, *shape))
+        return table.index_put_((self.unit, self.row), self.value, accumulate=True)
+
+    def add_to(self, target: Tensor, factors: Tensor) -> None:
+        target.index_add_(0, self.row, self.value * factors[self.unit].unsqueeze(1))
+
+    def without(self, broken: Tensor) -> "Rows":
+        return Rows(self.unit, self.row, self.value.masked_fill(broken[self.unit].unsqueeze(1), 0))
+
+
+@dataclass
+class Record:
+    """What is known of one parameter. `kept` [unit, …] may be split in slabs along the last dimension."""
+
+    kept: dict[int | None, Tensor] = field(default_factory=dict)
+    outer: Outer | Products | None = None
+    rows: Rows | None = None
+
+    def is_empty(self) -> bool:
+        return not self.kept and self.outer is None and self.rows is None
+
+    def unify(self, parameter: Tensor, num_units: int) -> None:
+        """Turns several forms into one kept gradient, since norms of summands do not add up."""
+        forms = bool(self.kept) + (self.outer is not None) + (self.rows is not None)
+        if forms > 1 or (None in self.kept and len(self.kept) > 1):
+            dense = self.dense(parameter, num_units)
+            self.kept, self.outer, self.rows = {None: dense.flatten(1)}, None, None
+
+    def squares(self, num_units: int, seen: dict[int, Tensor]) -> list[Tensor]:
+        """Returns squared norms [unit, part] that add up to the squared norm; `seen` remembers them by tensor."""
+        parts = [_once(slab, seen) for slab in self.kept.values()]
+        if self.outer is not None:
+            parts.append(self.outer.squares(seen))
+        if self.rows is not None:
+            parts.append(self.rows.squares(num_units))
+        return parts
+
+    def drop(self, broken: Tensor) -> None:
+        for part, slab in self.kept.items():
+            self.kept[part] = slab.masked_fill(broken.unsqueeze(1), 0)
+        self.outer = self.outer and self.outer.without(broken)
+        self.rows = self.rows and self.rows.without(broken)
+
+    def add_to(self, target: Tensor, factors: Tensor, group: int = 1) -> None:
+        """Adds Σ factor·gradient to `target`, which is float64, with rounding that the clip margin pays for.
+
+        Args:
+            group: units that may be added up in float32 before they go to the float64 target. Summed in float32
+                throughout, one unit more could move the rounding of all others by more than the clip norm.
+        """
+        for part, slab in self.kept.items():
+            if part is None:
+                _add_weighted(target.view(-1), slab, factors, group)
+            else:
+                piece = target[..., part]
+                piece += _add_weighted(target.new_zeros(slab.shape[1]), slab, factors, group).view(piece.shape)
+        if self.outer is not None:
+            self.outer.add_to(target, factors)
+        if self.rows is not None:
+            self.rows.add_to(target, factors)
+
+    def dense(self, parameter: Tensor, num_units: int) -> Tensor:
+        """Returns the gradient of every unit, shaped [unit, *parameter]."""
+        dense = torch.zeros((num_units, *parameter.shape), dtype=parameter.dtype, device=parameter.device)
+        if self.outer is not None:
+            dense += self.outer.dense().view_as(dense)
+        if self.rows is not None:
+            dense += self.rows.dense(num_units, parameter.shape)
+        for part, slab in self.kept.items():
+            piece = dense if part is None else dense[..., part]
+            piece += slab.view(piece.shape)
+        return dense
+
+
+def _add_weighted(total: Tensor, slab: Tensor, factors: Tensor, group: int) -> Tensor:
+    """Adds Σ factor · row of `slab` [unit, number] to `total`."""
+    if slab.numel() <= _CACHED:
+        return total.addmv_(slab.double().t(), factors)
+    if group > 1:
+        for own, rows in zip(factors.to(slab).split(group), slab.split(group), strict=True):
+            total += torch.mv(rows.t(), own)
+        return total
+    width = max(1, _CACHED // len(slab))
+    for place, piece in zip(total.split(width), slab.split(width, 1), strict=True):
+        place.addmv_(piece.double().t(), factors)
+    return total
+
+
+def _square(vectors: Tensor) -> Tensor:
+    vectors = vectors if vectors.shape[-1] <= _BLOCK else vectors.double()
+    squares: Tensor = torch.linalg.vecdot(vectors, vectors)
+    return squares
+
+
+def _once(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
+    """Returns the block squares of `matrix`, computed once: a bias and its weight often share a tensor."""
+    if id(matrix) not in seen:
+        seen[id(matrix)] = block_squares(matrix)
+    return seen[id(matrix)]
+
+
+def _total(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
+    """Returns the squared norms [unit, 1]: a product of norms must not be taken block by block."""
+    squares = _once(matrix, seen)
+    return squares if squares.shape[1] == 1 else squares.sum(1, keepdim=True, dtype=torch.float64)
+
+
+def block_squares(matrix: Tensor) -> Tensor:
+    """Returns the squared norms [unit, block] of consecutive blocks of each row."""
+    width = matrix.shape[1]
+    if width <= _BLOCK:
+        return _square(matrix).unsqueeze(1)
+    whole = width - width % _BLOCK
+    squares: Tensor = vector_norm(matrix[:, :whole].unflatten(1, (-1, _BLOCK)), dim=2).square_()
+    if whole == width:
+        return squares
+    rest = matrix[:, whole:]
+    return torch.cat([squares, _square(rest).unsqueeze(1)], 1)
+
+
+NORM_MARGIN = 2.0**-10  # clip to C(1 − margin): pays for rounding in norms, in sums and to the lattice of the noise
+_FLOAT32_PAIRS = 1 << 11  # units of a float32 sum times units of the iteration: rounding of at most 2⁻¹³ C
+
+
+class NeedsExpandedParameters(Exception):
+    """A derivative of a derivative was asked for; only ordinary autograd on per-unit copies can give it."""
+
+
+class NeedsWholeModule(Exception):
+    """A parameter was used outside the layer that owns it."""
+
+
+class Pool:
+    """Memory that outlives a step. A page touched for the first time costs the kernel more than filling it."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[tuple[int, int | None], Tensor] = {}
+
+    def take(self, key: tuple[int, int | None], shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Returns uninitialised memory of `shape`; the same for the same key, so one taker at a time."""
+        size = math.prod(shape)
+        found = self._buffers.get(key)
+        if found is None or found.numel() < size or found.dtype != like.dtype or found.device != like.device:
+            found = self._buffers[key] = like.new_empty(size)
+        return found[:size].view(shape)
+
+
+class Collector:
+    """Gathers per-unit gradients of `parameters`; a parameter used several times has its gradients summed first.
+
+    Privacy:
+        What it holds is as private as the data. Only `add_sum`, by factors that clip every unit, may leave it.
+
+    Args:
+        parameters: the trainable parameters by id; gradients of others are not asked for.
+        num_units: units in this chunk. Tensors in the network carry units first; a leading dimension that is a
+            multiple of `num_units` holds several consecutive rows per unit.
+        pool: memory for kept gradients, used again by the next collector.
+    """
+
+    def __init__(self, parameters: Mapping[int, nn.Parameter], num_units: int, pool: Pool) -> None:
+        self._parameters = parameters
+        self._records: dict[int, Record] = {}
+        self._expanded: list[tuple[nn.Parameter, Tensor]] = []
+        self._pool = pool
+        self.num_units = num_units
+        self.recording = False
+        first = next(iter(self._parameters.values()))
+        self.anchor = torch.zeros((), device=first.device, dtype=first.dtype, requires_grad=True)
+
+    def wants(self, parameter: nn.Parameter) -> bool:
+        """Returns whether the gradient of `parameter` is asked for."""
+        return id(parameter) in self._parameters
+
+    def by_unit(self, tensor: Tensor) -> Tensor:
+        """Returns `tensor` [unit · rows, …] as [unit, rows, …]."""
+        leading = tensor.shape[0] if tensor.ndim else 0
+        if leading == 0 or leading % self.num_units:
+            raise UnsafeModule(
+                "Expected every layer's input to carry units in its first dimension (or a whole number of rows "
+                "per unit), got another first dimension. Keep units first inside the network."
+            )
+        return tensor.reshape(self.num_units, leading // self.num_units, *tensor.shape[1:])
+
+    def first_order_only(self) -> None:
+        """Called in every hand-written backward: these are not differentiable a second time."""
+        if torch.is_grad_enabled():
+            raise NeedsExpandedParameters
+
+    def keep(self, parameter: nn.Parameter, per_unit: Tensor, part: int | None = None) -> None:
+        """Adds a per-unit gradient [unit, …] of the parameter, or of its slab `part` in the last dimension."""
+        kept = self._record(parameter).kept
+        flat = per_unit if per_unit.ndim == 2 else per_unit.reshape(self.num_units, -1)
+        kept[part] = kept[part] + flat if part in kept else flat
+
+    def keep_product(self, parameter: nn.Parameter, left: Tensor, right: Tensor, part: int | None = None) -> None:
+        """Adds left @ right, both [unit, …, …], in pooled memory."""
+        kept = self._record(parameter).kept
+        shape = (self.num_units, left.shape[1], right.shape[2])
+        if part in kept:
+            kept[part] = torch.baddbmm(kept[part].view(shape), left, right).flatten(1)
+        else:
+            buffer = self._pool.take((id(parameter), part), shape, left)
+            kept[part] = torch.bmm(left, right, out=buffer).flatten(1)
+
+    def outer(self, parameter: nn.Parameter, output: Tensor, input: Tensor) -> None:
+        """Adds output ⊗ input for [unit, (group,) out] and [unit, (group,) in]."""
+        self._add_products(parameter, Outer(output, input))
+
+    def products(self, parameter: nn.Parameter, outputs: Tensor, inputs: Tensor) -> None:
+        """Adds Σ over rows of output ⊗ input for [unit, row, out] and [unit, row, in]."""
+        self._add_products(parameter, Products(outputs, inputs))
+
+    def _add_products(self, parameter: nn.Parameter, new: Outer | Products) -> None:
+        record = self._record(parameter)
+        if record.is_empty():
+            record.outer = new
+            return
+        alone = None if record.kept or record.rows else record.outer
+        before, more = None if alone is None else alone.as_products(), new.as_products()
+        if before is not None and more is not None:
+            record.outer = before.plus(more)
+        else:  # the norm of a sum of products of different kinds has no short form
+            self.keep(parameter, new.dense())
+
+    def rows(self, parameter: nn.Parameter, index: Tensor, value: Tensor) -> None:
+        """Adds `value` [unit, entry, channel] to rows `index` [unit, entry] of a table."""
+        record, new = self._record(parameter), Rows.of(index, value, parameter.shape[0])
+        if record.is_empty():
+            record.rows = new
+        else:
+            self.keep(parameter, new.dense(self.num_units, parameter.shape))
+
+    def expand(self, parameter: nn.Parameter) -> Tensor:
+        """Returns a copy of `parameter` per unit (no memory) whose autograd gradient will be collected."""
+        copy = parameter.detach().expand(self.num_units, *parameter.shape)
+        if self.wants(parameter):
+            copy = copy.requires_grad_()
+            self._expanded.append((parameter, copy))
+        return copy
+
+    def backward(self, losses: Tensor, weight: float) -> None:
+        """Runs the backward of weight · Σ losses, collecting; then brings every parameter to one exact form."""
+        self.recording = True  # not before: a loss may itself take gradients
+        losses.backward(torch.full_like(losses, weight))
+        self.recording = False
+        for parameter, copy in self._expanded:
+            if copy.grad is not None:
+                self.keep(parameter, copy.grad)
+        self._expanded.clear()
+        self.unify()
+
+    def unify(self) -> None:
+        """Brings every parameter to one exact form; nothing may be left afterwards."""
+        for key, record in self._records.items():
+            record.unify(self._parameters[key], self.num_units)
+
+    def squared_norms(self, among: Collection[int] | None = None) -> Tensor:
+        """Returns the squared norm of each unit's gradient, float64; not finite where the gradient is not.
+
+        Args:
+            among: ids of the parameters to look at, for diagnostics; None for the whole gradient, as clipping needs.
+        """
+        seen: dict[int, Tensor] = {}
+        chosen = [record for key, record in self._records.items() if among is None or key in among]
+        parts = [part for record in chosen for part in record.squares(self.num_units, seen)]
+        if not parts:
+            return torch.zeros(self.num_units, dtype=torch.float64, device=self.anchor.device)
+        return torch.cat(parts, 1).sum(1, dtype=torch.float64)
+
+    def drop(self, broken: Tensor) -> None:
+        """Sets the gradients of `broken` units to zero (a factor of zero would not: 0 · NaN is NaN)."""
+        for record in self._records.values():
+            record.drop(broken)
+
+    def add_sum(self, factors: Tensor, targets: Mapping[int, Tensor], in_all: int) -> None:
+        """Adds Σ factor·gradient to `targets` (float64, by parameter id, each shaped like its parameter).
+
+        Args:
+            in_all: units that the iteration adds up in all chunks. The sum of g vectors of length C is off by at most
+                g · 2⁻²⁴ · g · C in float32, so groups of g among n units by g · n · 2⁻²⁴ · C in all.
+        """
+        group = max(1, _FLOAT32_PAIRS // max(in_all, self.num_units))
+        for key, record in self._records.items():
+            record.add_to(targets[key], factors, group)
+
+    def dense(self) -> dict[int, Tensor]:
+        """Returns every unit's whole gradient [unit, …] by parameter id: much memory, for checks."""
+        return {
+            key: self._records.get(key, Record()).dense(parameter, self.num_units)
+            for key, parameter in self._parameters.items()
+        }
+
+    def _record(self, parameter: nn.Parameter) -> Record:
+        return self._records.setdefault(id(parameter), Record())
