@@ -56,6 +56,6 @@ METHODS = Methods(
     pub2priv="pub2priv.method.Pub2Priv",
     vflgan_ts="vflgan_ts.method.VflganTs",
     dit="dit.method.Dit",
-    ppem="ppem.method.Ppem",
+    ppem="ppem.method.PPEM",
     independent="independent.Independent",
 )
