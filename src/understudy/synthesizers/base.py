@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from understudy.data import Panel, Population, Schema, windows
-from understudy.data.given import require_argument
 from understudy.data.table import Table
+from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import issue

@@ -1,4 +1,4 @@
-"""What a caller hands to a public constructor has the declared type, or an error says what was expected."""
+"""Type checks of public declarations and arguments: an error names the expected type, and never a value."""
 
 import collections.abc
 import dataclasses
@@ -15,28 +15,35 @@ from understudy.errors import InputError, SchemaError
 
 _NUMBERS = {int: numbers.Integral, float: numbers.Real}
 _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", types.NoneType: "None"}
+_UNIONS = (typing.Union, types.UnionType)
 
 
-def require_given(item: Any, key: str) -> None:
-    """Refuses a dataclass of which a field holds something of another type than it declares.
+def wrong_key(key: str, problem: str) -> SchemaError:
+    """Returns the error about one key of a schema."""
+    return SchemaError(f"Key '{key}': {problem}", key=key)
+
+
+def check_fields(item: Any, key: str) -> None:
+    """Refuses a dataclass of which a field holds another type than it declares; makes lists tuples.
 
     Privacy: for public declarations only; the message names types and never a value.
     """
     kind: Any = type(item)
-    for field, hint in _hints(kind).items():
+    for field, hint in field_types(kind).items():
         given = getattr(item, field)
         if isinstance(given, np.generic):
-            given = given.item()
-            object.__setattr__(item, field, given)
-        if not _fits(given, hint):
+            object.__setattr__(item, field, given.item())
+        elif isinstance(given, list):
+            object.__setattr__(item, field, tuple(given))
+        if not fits(getattr(item, field), hint):
             name = f"{key}.{field}" if key else field
-            raise SchemaError(f"Key '{name}': {_told(given, hint)} {_remedy(hint, type(item).__name__)}", key=name)
+            raise wrong_key(name, f"{_mismatch(getattr(item, field), hint)} {_remedy(hint, type(item).__name__)}")
 
 
 def require_argument(given: Any, hint: Any, argument: str, remedy: str) -> None:
     """Refuses an argument of a public function that is of another type; the message names types and no value."""
-    if not _fits(given, hint):
-        raise InputError(f"{argument}: {_told(given, hint)} {remedy}")
+    if not fits(given, hint):
+        raise InputError(f"{argument}: {_mismatch(given, hint)} {remedy}")
 
 
 def require_path(given: Any, argument: str) -> None:
@@ -45,15 +52,32 @@ def require_path(given: Any, argument: str) -> None:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def field_types(kind: Any) -> dict[str, Any]:
+    """Returns the declared type of every field of a dataclass."""
     hints = typing.get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
-def _told(given: Any, hint: Any) -> str:
+def fits(given: Any, hint: Any) -> bool:
+    """Tells whether a value is of a declared type; which word of a `Literal` it is, its dataclass checks."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in _UNIONS:
+        return any(fits(given, part) for part in parts)
+    if origin is typing.Literal:
+        return isinstance(given, str)
+    if origin is tuple:
+        return isinstance(given, tuple) and all(fits(part, parts[0]) for part in given)
+    if origin is collections.abc.Mapping:
+        return isinstance(given, collections.abc.Mapping)
+    if isinstance(given, bool | np.bool_):
+        return hint is bool
+    return isinstance(given, _NUMBERS.get(hint, hint))
+
+
+def _mismatch(given: Any, hint: Any) -> str:
     parts = typing.get_args(hint)
     if typing.get_origin(hint) is tuple and isinstance(given, tuple):
-        wrong = next(part for part in given if not _fits(part, parts[0]))
+        wrong = next(part for part in given if not fits(part, parts[0]))
         return f"{_expected(hint)} is expected, and one item is {_article(type(wrong).__name__)}."
     return f"{_expected(hint)} is expected, got {_article(type(given).__name__)}."
 
@@ -63,25 +87,9 @@ def _remedy(hint: Any, whole: str) -> str:
     return f"Write {getattr(made, '__name__', '')}(…)." if made is not None else f"Change it in {whole}(…)."
 
 
-def _fits(given: Any, hint: Any) -> bool:
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(given, part) for part in parts)
-    if origin is typing.Literal:
-        return isinstance(given, str)  # which of them is checked where the words are
-    if origin is tuple:
-        return isinstance(given, tuple) and all(_fits(part, parts[0]) for part in given)
-    if origin is collections.abc.Mapping:
-        return isinstance(given, collections.abc.Mapping)
-    if isinstance(given, bool | np.bool_):
-        return hint is bool
-    return isinstance(given, _NUMBERS.get(hint, hint))
-
-
 def _expected(hint: Any) -> str:
-    parts = typing.get_args(hint)
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in _UNIONS:
         return " or ".join(_expected(part) for part in parts)
     if origin is typing.Literal:
         return f"one of {', '.join(map(repr, parts))}"
