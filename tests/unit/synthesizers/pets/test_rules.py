@@ -8,9 +8,17 @@ from understudy.errors import InputError
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.pets import rules
-from understudy.synthesizers.pets.generation import BOUND, PRESETS, PublicPanel, RuleBased, levels_of
-from understudy.synthesizers.pets.local_changes import CHANGES, MAX_CHANGES, add_changes
-from understudy.synthesizers.pets.starts import by_rules
+from understudy.synthesizers.pets.public_side import by_rules
+from understudy.synthesizers.pets.rules import (
+    BOUND,
+    CHANGES,
+    MAX_CHANGES,
+    PRESETS,
+    PublicPanel,
+    RuleBased,
+    add_changes,
+    levels_of,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -73,7 +81,7 @@ def test_only_series_on_one_calendar_are_given_its_season(monkeypatch: pytest.Mo
         seen.append(season)
         return np.zeros((num_series, num_steps))
 
-    monkeypatch.setattr("understudy.synthesizers.pets.generation.draw_waves", watched)
+    monkeypatch.setattr("understudy.synthesizers.pets.rules.draw_waves", watched)
     for align in ("calendar", "relative"):
         schema = plain_schema(time=Time(column="t", steps=60, align=align, start="2024-01-01T00:00:00"))
         by_rules(Encoding.of(schema, (), linear_scales(schema, None)), np.zeros(3, dtype=np.int64), None, rng())

@@ -5,7 +5,7 @@ import pytest
 
 from understudy.data import simulate_households
 from understudy.errors import InputError
-from understudy.synthesizers.pets.public_series import one_channel_each, scaled_array, scaled_panel, windows_of
+from understudy.synthesizers.pets.pretraining import one_channel_each, scaled_array, scaled_panel, windows_of
 
 
 def test_a_public_panel_is_bridged_and_standardised() -> None:

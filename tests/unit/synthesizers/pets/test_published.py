@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 from tests.unit.synthesizers.pets.stand_in import Counter
-from understudy.synthesizers.pets.evolution import Environment, by_chance, by_share, evolve, propose, select
-from understudy.synthesizers.pets.population import Population
+from understudy.synthesizers.pets.published import Environment, Population, by_chance, by_share, evolve, propose, select
 
 FALSE_ALARM = 1e-9
 MEMBERS = 30

@@ -15,13 +15,12 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
 from understudy.synthesizers.contract.expectations import BUDGET, expect_valid, new_key
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
-from understudy.synthesizers.pets import evolver, holder
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.papers import Paper
+from understudy.synthesizers.pets import PETS, two_places
 from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.pets.two_places import Message
 from understudy.synthesizers.release import PUBLIC_CONTEXT
 
-METHOD = Pets(recipe=Recipe(iterations=3, population=24, lookahead=2))
+METHOD = PETS(recipe=Recipe(iterations=3, population=24, lookahead=2))
 NOISE = NoiseSource.seeded(4)
 
 
@@ -30,28 +29,27 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     return use_stand_in(monkeypatch)
 
 
-def opened(panel: Panel, method: Pets = METHOD, noise: NoiseSource = NOISE) -> tuple[Paper, Ledger]:
+def opened(panel: Panel, method: PETS = METHOD, noise: NoiseSource = NOISE) -> tuple[Message, Ledger]:
     ledger = Ledger.in_memory(BUDGET)
-    return holder.open_run(method, panel, ledger, BUDGET, noise), ledger
+    return two_places.open_run(method, panel, ledger, BUDGET, noise), ledger
 
 
-def travelled(paper: Paper, folder: Path) -> Paper:
-    """The paper after a journey through a file."""
+def travelled(message: Message, folder: Path) -> Message:
+    """The message after a journey through a file."""
     file = folder / f"{len(list(folder.iterdir()))}.safetensors"
-    paper.save(file)
-    return Paper.load(file, paper.kind)
+    message.save(file)
+    return Message.load(file, message.kind)
 
 
-@pytest.mark.parametrize("start", ["rules", "spectral"])
-def test_a_run_in_two_places_ends_in_a_release_that_cost_what_was_charged(start: str, tmp_path: Path) -> None:
-    panel, method = make_panel(rich_schema()), replace(METHOD, start=start)
-    ballot, ledger = opened(panel, method, NoiseSource.secure())
-    made = evolver.begin(travelled(ballot, tmp_path), "general")
+def test_a_run_in_two_places_ends_in_a_release_that_cost_what_was_charged(tmp_path: Path) -> None:
+    panel = make_panel(rich_schema())
+    ballot, ledger = opened(panel, noise=NoiseSource.secure())
+    made = two_places.begin(travelled(ballot, tmp_path), "general")
     rounds = 0
-    while isinstance(made, Paper):
-        state, proposal = travelled(made, tmp_path), travelled(evolver.proposal_paper(made), tmp_path)
-        answered = holder.answer(proposal, [panel], panel.schema, ledger, NoiseSource.secure())
-        made = evolver.advance(state, travelled(answered, tmp_path))
+    while isinstance(made, Message):
+        state, proposal = travelled(made, tmp_path), travelled(two_places.proposal_of_state(made), tmp_path)
+        answered = two_places.answer(proposal, [panel], panel.schema, ledger, NoiseSource.secure())
+        made = two_places.advance(state, travelled(answered, tmp_path))
         rounds += 1
     assert rounds == 3
     assert made.certificate.is_private
@@ -65,12 +63,12 @@ def test_a_run_in_two_places_ends_in_a_release_that_cost_what_was_charged(start:
 def test_a_vote_that_was_not_paid_for_is_refused() -> None:
     panel = make_panel(plain_schema())
     ballot, ledger = opened(panel)
-    proposal = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    proposal = two_places.proposal_of_state(two_places.begin(ballot, "general"))
     for left in (2, 1, 0):
-        answered = holder.answer(proposal, [panel], panel.schema, ledger, NOISE)
+        answered = two_places.answer(proposal, [panel], panel.schema, ledger, NOISE)
         assert answered.facts["left"] == left
     with pytest.raises(BudgetExceeded):
-        holder.answer(proposal, [panel], panel.schema, ledger, NOISE)
+        two_places.answer(proposal, [panel], panel.schema, ledger, NOISE)
 
 
 def test_a_proposal_can_not_make_a_unit_count_for_more() -> None:
@@ -78,7 +76,7 @@ def test_a_proposal_can_not_make_a_unit_count_for_more() -> None:
     schema = plain_schema(unit=PrivacyUnit(column="home", max_series=3))
     panel = make_panel(schema, 40)
     ballot, _ = opened(panel)
-    honest = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    honest = two_places.proposal_of_state(two_places.begin(ballot, "general"))
     rng = np.random.default_rng(0)
     shape = honest.arrays["embeddings"].shape
     hostile = [
@@ -93,7 +91,7 @@ def test_a_proposal_can_not_make_a_unit_count_for_more() -> None:
         for voters in (panel, panel.take_units(np.arange(1, 40))):
             _, ledger = opened(panel)
             with listening() as tape:
-                holder.answer(proposal, [voters], schema, ledger, NOISE)
+                two_places.answer(proposal, [voters], schema, ledger, NOISE)
             values.append(tape.sums[-1])
         assert values[0].moved(values[1]) <= 1
 
@@ -102,14 +100,14 @@ def test_a_lattice_of_other_dimensions_is_refused_whoever_is_there() -> None:
     """On one of length one, distances would not be exact, and one voter more could turn everybody's vote."""
     panel = make_panel(plain_schema(), 40)
     ballot, ledger = opened(panel)
-    honest = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    honest = two_places.proposal_of_state(two_places.begin(ballot, "general"))
     short = {f"lattice.{name}": honest.arrays[f"lattice.{name}"][:1] for name in ("centre", "step")}
     narrow = {**short, "embeddings": honest.arrays["embeddings"][:, :1]}
     for change in (short, narrow):
         proposal = replace(honest, arrays={**honest.arrays, **change})
         for voters in (panel, panel.take_units([])):
             with pytest.raises(InputError, match="dimensions"):
-                holder.answer(proposal, [voters], panel.schema, ledger, NOISE)
+                two_places.answer(proposal, [voters], panel.schema, ledger, NOISE)
     assert ledger.resume(ballot.whole_number("run"), noise=NOISE).remaining("votes") == 3
 
 
@@ -120,10 +118,10 @@ def test_a_proposal_can_not_choose_windows_that_protect_no_event() -> None:
     schema = plain_schema(unit=event, channels=(load,), time=replace(plain_schema().time, min_steps=2))
     panel = make_panel(schema, 40)
     ballot, ledger = opened(panel, replace(METHOD, scale="bounds"))
-    honest = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    honest = two_places.proposal_of_state(two_places.begin(ballot, "general"))
     options = {**honest.facts["options"], "window_steps": 1}
     with pytest.raises(InputError, match="min_steps"):
-        holder.answer(replace(honest, facts={**honest.facts, "options": options}), [panel], schema, ledger, NOISE)
+        two_places.answer(replace(honest, facts={**honest.facts, "options": options}), [panel], schema, ledger, NOISE)
 
 
 def test_files_of_a_population_vote_one_after_another() -> None:
@@ -132,13 +130,14 @@ def test_files_of_a_population_vote_one_after_another() -> None:
     parts = [panel.take_units(np.arange(40)), panel.take_units(np.arange(40, 90))]
     quiet = NoiseSource.constant(0)
     ballot, ledger = opened(parts[0], method, quiet)
-    proposal = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    proposal = two_places.proposal_of_state(two_places.begin(ballot, "general"))
     in_parts, whole = (
-        holder.answer(proposal, panels, panel.schema, ledger, quiet).arrays["histogram"] for panels in (parts, [panel])
+        two_places.answer(proposal, panels, panel.schema, ledger, quiet).arrays["histogram"]
+        for panels in (parts, [panel])
     )
     np.testing.assert_array_equal(in_parts, whole)
     with pytest.raises(DataError, match="two of them"):
-        holder.answer(proposal, [*parts, parts[0]], panel.schema, ledger, quiet)
+        two_places.answer(proposal, [*parts, parts[0]], panel.schema, ledger, quiet)
 
 
 @pytest.mark.parametrize("stored", [str, np.int32, np.uint64], ids=["text", "short", "unsigned"])
@@ -148,15 +147,15 @@ def test_a_unit_is_known_by_its_name_however_a_file_stores_it(stored: type) -> N
     panel = replace(make_panel(plain_schema(), 90), unit_ids=np.arange(90).astype(object))
     again = replace(panel, unit_ids=np.arange(90).astype(stored).astype(object))
     ballot, ledger = opened(panel, method, NoiseSource.constant(0))
-    proposal = evolver.proposal_paper(evolver.begin(ballot, "general"))
+    proposal = two_places.proposal_of_state(two_places.begin(ballot, "general"))
     with pytest.raises(DataError, match="two of them"):
-        holder.answer(proposal, [panel, again], panel.schema, ledger, NoiseSource.constant(0))
+        two_places.answer(proposal, [panel, again], panel.schema, ledger, NoiseSource.constant(0))
 
 
 def test_several_files_are_refused_where_the_table_is_needed_in_one_piece() -> None:
     ledger = Ledger.in_memory(BUDGET)
     with pytest.raises(InputError, match="one file"):
-        holder.open_run(METHOD, make_panel(plain_schema()), ledger, BUDGET, NOISE, whole=False)
+        two_places.open_run(METHOD, make_panel(plain_schema()), ledger, BUDGET, NOISE, whole=False)
     assert not ledger.entries()
 
 
@@ -165,41 +164,41 @@ def test_what_travels_does_not_depend_on_the_number_of_units() -> None:
     for number in (3, 200):
         panel = make_panel(rich_schema(), number)
         ballot, ledger = opened(panel)
-        answered = holder.answer(
-            evolver.proposal_paper(evolver.begin(ballot, "general")), [panel], panel.schema, ledger, NOISE
+        answered = two_places.answer(
+            two_places.proposal_of_state(two_places.begin(ballot, "general")), [panel], panel.schema, ledger, NOISE
         )
-        sizes.append([{name: array.shape for name, array in paper.arrays.items()} for paper in (ballot, answered)])
+        sizes.append([{name: array.shape for name, array in message.arrays.items()} for message in (ballot, answered)])
     assert sizes[0] == sizes[1]
 
 
 def test_papers_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     panel = make_panel(plain_schema())
     ballot, ledger = opened(panel)
-    state = evolver.begin(ballot, "general")
-    proposal = evolver.proposal_paper(state)
-    answered = holder.answer(proposal, [panel], panel.schema, ledger, NOISE)
-    following = evolver.advance(state, answered)
-    assert isinstance(following, Paper)
+    state = two_places.begin(ballot, "general")
+    proposal = two_places.proposal_of_state(state)
+    answered = two_places.answer(proposal, [panel], panel.schema, ledger, NOISE)
+    following = two_places.advance(state, answered)
+    assert isinstance(following, Message)
     with pytest.raises(InputError, match="counted already"):
-        evolver.advance(following, answered)
+        two_places.advance(following, answered)
     with pytest.raises(InputError, match="another run"):
-        evolver.advance(state, ballot)
+        two_places.advance(state, ballot)
     with pytest.raises(InputError, match="other candidates"):
-        evolver.advance(state, replace(answered, arrays={"histogram": np.zeros(5)}))
+        two_places.advance(state, replace(answered, arrays={"histogram": np.zeros(5)}))
     with pytest.raises(InputError, match="another module pack"):
-        evolver.begin(replace(ballot, facts={**ballot.facts, "pack": "1" * 64}), "general")
+        two_places.begin(replace(ballot, facts={**ballot.facts, "pack": "1" * 64}), "general")
     altered = replace(proposal, facts={**proposal.facts, "pack": "1" * 64})
     with pytest.raises(InputError, match="another module pack"):
-        holder.answer(altered, [panel], panel.schema, ledger, NOISE)
+        two_places.answer(altered, [panel], panel.schema, ledger, NOISE)
     with pytest.raises(InputError, match="lacks 'run'"):
-        holder.answer(replace(proposal, facts={}), [panel], panel.schema, ledger, NOISE)
+        two_places.answer(replace(proposal, facts={}), [panel], panel.schema, ledger, NOISE)
     proposal.save(tmp_path / "proposal")
     with pytest.raises(InputError, match="not a ballot"):
-        Paper.load(tmp_path / "proposal", "ballot")
+        Message.load(tmp_path / "proposal", "ballot")
     with pytest.raises(InputError, match="exists already"):
         proposal.save(tmp_path / "proposal")
     with pytest.raises(MissingData):
-        Paper.load(tmp_path / "nothing", "ballot")
+        Message.load(tmp_path / "nothing", "ballot")
 
 
 def test_a_ballot_shows_the_context_of_all_and_never_that_of_somebody() -> None:

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.synthesizers.pets.distillation import distil, principal_components
-from understudy.synthesizers.pets.generation import RuleBased
-from understudy.synthesizers.pets.modules import Similarity
+from understudy.synthesizers.pets.modules import EncoderSimilarity, Similarity
 from understudy.synthesizers.pets.networks import PooledConv, TS2Vec, encode
-from understudy.synthesizers.pets.similarity import EncoderSimilarity, RandomConvolutions, Raw
+from understudy.synthesizers.pets.pretraining import distil, principal_components
+from understudy.synthesizers.pets.rules import RuleBased
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -29,8 +28,6 @@ SIMILARITIES = {
     "small": EncoderSimilarity(network=small(), level_weight=1.0),
     "small, resampled": EncoderSimilarity(network=small(), level_weight=1.0, num_steps=32),
     "TS2Vec": EncoderSimilarity(network=large()),
-    "random convolutions": RandomConvolutions(num_kernels=32),
-    "raw": Raw(),
 }
 
 
@@ -82,14 +79,6 @@ def test_the_shape_of_a_channel_that_hardly_moves_hardly_counts() -> None:
     embed = EncoderSimilarity(network=small(), level_weight=1.0)
     apart, hardly = (np.linalg.norm(embed(f * ours) - embed(f * theirs), axis=1).mean() for f in (1.0, 0.001))
     assert hardly < 0.05 * apart
-
-
-def test_random_convolutions_need_no_training_and_repeat() -> None:
-    series = RuleBased(num_steps=64)(20, rng(9))
-    first = RandomConvolutions(num_kernels=64)(series)
-    np.testing.assert_array_equal(first, RandomConvolutions(num_kernels=64)(series))
-    assert not np.array_equal(first, RandomConvolutions(num_kernels=64, seed=1)(series))
-    assert RandomConvolutions(num_kernels=64)(series[:, :4]).shape[0] == 20
 
 
 def test_principal_components_keep_distances_and_have_mean_squared_distance_one() -> None:

@@ -10,11 +10,12 @@ from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
 from understudy.statistics.marginals import bounded_scores
 from understudy.synthesizers.base import SampleRequest
-from understudy.synthesizers.pets import world
-from understudy.synthesizers.pets.population import Population
+from understudy.synthesizers.pets import public_side
+from understudy.synthesizers.pets.modules import ModulePack
+from understudy.synthesizers.pets.published import Population
 
 if TYPE_CHECKING:
-    from understudy.synthesizers.pets.method import Pets
+    from understudy.synthesizers.pets.method import PETS
 
 _PREFIX, _PACK = "population.", "pack"
 _NODES = 513
@@ -22,39 +23,38 @@ _PARTS = ("series", "static", "group", "ancestor")
 
 
 def to_arrays(
-    method: "Pets", population: Population, bought: dict[str, np.ndarray], ancestors: list[int]
+    method: "PETS", population: Population, bought: dict[str, np.ndarray], ancestors: list[int]
 ) -> dict[str, np.ndarray]:
-    """Returns what a release holds: the last population, the facts, and the pack if it is not the package's own.
+    """Return what a release holds: the last population, the facts, and the pack if it is not the package's own.
 
     `ancestors` says how many members of the first population had descendants after each vote.
     """
     arrays = population_arrays(_PREFIX, population)
     facts = Facts.from_arrays(bought)
     arrays |= {**facts.to_arrays(), "linear": bought["linear"], "nodes": _nodes(population, facts)}
-    if method.pack != world.GENERAL:
-        arrays[_PACK] = np.frombuffer(world.load_pack(method.pack).to_bytes(), dtype=np.uint8).copy()
-    spectral = {name: array for name, array in bought.items() if name.startswith(world.SPECTRAL)}
-    return {**arrays, **spectral, "ancestors": np.array(ancestors, dtype=np.int64)}
+    if method.pack != public_side.GENERAL:
+        arrays[_PACK] = np.frombuffer(public_side.load_pack(method.pack).to_bytes(), dtype=np.uint8).copy()
+    return {**arrays, "ancestors": np.array(ancestors, dtype=np.int64)}
 
 
 def population_arrays(prefix: str, population: Population) -> dict[str, np.ndarray]:
-    """Returns a population's arrays under a prefix."""
+    """Return a population's arrays under a prefix."""
     return {f"{prefix}{name}": getattr(population, name) for name in _PARTS}
 
 
 def population_of(arrays: dict[str, np.ndarray]) -> Population:
-    """Returns the population that `to_arrays` stored."""
+    """Return the population that `to_arrays` stored."""
     return Population(**{name: arrays[f"{_PREFIX}{name}"] for name in _PARTS})
 
 
-def draw(method: "Pets", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
-    """Returns members in their classes' released proportions; who is drawn again is drawn as a relative."""
+def draw(method: "PETS", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
+    """Return members in their classes' released proportions; who is drawn again is drawn as a relative."""
     rng, facts = request.rng, Facts.from_arrays(arrays)
-    encoding = world.encoding_of(schema, arrays)
+    encoding = public_side.encoding_of(schema, arrays)
     members = _members(population_of(arrays), facts, request)
     drawn = _with_relatives(method, arrays, members, encoding, rng)
     lengths = facts.sample_lengths(schema, request.num_series, rng)
-    series = drawn.series if method.start == "spectral" else _calibrated(drawn.series, arrays["nodes"], facts)
+    series = _calibrated(drawn.series, arrays["nodes"], facts)
     values = encoding.values(series)
     missing = facts.sample_missing(schema, encoding.ranked(series), lengths, rng)
     values[missing] = np.nan
@@ -62,7 +62,7 @@ def draw(method: "Pets", arrays: dict[str, np.ndarray], schema: Schema, request:
 
 
 def _nodes(population: Population, facts: Facts) -> np.ndarray:
-    """Returns quantiles [number, node] of the population's scores between atoms, each class with its released share.
+    """Return quantiles [number, node] of the population's scores between atoms, each class with its released share.
 
     Empty if no distributions were bought: then working scale is what it is.
     """
@@ -80,12 +80,10 @@ def _nodes(population: Population, facts: Facts) -> np.ndarray:
 
 
 def _calibrated(series: np.ndarray, nodes: np.ndarray, facts: Facts) -> np.ndarray:
-    """Returns scores whose distribution over the population is the bought one between the atoms.
+    """Return scores whose distribution over the population is the bought one between the atoms.
 
-    What selection left slightly too high or too wide is put right for all series alike; not after a `spectral` start,
-    whose draws have the bought distributions already: what votes change is better known than they are. Scores inside an
-    atom (a bound that is often taken, such as no sun) stay there: whoever stands still is not to be moved by others.
-    Codes stay.
+    What selection left slightly too high or too wide is corrected for all series alike. Scores inside an atom (a bound
+    that is often taken, such as no sun) stay there, and codes stay.
     """
     calibrated = series.astype(np.float64)
     for own, (channel, low, high) in zip(nodes, _between_atoms(facts, series.shape[2]), strict=True):
@@ -96,7 +94,7 @@ def _calibrated(series: np.ndarray, nodes: np.ndarray, facts: Facts) -> np.ndarr
 
 
 def _between_atoms(facts: Facts, num_channels: int) -> list[tuple[int, float, float]]:
-    """Returns (working channel, scores between which its values have no mass of their own) of channels of numbers."""
+    """Return (working channel, scores between which its values have no mass of their own) of channels of numbers."""
     found, place = [], 0
     for marginal in facts.marginals:
         if place < num_channels and not marginal.grid.is_codes:
@@ -107,7 +105,7 @@ def _between_atoms(facts: Facts, num_channels: int) -> list[tuple[int, float, fl
 
 
 def _members(population: Population, facts: Facts, request: SampleRequest) -> np.ndarray:
-    """Returns which member each series is: all of a class before any of them again."""
+    """Return which member each series is: all of a class before any of them again."""
     rng, number = request.rng, request.num_series
     if request.label is None:
         classes = rng.choice(len(facts.label_share), size=number, p=facts.label_share / facts.label_share.sum())
@@ -122,25 +120,24 @@ def _members(population: Population, facts: Facts, request: SampleRequest) -> np
 
 
 def _with_relatives(
-    method: "Pets", arrays: dict[str, np.ndarray], members: np.ndarray, encoding: Encoding, rng: np.random.Generator
+    method: "PETS", arrays: dict[str, np.ndarray], members: np.ndarray, encoding: Encoding, rng: np.random.Generator
 ) -> Population:
-    """Returns the members; every one after its first time as a relative of the last degree."""
+    """Return the members; every one after its first time as a relative of the last degree."""
     drawn = population_of(arrays).take(members)
     _, first = np.unique(members, return_index=True)
     again = np.setdiff1d(np.arange(len(members)), first)
     if not len(again):
         return drawn
-    schema, carried = encoding.schema, arrays.get(_PACK)
-    pack = world.load_pack(method.pack) if carried is None else world.pack_from_bytes(carried.tobytes())
-    modules = world.modules_of(pack, schema)
-    degree = method.recipe.stages(0.0)[-1][0]
-    relatives = world.environment_of(method, encoding, modules, arrays).relatives(drawn.take(again), degree, rng)
+    carried = arrays.get(_PACK)
+    pack = None if carried is None else ModulePack.from_bytes(carried.tobytes())
+    environment = public_side.environment_of(method, encoding, pack)
+    relatives = environment.relatives(drawn.take(again), method.settings.stages(0.0)[-1][0], rng)
     drawn.series[again], drawn.static[again] = relatives.series, relatives.static
     return drawn
 
 
 def _static(encoding: Encoding, facts: Facts, drawn: Population, rng: np.random.Generator) -> np.ndarray:
-    """Returns [series, static] in the user's units: the label from the class, the others as they evolved."""
+    """Return [series, static] in the user's units: the label from the class, the others as they evolved."""
     schema = encoding.schema
     static = np.empty((drawn.size, len(schema.static)))
     own = encoding.static_values(drawn.static)

@@ -1,17 +1,60 @@
-"""Algorithm 1: propose relatives, let private series vote, keep what was voted for, and again.
+"""PETS as published: propose variations, let private series vote, keep what was voted for, and again (Algorithm 1).
 
-Nothing here sees private data. `vote` hands out noisy histograms; where they come from is its own affair: a grant in
-the same process, a file from the data holder or, for the control, noise alone.
+Nothing here sees private data. `vote` returns noisy histograms (Algorithm 2, `voting`): from a grant in the same
+process, from a ballot of the data holder or, for the control, from noise alone.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float32, Int64
 
 from understudy.synthesizers.pets.modules import Similarity, Variation
-from understudy.synthesizers.pets.population import Population
-from understudy.synthesizers.pets.redrawing import Fresh, redrawn
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Population:
+    """Candidates in working scale.
+
+    Attributes:
+        series: Their channels.
+        static: Their static columns but the label; no columns where the schema has none.
+        group: The class each one stands for; private series vote inside their own class.
+        ancestor: Which member of the first population each one descends from.
+    """
+
+    series: Float32[np.ndarray, "member step channel"]
+    static: Float32[np.ndarray, "member static"]
+    group: Int64[np.ndarray, " member"]
+    ancestor: Int64[np.ndarray, " member"]
+
+    @classmethod
+    def first(cls, series: np.ndarray, static: np.ndarray, group: np.ndarray) -> "Population":
+        """Return a population whose members are their own ancestors."""
+        return cls(
+            series=series.astype(np.float32),
+            static=static.astype(np.float32),
+            group=group.astype(np.int64),
+            ancestor=np.arange(len(series), dtype=np.int64),
+        )
+
+    def take(self, rows: np.ndarray) -> "Population":
+        """Return the chosen members, as often as they were chosen."""
+        return Population(
+            series=self.series[rows], static=self.static[rows], group=self.group[rows], ancestor=self.ancestor[rows]
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of members, a public constant."""
+        return len(self.series)
+
+    @property
+    def num_ancestors(self) -> int:
+        """How many members of the first population have descendants; few mean that chance has thinned it out."""
+        return len(np.unique(self.ancestor))
+
 
 _COURSE_CELLS = 48
 _PASS_CHANNELS = 512  # channels that the variation module is shown at a time: its memory grows with them
@@ -29,8 +72,7 @@ class Environment:
         static_weight: How much a static column counts beside the embedding of the series.
         course_weight: How much it counts at which steps a series is high or low. An embedding that is blind to time
             can't tell morning from evening, which is what series on one calendar have in common; 0 leaves it out.
-        by_chance: Children are drawn by chance as published; else each parent gets its share, rounded by one coin.
-        fresh: Draws new candidates; relatives are then fresh draws next to a member and not variations of it.
+        by_chance: Children are sampled at random as published; else each parent gets its share, up to rounding.
     """
 
     variation: Variation
@@ -40,10 +82,9 @@ class Environment:
     static_weight: float = 1.0
     course_weight: float = 0.0
     by_chance: bool = False
-    fresh: Fresh | None = None
 
     def embed(self, series: np.ndarray, static: np.ndarray) -> np.ndarray:
-        """Returns [series, dimension]: the embedding of the series, its course, and its static columns."""
+        """Return [series, dimension]: the embedding of the series, its course, and its static columns."""
         parts = [self.similarity(series), np.float32(self.static_weight) * static]
         if self.course_weight > 0:
             parts.append(np.float32(self.course_weight) * course(series))
@@ -52,13 +93,11 @@ class Environment:
     def relatives(
         self, population: Population, degree: float, rng: np.random.Generator, times: int = 1
     ) -> Population:  # fmt: skip
-        """Returns so many relatives of every member, one after the other (Eq. 4).
+        """Return `times` variations of every member, one after the other (Eq. 4).
 
-        What relatives of one member share is computed once: they are asked for in a row.
+        What variations of one member share is computed once: they are asked for in a row.
         """
         many = np.repeat(np.arange(population.size), times)
-        if self.fresh is not None:
-            return redrawn(population.take(many), self.fresh, self.embed, rng)
         size = max(1, _PASS_CHANNELS // (times * population.series.shape[2]))
         pieces = (population.series[begin : begin + size] for begin in range(0, population.size, size))
         return Population(
@@ -69,7 +108,7 @@ class Environment:
         )
 
     def _moved(self, static: np.ndarray, degree: float, rng: np.random.Generator) -> np.ndarray:
-        """Static numbers move a little, codes are drawn anew now and then."""
+        """Move static numbers a little, and resample codes with probability degree / 100."""
         moved = static + np.float32(degree / 100) * rng.standard_normal(static.shape, dtype=np.float32)
         for begin, end in self.static_codes:
             drawn = np.eye(end - begin, dtype=np.float32)[rng.integers(0, end - begin, len(static))]
@@ -79,7 +118,7 @@ class Environment:
 
 
 def course(series: np.ndarray) -> np.ndarray:
-    """Returns [series, cell · channel]: means over at most 48 stretches of steps, of unit length for unit series."""
+    """Return [series, cell · channel]: means over at most 48 stretches of steps, of unit length for unit series."""
     cells = min(_COURSE_CELLS, series.shape[1])
     edges = np.linspace(0, series.shape[1], cells + 1).astype(np.int64)
     means = np.add.reduceat(series, edges[:-1], axis=1) / np.diff(edges)[:, None]
@@ -104,7 +143,7 @@ def evolve(
     rng: np.random.Generator,
     watch: Watch,
 ) -> Population:
-    """Returns the last population; `stages` holds the degree and the threshold of each iteration."""
+    """Return the last population; `stages` holds the degree and the threshold of each iteration."""
     for iteration, (degree, threshold) in enumerate(stages, start=1):  # Algorithm 1, line 5
         proposal = propose(population, environment, degree, rng)
         noisy = vote(proposal.embeddings, population.group)  # line 6; Algorithm 2, lines 1 to 6
@@ -126,7 +165,7 @@ def propose(population: Population, environment: Environment, degree: float, rng
 def _several(
     population: Population, environment: Environment, degree: float, rng: np.random.Generator
 ) -> tuple[Population, ...]:
-    """Returns `lookahead` populations of relatives; all relatives of a member are made together."""
+    """Return `lookahead` populations of relatives; all relatives of a member are made together."""
     if not environment.lookahead:
         return ()
     times = environment.lookahead
@@ -137,16 +176,16 @@ def _several(
 def select(
     proposal: Proposal, environment: Environment, noisy: np.ndarray, threshold: float, rng: np.random.Generator
 ) -> Population:
-    """Returns the next population: children of the members that were voted for, as many in each class as before."""
+    """Return the next population: children of the members that were voted for, as many in each class as before."""
     weights = np.maximum(noisy - threshold, 0)  # Algorithm 2, line 7
-    draw = by_chance if environment.by_chance else by_share
+    resample = by_chance if environment.by_chance else by_share
     group = proposal.parents.group
-    rows = np.concatenate([place[draw(weights[place], rng)] for place in _places(group)])  # lines 7 and 8
+    rows = np.concatenate([place[resample(weights[place], rng)] for place in _places(group)])  # lines 7 and 8
     return _children(proposal, environment, rows, rng)  # line 9
 
 
 def by_chance(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Returns as many places as there are weights, in order, each drawn by itself; evenly if all weights are 0."""
+    """Return as many places as there are weights, in order, each drawn by itself; evenly if all weights are 0."""
     return np.sort(rng.choice(len(weights), size=len(weights), p=_distribution(weights)))
 
 
@@ -167,8 +206,8 @@ def _places(group: np.ndarray) -> list[np.ndarray]:
 
 
 def _children(proposal: Proposal, environment: Environment, rows: np.ndarray, rng: np.random.Generator) -> Population:
-    """Returns a child for each chosen parent (`rows`, in order): relatives already made, then new ones."""
-    turn = np.arange(len(rows)) - np.searchsorted(rows, rows, side="left")  # the how-manieth child of its parent
+    """Return a child for each chosen parent (`rows`, in order): relatives already made, then new ones."""
+    turn = np.arange(len(rows)) - np.searchsorted(rows, rows, side="left")  # 0 for a parent's first child
     parts = [relative.take(rows[turn == place]) for place, relative in enumerate(proposal.relatives)]
     late = proposal.parents.take(rows[turn >= len(proposal.relatives)])
     parts.append(environment.relatives(late, proposal.degree, rng) if late.size else late)
