@@ -11,7 +11,7 @@ from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.recipe import Recipe as DitRecipe
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
-from understudy.synthesizers.ppem import Ppem
+from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.vflgan_ts.method import VflganTs
@@ -27,7 +27,7 @@ SMALL: dict[str, Synthesizer] = {
     "pub2priv": Pub2Priv(network="moments", knowledge="none"),
     # The level of a channel that every panel has. Here and in `vflgan-ts` all units are in every iteration, which is
     # the quickest to calibrate.
-    "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
+    "ppem": PPEM(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
     "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
 }
 

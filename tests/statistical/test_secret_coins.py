@@ -140,9 +140,9 @@ def test_every_owner_of_a_vertical_run_has_coins_of_its_own_in_every_run() -> No
     assert agreed("plain", "first").initial_seed() == agreed("plain", "first").initial_seed()  # the control
 
 
-def test_series_that_a_contest_checks_itself_on_are_drawn_by_secret_coins() -> None:
+def test_series_that_ppem_holds_out_are_chosen_by_secret_coins() -> None:
     from understudy.privacy.private_series import PrivateSeries
-    from understudy.synthesizers.ppem.learning import _split
+    from understudy.synthesizers.ppem.method import _split
 
     panel = random_panel(small_schema(), 200, np.random.default_rng(0))
     private = PrivateSeries.of(panel, 200)

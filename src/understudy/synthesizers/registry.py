@@ -4,6 +4,7 @@ from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from importlib.metadata import entry_points
 
+from understudy.extras import naming_extras
 from understudy.synthesizers.base import Synthesizer
 
 
@@ -26,7 +27,8 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
         found = self._found[name]
         if isinstance(found, str):
             module, kind = found.rsplit(".", 1)
-            found = self._found[name] = getattr(import_module(module), kind)
+            with naming_extras(name):
+                found = self._found[name] = getattr(import_module(module), kind)
         assert not isinstance(found, str)
         return found
 
@@ -49,6 +51,6 @@ METHODS = Methods(
     pub2priv="pub2priv.method.Pub2Priv",
     vflgan_ts="vflgan_ts.method.VflganTs",
     dit="dit.method.Dit",
-    ppem="ppem.method.Ppem",
+    ppem="ppem.method.PPEM",
     independent="independent.Independent",
 )

@@ -58,7 +58,7 @@ def _dit() -> Synthesizer:
 def _ppem() -> Synthesizer:
     from understudy.synthesizers.ppem.recipe import Recipe
 
-    small = Recipe(width=8, iterations=3, batch=POPULATION, clip_norm=0.1)
+    small = Recipe(width=8, iterations=3, batch=POPULATION)
     return METHODS["ppem"](sensitive="mean(load)", recipe=small)  # type: ignore[call-arg]
 
 
@@ -97,7 +97,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "pets": Subject(make=_pets, schema=small_schema()),
     "pub2priv": Subject(make=_pub2priv, schema=small_schema(context=True), trained=True),
     "dit": Subject(make=_dit, schema=small_schema(), trained=True),
-    "ppem": Subject(make=_ppem, schema=small_schema(), trained=True),
+    "ppem": Subject(make=_ppem, schema=small_schema()),
     "vflgan-ts": Subject(make=vertical, schema=small_schema(parties=True), trained=True),
     "aim": Subject(make=lambda: METHODS["aim"](coefficients=1), schema=small_schema()),  # type: ignore[call-arg]
     "gem": Subject(make=lambda: METHODS["gem"](**_GEM), schema=small_schema()),

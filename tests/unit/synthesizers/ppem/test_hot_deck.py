@@ -1,4 +1,4 @@
-"""x* given x′ from `spectral`: charged as `spectral` is, hidden as the energies hide, near where data is."""
+"""x* given x′ from series of `spectral`: charged as `spectral` is, with x′ as wanted, near where data is."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.synthesizers.ppem.toy import SMALL, method, panel, schema
+from tests.unit.synthesizers.ppem.toy import method, panel, schema
 from understudy.errors import InputError, ReleaseError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, PureDP
@@ -15,7 +15,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release, Synthesizer
 from understudy.synthesizers.contract import CHECKS
-from understudy.synthesizers.ppem import Ppem, donors
+from understudy.synthesizers.ppem import PPEM, hot_deck
 from understudy.synthesizers.spectral import Spectral
 
 GUARANTEE = Guarantee(2.0, 1e-6)
@@ -24,29 +24,29 @@ GUARANTEE = Guarantee(2.0, 1e-6)
 @pytest.fixture(autouse=True)
 def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of the series, to be quick."""
-    monkeypatch.setattr(donors, "_POOL", 4096)
-    monkeypatch.setattr(donors, "_KEPT", 1024)
+    monkeypatch.setattr(hot_deck, "_POOL", 4096)
+    monkeypatch.setattr(hot_deck, "_KEPT", 1024)
 
 
-def asked(**options: object) -> Ppem:
-    return method(**{"conditional": "spectral", "target": "uniform", **options})
+def asked(**options: object) -> PPEM:
+    return method(**{"target": "uniform", **options})
 
 
-def fit(synthesizer: Ppem, units: int = 400, **changes: object) -> Release:
+def fit(synthesizer: PPEM, units: int = 400, **changes: object) -> Release:
     """Without noise."""
     return synthesizer.fit(panel(units, **changes), Ledger.in_memory(GUARANTEE), noise=NoiseSource.constant(0))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_the_contract_is_kept_with_donors(check: Callable[[Synthesizer], None]) -> None:
-    check(Ppem(sensitive="mean(load)", conditional="spectral", target="uniform"))
+    check(PPEM(sensitive="mean(load)", target="uniform"))
 
 
 def test_the_plan_is_that_of_spectral_beside_the_check() -> None:
     own = Spectral().plan(schema(), GUARANTEE)
     plan = asked().spending_plan(schema(), GUARANTEE)
     assert {entry.label: entry.event for entry in plan.entries} == {e.label: e.event for e in own.entries}
-    checked = asked(effect=0.1, metric="wasserstein").spending_plan(schema(population=4000), GUARANTEE)
+    checked = asked(effect=0.1).spending_plan(schema(population=4000), GUARANTEE)
     assert checked.event("check") == PureDP(0.1 * GUARANTEE.epsilon)
     first, second = (plan.event("dependence") for plan in (plan, checked))
     assert isinstance(first, Gaussian)
@@ -68,8 +68,8 @@ def test_every_kind_of_attribute_can_be_hidden_and_drawn(sensitive: str, target:
 
 def test_the_marginal_is_the_wanted_one_and_the_rest_given_it_is_that_of_spectral(monkeypatch) -> None:
     """Bounds are five deviations of means over about a thousand series."""
-    monkeypatch.setattr(donors, "_POOL", 32_768)
-    monkeypatch.setattr(donors, "_KEPT", 8192)
+    monkeypatch.setattr(hot_deck, "_POOL", 32_768)
+    monkeypatch.setattr(hot_deck, "_KEPT", 8192)
     data, quiet = panel(4000, population=4000), NoiseSource.constant(0)
     drawn, own = (
         one.fit(data, Ledger.in_memory(GUARANTEE), noise=quiet).sample(number, rng=np.random.default_rng(0))
@@ -107,9 +107,9 @@ def test_labels_have_rows_of_their_own_only_where_they_are_not_hidden(sensitive:
 def test_a_donor_serves_once_where_there_are_enough() -> None:
     rng = np.random.default_rng(0)
     pool = rng.uniform(0, 1, (1000, 1))
-    chosen = donors.donors(rng.uniform(0, 1, (300, 1)), pool)
+    chosen = hot_deck.nearest_donors(rng.uniform(0, 1, (300, 1)), pool)
     assert len(set(chosen)) == 300
-    far = donors.donors(np.full((100, 1), 9.0), pool)
+    far = hot_deck.nearest_donors(np.full((100, 1), 9.0), pool)
     assert len(set(far)) == 32  # nobody is there: the nearest serve again, and the release says so
     assert pool[far].min() > 0.95
 
@@ -140,16 +140,16 @@ def test_more_series_than_a_release_holds_are_repeats() -> None:
 
 
 def test_a_check_that_fails_releases_nothing_and_stays_charged() -> None:
-    near = asked(target={"region": ["north"] * 7 + ["south"] * 2 + ["east"]}, effect=0.2, metric="wasserstein")
+    near = asked(target={"region": ["north"] * 7 + ["south"] * 2 + ["east"]}, effect=0.2)
     ledger = Ledger.in_memory(Guarantee(10.0, 1e-6))
     with pytest.raises(ReleaseError, match="nothing is released"):
         near.fit(panel(4000, population=4000), ledger, noise=NoiseSource.constant(0))
     assert ledger.remaining().epsilon < 1e-6
-    far = asked(effect=0.1, metric="wasserstein")
+    far = asked(effect=0.1)
     far.fit(panel(4000, population=4000), Ledger.in_memory(Guarantee(10.0, 1e-6)), noise=NoiseSource.constant(0))
 
 
-def test_kept_out_units_are_not_in_the_pool(monkeypatch) -> None:
+def test_held_out_units_are_not_in_the_pool(monkeypatch) -> None:
     sizes: list[int] = []
     learn = Spectral.learn
 
@@ -158,17 +158,9 @@ def test_kept_out_units_are_not_in_the_pool(monkeypatch) -> None:
         return learn(self, private, grant, progress)
 
     monkeypatch.setattr(Spectral, "learn", noted)
-    far = asked(effect=0.1, metric="wasserstein")
+    far = asked(effect=0.1)
     far.fit(panel(4000, population=4000), Ledger.in_memory(Guarantee(10.0, 1e-6)), noise=NoiseSource.constant(0))
     assert 3000 < sizes[0] < 3400
-
-
-@pytest.mark.parametrize("mode", ["dp", "lmdp", "marginal-dp"])
-def test_only_the_private_and_hiding_mode_takes_donors(mode: str) -> None:
-    with pytest.raises(InputError, match="'both'"):
-        method(conditional="spectral", mode=mode)
-    with pytest.raises(InputError, match="conditional"):
-        method(conditional="guess")
 
 
 def test_a_label_that_no_series_has_is_refused() -> None:
@@ -178,7 +170,7 @@ def test_a_label_that_no_series_has_is_refused() -> None:
 
 
 def test_the_outlook_speaks_of_what_is_done() -> None:
-    told = asked(effect=0.1, recipe=replace(SMALL, batch=4000)).outlook(schema(population=4000), GUARANTEE)
+    told = asked(effect=0.1).outlook(schema(population=4000), GUARANTEE)
     assert len(told) == 1
     assert "check for 0.1 passes" in told[0]
     assert math.isfinite(asked().spending_plan(schema(), GUARANTEE).epsilon())

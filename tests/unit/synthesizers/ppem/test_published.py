@@ -12,11 +12,15 @@ from tests.unit.synthesizers.ppem.toy import SMALL, panel, schema
 from understudy.errors import UnsafeModule
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.ppem import margin
 from understudy.synthesizers.ppem.attributes import Partition, parse
-from understudy.synthesizers.ppem.contest import Contest, Energies, made
+from understudy.synthesizers.ppem.published import (
+    AdversarialTraining,
+    Energies,
+    Generators,
+    obfuscation_penalty,
+    train_without_noise,
+)
 from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.synthesizers.ppem.training import train_plainly
 from understudy.training import DPSGDConfig, Performance, PrivateGradient, UnitBatches, UnitWindows
 from understudy.training.clipping.engine import Expand
 from understudy.training.validation import try_out
@@ -40,26 +44,25 @@ def arrays(number: int = UNITS, seed: int = 0) -> dict[str, np.ndarray]:
     return {"sensitive": parts.encoded(values), "rest": rest}
 
 
-def contest(
-    seed: int = 0, recipe: Recipe = SMALL, *, marginal: bool = True, conditional: bool = True, **options: object
-) -> Contest:
+def training(
+    seed: int = 0, recipe: Recipe = SMALL, *, marginal: bool = True, conditional: bool = True
+) -> AdversarialTraining:  # fmt: skip
     parts = partition()
     torch.manual_seed(seed)
-    energies = Energies(parts, recipe, marginal=marginal, conditional=conditional)
+    energies = Energies(parts, recipe.width, marginal=marginal, conditional=conditional)
     references = torch.from_numpy(arrays(50, seed=9)["sensitive"])
-    return Contest(
+    return AdversarialTraining(
         energies=energies,
-        generators=made(parts, recipe, seed, marginal=marginal, conditional=conditional),
+        generators=Generators(parts, recipe.width, seed, marginal=marginal, conditional=conditional),
         references=references,
         codes=((0, 3),),
         recipe=recipe,
         seed=seed,
         penalised=True,
-        **options,  # type: ignore[arg-type]
     )
 
 
-def clipped_rows(held: Contest, rows: dict[str, np.ndarray]) -> list[dict[str, Tensor]]:
+def clipped_rows(held: AdversarialTraining, rows: dict[str, np.ndarray]) -> list[dict[str, Tensor]]:
     """Every unit's clipped contribution, from one pass over all of them with the same random numbers."""
     gradient = PrivateGradient(held.energies, PLAN, NoiseSource.constant(0), Performance())
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
@@ -73,7 +76,7 @@ def clipped_rows(held: Contest, rows: dict[str, np.ndarray]) -> list[dict[str, T
     return [{names[key]: factors[unit] * whole[unit] for key, whole in dense.items()} for unit in range(len(norms))]
 
 
-def total(held: Contest, rows: dict[str, np.ndarray], noise: NoiseSource) -> Tensor:
+def total(held: AdversarialTraining, rows: dict[str, np.ndarray], noise: NoiseSource) -> Tensor:
     """What one iteration writes: the noisy sum over the public batch, as one vector."""
     gradient = PrivateGradient(held.energies, PLAN, noise, Performance())
     units = np.arange(len(rows["rest"]))
@@ -84,17 +87,15 @@ def total(held: Contest, rows: dict[str, np.ndarray], noise: NoiseSource) -> Ten
 
 WAYS = {
     "both energies": {},
-    "convolutions": {"recipe": replace(SMALL, network="temporal")},
     "a stated target": {"marginal": False},
     "the marginal alone": {"conditional": False},
-    "another statistic": {"recipe": replace(SMALL, statistic="fssd")},
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("extreme", [0.0, 1.0, 1e4, float("nan")])
 def test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical(extreme: float, way: str) -> None:
-    base, other, held = arrays(), arrays(), contest(**WAYS[way])  # type: ignore[arg-type]
+    base, other, held = arrays(), arrays(), training(**WAYS[way])  # type: ignore[arg-type]
     other["sensitive"][3], other["rest"][3] = extreme, -extreme
     first, second = clipped_rows(held, base), clipped_rows(held, other)
     for unit in range(UNITS):
@@ -104,13 +105,13 @@ def test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical
 
 def test_a_penalty_on_the_batch_would_be_caught() -> None:
     """The negative control is the paper's own rule: the penalty of real rows inside each row's loss."""
-    held = contest()
+    held = training()
 
     def coupled(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
         losses = held.private_loss(model, batch, generator)
         assert isinstance(model, Energies)
-        u = margin.kernel_pairs(batch["sensitive"], -model.marginal.slope(batch["sensitive"]))  # type: ignore[union-attr]
-        return losses + u.mean() / len(losses)
+        assert model.marginal is not None
+        return losses + obfuscation_penalty(model.marginal, batch["sensitive"]) / len(losses) + batch["rest"].mean()
 
     windows = UnitWindows(arrays(), np.arange(UNITS), UnitBatches(), np.random.default_rng(0))
     made_up = windows.made_up(4, np.random.default_rng(0), "cpu")
@@ -124,28 +125,28 @@ def test_one_unit_moves_both_energies_together_by_at_most_the_clip(scale: float)
     """One norm over both energies: two separate clips would allow √2 times as much."""
     rows = {name: scale * array for name, array in arrays(40).items()}
     norms = [
-        float(torch.cat([g.flatten().double() for g in one.values()]).norm()) for one in clipped_rows(contest(), rows)
+        float(torch.cat([g.flatten().double() for g in one.values()]).norm()) for one in clipped_rows(training(), rows)
     ]
     assert max(norms) <= CLIP * (1 + 1e-4)
     alone = {name: array[:1] for name, array in rows.items()}
-    moved = total(contest(), alone, NoiseSource.constant(0)) * PLAN.expected_batch
+    moved = total(training(), alone, NoiseSource.constant(0)) * PLAN.expected_batch
     assert float(moved.norm()) <= CLIP * (1 + 1e-6)
     if scale == 1e5:
         parts = {"marginal": 0.0, "conditional": 0.0}
-        for name, gradient in clipped_rows(contest(), rows)[0].items():
+        for name, gradient in clipped_rows(training(), rows)[0].items():
             parts[name.split(".")[0]] += float(gradient.square().sum())
         assert min(parts.values()) > 0  # both energies share the bound
 
 
 def test_noise_goes_on_every_parameter_of_both_energies() -> None:
-    runs = [total(contest(), arrays(), NoiseSource.constant(value)) for value in (0, 1)]
+    runs = [total(training(), arrays(), NoiseSource.constant(value)) for value in (0, 1)]
     expected = PLAN.noise_scale / PLAN.expected_batch
     assert torch.allclose(runs[1] - runs[0], torch.full_like(runs[0], expected), rtol=1e-4)
-    assert runs[0].numel() == sum(p.numel() for p in contest().energies.parameters())
+    assert runs[0].numel() == sum(p.numel() for p in training().energies.parameters())
 
 
 def test_the_gradient_penalty_needs_no_copies_of_parameters() -> None:
-    held = contest()
+    held = training()
     gradient = PrivateGradient(held.energies, PLAN, NoiseSource.constant(0), Performance())
     batch = {name: torch.from_numpy(array) for name, array in arrays().items()}
     gradient._clipper.collect(lambda: held.private_loss(held.energies, batch, torch.Generator()), UNITS)
@@ -154,7 +155,7 @@ def test_the_gradient_penalty_needs_no_copies_of_parameters() -> None:
 
 def test_generators_and_the_public_loss_never_see_a_real_row() -> None:
     """They are handed no batch; what they know of x′ are the references."""
-    held = contest()
+    held = training()
     assert list(inspect.signature(held.public_loss).parameters) == ["model", "generator"]
     assert list(inspect.signature(held.after_iteration).parameters) == ["iteration"]
     before = [p.clone() for p in held.generators.parameters()]
@@ -164,11 +165,11 @@ def test_generators_and_the_public_loss_never_see_a_real_row() -> None:
     assert not all(torch.equal(a, b) for a, b in zip(before, held.generators.parameters(), strict=True))
 
 
-def plainly(penalty: float, ema: float = 0.9) -> Contest:
+def trained(penalty: float, ema: float = 0.9) -> AdversarialTraining:
     """A training without noise, from the same start whatever the penalty."""
     recipe = replace(SMALL, iterations=12, batch=16, penalty=penalty, ema=ema)
-    held = replace(contest(), recipe=recipe)
-    train_plainly(held, arrays(60), lambda share: None)
+    held = replace(training(), recipe=recipe)
+    train_without_noise(held, arrays(60), lambda share: None)
     return held
 
 
@@ -178,7 +179,7 @@ def weights(network: nn.Module) -> list[Tensor]:
 
 def test_the_penalty_does_not_touch_what_x_star_is_given_x() -> None:
     """Eq. 18 is on the marginal energy alone: with the same coins the conditional pair is the same, bit by bit."""
-    with_it, without = plainly(10.0), plainly(0.0)
+    with_it, without = trained(10.0), trained(0.0)
     assert with_it.energies.marginal is not None
     assert without.energies.marginal is not None
     moved = zip(weights(with_it.energies.marginal), weights(without.energies.marginal), strict=True)
@@ -190,20 +191,20 @@ def test_the_penalty_does_not_touch_what_x_star_is_given_x() -> None:
 
 def test_generators_are_released_as_their_running_average() -> None:
     """With no weight on the past that is the last one; with some it lies between the start and the last one."""
-    start, last, average = (weights(held.generators) for held in (contest(), plainly(0.0, ema=0.0), plainly(0.0)))
+    start, last, average = (weights(held.generators) for held in (training(), trained(0.0, ema=0.0), trained(0.0)))
     assert not all(torch.equal(a, b) for a, b in zip(last, average, strict=True))
     moved = [sum(float((a - b).square().sum()) for a, b in zip(start, end, strict=True)) for end in (last, average)]
     assert 0 < moved[1] < moved[0]
 
 
-def test_a_contest_learns_where_the_data_is() -> None:
+def test_a_training_learns_where_the_data_is() -> None:
     """Without noise the marginal generator finds the mean, and what it draws has spread."""
     recipe = replace(SMALL, iterations=500, batch=64, width=32, rounds=2, energy_rate=3e-3, generator_rate=2e-3)
     rows, parts = arrays(400), partition()
     torch.manual_seed(0)
-    held = Contest(
-        energies=Energies(parts, recipe, marginal=True, conditional=True),
-        generators=made(parts, recipe, 0, marginal=True),
+    held = AdversarialTraining(
+        energies=Energies(parts, recipe.width, marginal=True, conditional=True),
+        generators=Generators(parts, recipe.width, 0, marginal=True, conditional=True),
         references=torch.from_numpy(rows["sensitive"]),
         codes=((0, 3),),
         recipe=recipe,
@@ -212,9 +213,9 @@ def test_a_contest_learns_where_the_data_is() -> None:
     real = torch.from_numpy(rows["sensitive"])
 
     def drawn() -> Tensor:
-        return held._drawn_marginal(400, torch.Generator().manual_seed(1))
+        return held._generated_sensitive(400, torch.Generator().manual_seed(1))
 
     start = float((drawn().mean(0) - real.mean(0)).norm())
-    train_plainly(held, rows, lambda share: None)
+    train_without_noise(held, rows, lambda share: None)
     assert float((drawn().mean(0) - real.mean(0)).norm()) < 0.5 * start
     assert float(drawn().std(0).min()) > 0.1
