@@ -129,7 +129,7 @@ def record(name: str, hexadecimal: str) -> PublicKey:
     if known is not None and known.hexadecimal != hexadecimal:
         raise InputError(
             f"The name '{name}' belongs to the key {known.fingerprint}, and this one is {key.fingerprint}. Either it "
-            "is a forgery, or the signer has a new key: ask them by another channel, then record it under a new name."
+            "is a forgery, or the signer has a new key: ask them by another channel, and record it under another name."
         )
     export(key, _folder("trusted") / f"{key.fingerprint.replace(' ', '')}.pub")
     return key
