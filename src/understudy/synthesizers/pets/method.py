@@ -119,7 +119,7 @@ class PETS(Synthesizer):
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return members of the last population, and relatives of them when more are asked for."""
-        return sampling.draw(self, arrays, schema, request)
+        return sampling.sample(self, arrays, schema, request)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Say how votes compare with noise, and how the modules were made to fit."""
