@@ -34,7 +34,11 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Gaps, Progress, Synthesizer, num_pooled
+from understudy.statistics import facts
+from understudy.statistics.columns import classes_of, num_labels, static_values
+from understudy.statistics.encoding import linear_scales
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import CompletionRequest, Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
 from understudy.synthesizers.dit.denoising import Asked, Denoising
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, release_autocovariance
@@ -54,12 +58,8 @@ from understudy.synthesizers.dit.model import (
 )
 from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Network, Recipe
 from understudy.synthesizers.dit.scores import NormalScores, nodes_of, ranks_by_nodes, release_scales
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.options import require_above_zero
-from understudy.synthesizers.spectral import sampling
-from understudy.synthesizers.spectral.learning import Learning
+from understudy.synthesizers.sampling import num_pooled
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
 from understudy.training.networks import meta_device, num_parameters, to_arrays
 from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio
@@ -155,7 +155,7 @@ class DiT(Synthesizer):
         nodes = self._measured_nodes(Released.of(self, schema, arrays), private.shared_context, rng)
         return {**arrays, NODES: nodes}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series with everything hidden and filled."""
         released, rng, number = Released.of(self, schema, arrays), request.rng, request.num_series
         facts, channels = released.facts, schema.num_channels
@@ -164,11 +164,11 @@ class DiT(Synthesizer):
             labels = rng.choice(len(facts.label_share), size=number, p=facts.label_share / facts.label_share.sum())
         sampled = self._whole(released, labels, request.context, rng)
         ranks = ranks_by_nodes(sampled, arrays[NODES])
-        lengths = facts.draw_lengths(schema, number, rng)
+        lengths = facts.sample_lengths(schema, number, rng)
         values = released.encoding.values(ranks)
-        values[facts.draw_missing(schema, sampled[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
+        values[facts.sample_missing(schema, sampled[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
         single = released.encoding.marginals[channels:]
-        static = sampling.static_values(schema, labels, ranks[:, 0, channels:], single, facts.static_missing, rng)
+        static = static_values(schema, labels, ranks[:, 0, channels:], single, facts.static_missing, rng)
         return request.panel(schema, values, lengths, static)
 
     def _whole(
@@ -195,7 +195,7 @@ class DiT(Synthesizer):
         labels = rng.choice(len(shares), size=num_pooled(schema, _MEASURED), p=shares / shares.sum())
         return nodes_of(self._whole(released, labels, context, rng)[:, : schema.num_steps])
 
-    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: Gaps) -> np.ndarray:
+    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of the hidden entries of the caller's series, the others as they were."""
         released = Released.of(self, schema, arrays)
         known = released.encoding.scores(gaps.values, gaps.static)
@@ -252,7 +252,7 @@ class DiT(Synthesizer):
             autocovariance=autocovariance if self.recipe.interpolated else no_autocovariance(schema),
             season=season_of(schema),
             num_channels=schema.num_channels,
-            num_classes=sampling.num_labels(schema),
+            num_classes=num_labels(schema),
             draws=self.recipe.draws,
             predicts=self.recipe.predicts,
         )
@@ -314,7 +314,7 @@ def _fact_entries(schema: Schema, recipe: Recipe, guarantee: Guarantee) -> tuple
 def _release_facts(private: PrivateSeries, grant: Grant, progress: Progress) -> Facts:
     """Releases distributions of the columns; context is public and costs nothing."""
     bare = private.without_context()
-    return facts.buy(Learning(bare, grant, 0, progress), linear_scales(bare.schema, None))
+    return facts.buy(bare, grant, linear_scales(bare.schema, None))
 
 
 def _context(released: Released, context: np.ndarray | None, number: int) -> np.ndarray | None:

@@ -9,13 +9,13 @@ import torch
 
 from understudy.data import Schema
 from understudy.errors import InputError
+from understudy.statistics.columns import num_labels
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.published import MaskedDiT
 from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.scores import NormalScores
-from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.packs import Pack
-from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.training.networks import load_arrays
 
 if TYPE_CHECKING:

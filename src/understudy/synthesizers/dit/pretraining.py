@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from understudy.data import Panel
 from understudy.errors import InputError
+from understudy.statistics.columns import classes_of, single_columns, single_values
+from understudy.statistics.marginals import Marginal, grid_of, marginal_from, vote_counts
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.interpolation import autocovariance_of, products
@@ -28,10 +30,7 @@ from understudy.synthesizers.dit.model import (
 )
 from understudy.synthesizers.dit.published import MaskedDiT, Modulation
 from understudy.synthesizers.dit.scores import NormalScores, scale_votes, scaled_channels, scales_of
-from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.packs import Pack
-from understudy.synthesizers.spectral.columns import single_columns, single_values
-from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
 from understudy.training.networks import to_arrays, train_on_public_data
 
 MIN_SERIES = 20

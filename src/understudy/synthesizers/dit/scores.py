@@ -20,8 +20,8 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.contributions import Cells
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.spectral.columns import single_values
-from understudy.synthesizers.spectral.marginals import Marginal
+from understudy.statistics.columns import single_values
+from understudy.statistics.marginals import Marginal
 
 SCALE_LABEL, SCALE_SHARE = "scale", 0.2  # of mu²
 MARGINALS_SHARE = 0.1  # of distributions then: they give a centre, and values where nothing is shown

@@ -19,7 +19,7 @@ from understudy.data import Schema
 from understudy.data.channels import num_codes
 from understudy.errors import InputError, MissingData
 from understudy.privacy.contributions import shortened
-from understudy.synthesizers.spectral.series import to_frequencies, unit_length
+from understudy.statistics.series import to_frequencies, unit_length
 
 _LEVEL_WEIGHT = 0.5  # of the level of a channel, relative to its movement
 _SMALLEST = 1e-3  # variance of a direction, relative to that of the largest

@@ -19,6 +19,7 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.series import to_frequencies, to_steps, unit_length
 from understudy.synthesizers.pub2priv.context import Context
 from understudy.synthesizers.pub2priv.spectral_base import (
     NUM_RUN_CELLS,
@@ -26,7 +27,6 @@ from understudy.synthesizers.pub2priv.spectral_base import (
     run_length_cells,
     significant_shares,
 )
-from understudy.synthesizers.spectral.series import to_frequencies, to_steps, unit_length
 
 CORRELATION = "correlation"  # label under which the sum is charged
 PRODUCTS, RUNS = "correlation.products", "correlation.runs"

@@ -33,7 +33,8 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, round_up
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.statistics import copula
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.pub2priv.context import Context, FeatureMap, public_windows
 from understudy.synthesizers.pub2priv.correlation import CORRELATION, RUNS, ContextCorrelation, correlation_bound
@@ -48,12 +49,11 @@ from understudy.synthesizers.pub2priv.regression import (
     shape_square,
 )
 from understudy.synthesizers.pub2priv.spectral_base import PREFIX, SpectralBase
-from understudy.synthesizers.spectral import Spectral, sampling
+from understudy.synthesizers.registry import METHODS
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pub2priv.published import PublishedDiffusion
 
-_SPECTRAL = Spectral(max_splits=0)
 _SPECTRAL_SHARE = {REGRESSION: 0.4, CORRELATION: 0.7}  # of mu²
 _PACK, _GENERAL = "pack", "general"
 
@@ -116,7 +116,7 @@ class Pub2Priv(Synthesizer):
         schema = private.panel.schema
         if self._diffuses:
             return {**self.diffusion(schema).learn(private, grant, progress), **self._carried()}
-        base = _SPECTRAL.learn(private.without_context(), grant, progress)
+        base = _spectral().learn(private.without_context(), grant, progress)
         released = {f"{PREFIX}{name}": array for name, array in base.items()}
         parts = self.context(schema), SpectralBase.of(schema, released)
         if grant.plan.entries[-1].label == CORRELATION:
@@ -124,7 +124,7 @@ class Pub2Priv(Synthesizer):
         public = public_windows(self.public_context, schema)
         return {**released, **ContextRegression(*parts).release(private, grant, public)}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns a series for each context that the caller brings."""
         if request.context is None and self.needs_context(schema):
             raise InputError(
@@ -216,7 +216,7 @@ def _sampled(
     estimator: ContextRegression | ContextCorrelation,
     arrays: Mapping[str, np.ndarray],
     schema: Schema,
-    request: Draw,
+    request: SampleRequest,
 ) -> Panel:
     """Samples as `spectral` does, turned towards what was learned about the context.
 
@@ -224,20 +224,25 @@ def _sampled(
     afterwards, as `spectral` does.
     """
     model, rng, number = estimator.base.model, request.rng, request.num_series
-    classes = sampling.draw_kinds(model, schema, number, request.label, rng)
+    classes = copula.sample_kinds(model, schema, number, request.label, rng)
     shared = None if estimator.context.ignored else request.fit_context
     context = request.context if shared is None else broadcast_context(shared, number)
     scores, singles = estimator.scores(arrays, context, classes, rng)
     if shared is not None and request.context is not None:
-        scores = sampling.respond(scores, schema, shared, request.context)
+        scores = copula.respond(scores, schema, shared, request.context)
     return estimator.base.panel(schema, request, classes, (scores, singles), estimator.run_shares(arrays))
+
+
+def _spectral() -> Synthesizer:
+    """Returns the method whose release the estimators build on."""
+    return METHODS.create("spectral", max_splits=0)
 
 
 def estimator_entries(model: str, context: Context, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
     """Returns the releases of `spectral` and of the estimator; "auto" chooses one by public facts."""
     if model == "auto":
         model = CORRELATION if _drowned(context, guarantee) else REGRESSION
-    whole, share = _SPECTRAL.plan(context.schema.without_context(), guarantee), _SPECTRAL_SHARE[model]
+    whole, share = _spectral().plan(context.schema.without_context(), guarantee), _SPECTRAL_SHARE[model]
     base = tuple(
         PlanEntry(entry.label, Gaussian(round_up(entry.event.noise_multiplier * share**-0.5)))  # its share of mu²
         for entry in whole.entries

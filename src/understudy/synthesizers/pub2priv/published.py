@@ -22,16 +22,15 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of
+from understudy.statistics import facts
+from understudy.statistics.columns import classes_of, num_labels, static_values
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.pub2priv.context import Context
 from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy.synthesizers.pub2priv.recipe import Recipe
-from understudy.synthesizers.spectral import sampling
-from understudy.synthesizers.spectral.learning import Learning
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
 from understudy.training.batches import Batch
 from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
@@ -63,7 +62,7 @@ def denoising_loss(diffusion: Diffusion) -> Callable[[nn.Module, Batch, torch.Ge
 
 
 @torch.no_grad()
-def sample(
+def denoise(
     model: nn.Module, diffusion: Diffusion, condition: np.ndarray, shape: tuple[int, ...], num_steps: int, seed: int
 ) -> np.ndarray:
     """Samples x [window, *shape], one for each condition (Eq. 6), in float64.
@@ -157,7 +156,7 @@ class PublishedDiffusion:
             z = np.broadcast_to(z, (len(classes), *z.shape[1:]))
         else:
             z = self._embedded(context)
-        number = sampling.num_labels(self.schema)
+        number = num_labels(self.schema)
         if number == 1:
             return z
         own = np.broadcast_to(np.eye(number, dtype=np.float32)[classes][:, None], (*z.shape[:2], number))
@@ -168,7 +167,7 @@ class PublishedDiffusion:
         return np.nan_to_num(windows) if self.theta is None else self.theta.embed(windows)
 
     def _num_conditions(self) -> int:
-        labels, columns = sampling.num_labels(self.schema), len(self.context.columns())
+        labels, columns = num_labels(self.schema), len(self.context.columns())
         own = columns if self.theta is None else self.theta.transformer.shape["width"]
         return own * (columns > 0 and not self.context.ignored) + labels * (labels > 1)
 
@@ -176,7 +175,7 @@ class PublishedDiffusion:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
         bare, schema, recipe, model = private.without_context(), self.schema, self.recipe, self.network()
         linear = linear_scales(bare.schema, None)
-        bought = facts.buy(Learning(bare, grant, 0, lambda stage, share: progress(stage, 0.5 * share)), linear)
+        bought = facts.buy(bare, grant, linear)
         released = {**bought.to_arrays(), LINEAR: linear}
         charged = grant.plan.event(TRAINING)
         config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
@@ -196,7 +195,7 @@ class PublishedDiffusion:
         )
         return {**released, **to_arrays(model, NETWORK)}
 
-    def panel(self, arrays: Mapping[str, np.ndarray], request: Draw) -> Panel:
+    def panel(self, arrays: Mapping[str, np.ndarray], request: SampleRequest) -> Panel:
         """Samples whole series; static columns are independent of them given the class."""
         released, encoding = Facts.from_arrays(arrays), self.encoding(arrays)
         schema, rng, number = self.schema, request.rng, request.num_series
@@ -206,16 +205,16 @@ class PublishedDiffusion:
             classes = rng.choice(len(share), size=number, p=share / share.sum())
         model, recipe = self.network(), self.recipe
         load_arrays(model, arrays, NETWORK)
-        series = sample(
+        series = denoise(
             model.train(False), schedule(recipe.diffusion_steps), self.conditions(request.context, classes),
             (schema.num_steps, encoding.num_channels), recipe.sampling_steps, int(rng.integers(2**62)),
         )  # fmt: skip
-        lengths = released.draw_lengths(schema, number, rng)
+        lengths = released.sample_lengths(schema, number, rng)
         values = encoding.values(series)
-        values[released.draw_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
+        values[released.sample_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
         single = released.marginals[schema.num_channels :]
         ranks = rng.random((number, len(single)))
-        static = sampling.static_values(schema, classes, ranks, single, released.static_missing, rng)
+        static = static_values(schema, classes, ranks, single, released.static_missing, rng)
         return request.panel(schema, values, lengths, static)
 
 

@@ -23,7 +23,9 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.contributions import Cells, Contributions, Crossed, Products, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.facts import classes_of
+from understudy.statistics.columns import classes_of
+from understudy.statistics.moments import num_pairs, symmetric
+from understudy.statistics.series import to_frequencies, to_steps, unit_length
 from understudy.synthesizers.pub2priv.context import Context, FeatureMap
 from understudy.synthesizers.pub2priv.correlation import PRODUCTS, ContextCorrelation, explained_share, significant
 from understudy.synthesizers.pub2priv.spectral_base import (
@@ -32,8 +34,6 @@ from understudy.synthesizers.pub2priv.spectral_base import (
     run_length_cells,
     significant_shares,
 )
-from understudy.synthesizers.spectral.pairs import num_pairs, symmetric
-from understudy.synthesizers.spectral.series import to_frequencies, to_steps, unit_length
 
 REGRESSION = "regression"  # label under which the sum is charged
 CORRELATION_SHARE = 1 / 3  # weight of the products of `correlation`, relative to all others

@@ -10,10 +10,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from understudy.data import Continuous, Panel, Schema
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.spectral import gaps, sampling
-from understudy.synthesizers.spectral.model import Model
-from understudy.synthesizers.spectral.series import filled, to_frequencies, to_steps
+from understudy.statistics import copula, gaps
+from understudy.statistics.columns import static_values
+from understudy.statistics.copula import Model
+from understudy.statistics.series import filled, to_frequencies, to_steps
+from understudy.synthesizers.base import SampleRequest
 
 PREFIX = "spectral."  # of the arrays of the release
 NUM_RUN_CELLS = len(gaps.LENGTH_EDGES)
@@ -64,7 +65,7 @@ class SpectralBase:
         sampled = np.empty((len(classes), model.coupled.shape[1] + int(np.prod(model.free.shape[1:3]))))
         for kind in np.unique(classes):
             rows = np.flatnonzero(classes == kind)
-            sampled[rows] = model.covariance(kind).draw(len(rows), rng)
+            sampled[rows] = model.covariance(kind).sample(len(rows), rng)
         return sampled
 
     def scores(self, coordinates: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -81,19 +82,19 @@ class SpectralBase:
     def panel(
         self,
         schema: Schema,
-        request: Draw,
+        request: SampleRequest,
         classes: np.ndarray,
         scores: tuple[np.ndarray, np.ndarray],
         run_shares: np.ndarray,
     ) -> Panel:
         """Returns synthetic series of given scores (of channels, of static columns), with runs of equal values."""
         model, rng, (channels, singles) = self.model, request.rng, scores
-        lengths, missing = sampling.draw_absence(model, schema, channels, rng)
-        ranks, marginals = sampling.ranks_of(model, channels), model.marginals
+        lengths, missing = copula.sample_absence(model, schema, channels, rng)
+        ranks, marginals = copula.ranks_of(model, channels), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
         values = repeated(values, run_shares, schema, rng)
         single, shares = marginals[schema.num_channels :], model.single_missing
-        static = sampling.static_values(schema, classes, ndtr(singles), single, shares, rng)
+        static = static_values(schema, classes, ndtr(singles), single, shares, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
 
 
@@ -130,7 +131,7 @@ def repeated(values: np.ndarray, shares: np.ndarray, schema: Schema, rng: np.ran
     A run takes its middle value: slow movements were learned from series with runs, and must not lag twice.
     """
     number, steps = values.shape[:2]
-    length = gaps.draw_lengths(shares, gaps.LENGTH_EDGES, steps, number, rng)[:, None]
+    length = gaps.sample_lengths(shares, gaps.LENGTH_EDGES, steps, number, rng)[:, None]
     middle = np.minimum(np.arange(steps) // length * length + length // 2, steps - 1)
     runs = np.array(values)
     for place in repeating_channels(schema):

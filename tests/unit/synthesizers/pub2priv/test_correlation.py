@@ -13,6 +13,7 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.series import to_frequencies, unit_length
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.correlation import (
@@ -25,7 +26,6 @@ from understudy.synthesizers.pub2priv.correlation import (
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.pub2priv.regression import REGRESSION
 from understudy.synthesizers.pub2priv.spectral_base import NUM_RUN_CELLS, SpectralBase
-from understudy.synthesizers.spectral.series import to_frequencies, unit_length
 
 CHOSEN = Pub2Priv(recipe=Recipe(model="correlation"))
 

@@ -16,6 +16,9 @@ from understudy.privacy.contributions import SideBySide
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.gaps import LENGTH_EDGES
+from understudy.statistics.moments import triangle
+from understudy.statistics.series import to_frequencies
 from understudy.synthesizers import Release
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
@@ -24,9 +27,6 @@ from understudy.synthesizers.pub2priv.correlation import PRODUCTS
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.pub2priv.regression import REGRESSION, ContextRegression, Layout, fit_moments, shape_bound
 from understudy.synthesizers.pub2priv.spectral_base import NUM_RUN_CELLS, SpectralBase, run_length_cells
-from understudy.synthesizers.spectral.gaps import LENGTH_EDGES
-from understudy.synthesizers.spectral.pairs import triangle
-from understudy.synthesizers.spectral.series import to_frequencies
 
 CHOSEN = Pub2Priv(recipe=Recipe(model="regression"))
 ROUNDED = 1 + 1e-9  # no bound rests on lengths: the border clips
