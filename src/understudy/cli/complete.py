@@ -137,7 +137,7 @@ def forecast(
     quiet: Quiet = False,
 ) -> None:
     """Say what comes after the end of each series, as quantiles; without --ahead, whatever the context there is."""
-    from understudy.synthesizers.completing.forecasting import QUANTILES
+    from understudy.synthesizers.completing import QUANTILES
 
     output = Output(json=json, quiet=quiet)
     request = Request(
