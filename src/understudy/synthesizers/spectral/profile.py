@@ -6,7 +6,7 @@ what makes one spectrum enough.
 
 import numpy as np
 from scipy.fft import dct, idct
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtri
 
 from understudy.statistics.copula import Profile
 from understudy.statistics.counts import shrink
@@ -86,11 +86,11 @@ def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int], season: 
     """Keeps of noisy mean moments what stands out of the noise."""
     size = shape[0] * shape[1]
     mean, square = (dct(part.reshape(shape), axis=0, norm="ortho") for part in (moments[:size], moments[size:]))
-    threshold = noise * norm.isf(_FALSE_LOUD / 2 / size)  # Bonferroni: the universal threshold passes one fit in five
+    threshold = noise * -ndtri(_FALSE_LOUD / 2 / size)  # Bonferroni: the universal threshold passes one fit in five
     weight = np.zeros_like(mean)
     for block in bands(shape[0], season):  # Cai (1999): block by block; one loud frequency does not make all heard
         bounded = np.clip(mean[block], -threshold, threshold)
-        if (bounded**2).sum() > noise**2 * chi2.isf(_FALSE, bounded.size):
+        if (bounded**2).sum() > noise**2 * chdtri(bounded.size, _FALSE):
             weight[block] = shrink(bounded, np.zeros_like(bounded), noise)[1]
     weight = np.where(np.abs(mean) < threshold, weight, 1.0)
     kept = (weight * mean, np.where(np.abs(square) < threshold, 0.0, square))
