@@ -98,7 +98,7 @@ MUTANTS = (
         why="an error says how many units the table holds",
         file="data/io/checks.py",
         before='f"The table holds fewer than {MIN_UNITS} units,',
-        after='f"The table holds {len(counts)} of {MIN_UNITS} units,',
+        after='f"The table holds {num_units} of {MIN_UNITS} units,',
         tests=(EXTRA,),
     ),
     Mutant(
