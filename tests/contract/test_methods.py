@@ -9,17 +9,17 @@ from understudy.synthesizers.contract import CHECKS
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.recipe import Recipe as DitRecipe
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
 SMALL: dict[str, Synthesizer] = {
-    "pets": Pets(recipe=Recipe(iterations=2, population=24, lookahead=1)),
+    "pets": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
     "dit": Dit(
         network=Network(width=8, depth=1, num_heads=2), recipe=DitRecipe(iterations=20, draws=1), sampling_steps=2
     ),
@@ -28,7 +28,7 @@ SMALL: dict[str, Synthesizer] = {
     # The level of a channel that every panel has. Here and in `vflgan-ts` all units are in every iteration, which is
     # the quickest to calibrate.
     "ppem": PPEM(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
-    "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
+    "vflgan-ts": VFLGANTS(recipe=VerticalRecipe(iterations=2, batch=500, features=8)),
 }
 
 OWN = (*SMALL, "spectral", "independent")

@@ -171,6 +171,6 @@ MUTANTS = (
         file="data/panel.py",
         before="    if panel.context is None or panel.schema.own_contexts:\n        return None\n    if len",
         after="    if panel.context is None:\n        return None\n    if len",
-        tests=(PANEL, EXTRA, "tests/unit/synthesizers/pets/test_apart.py"),
+        tests=(PANEL, EXTRA, "tests/unit/synthesizers/pets/test_two_places.py"),
     ),
 )

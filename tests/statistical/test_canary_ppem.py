@@ -12,7 +12,7 @@ import pytest
 
 from tests.defects import noise_times
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
-from understudy.audit.fits import Neighbours, reach_of
+from understudy.audit.canaries import Neighbours, reach_of
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Options = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the method, such as start=spectral; repeatable."),
+    typer.Option("--set", metavar="NAME=VALUE", help="An option of the method, such as start=public; repeatable."),
 ]
 TASK_HELP = "What auto chooses for. series: to share series. complete: to fill gaps and forecast."
 _ELSEWHERE = ("window_steps", "window_stride")  # options of the command itself

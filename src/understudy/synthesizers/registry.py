@@ -47,9 +47,9 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
 
 METHODS = Methods(
     spectral="spectral.Spectral",
-    pets="pets.method.Pets",
+    pets="pets.method.PETS",
     pub2priv="pub2priv.method.Pub2Priv",
-    vflgan_ts="vflgan_ts.method.VflganTs",
+    vflgan_ts="vflgan_ts.method.VFLGANTS",
     dit="dit.method.Dit",
     ppem="ppem.method.PPEM",
     independent="independent.Independent",

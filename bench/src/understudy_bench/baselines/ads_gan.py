@@ -24,7 +24,7 @@ from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.ppem.published import between
-from understudy.synthesizers.vflgan_ts.drawing import calibrated, draw_classes, panel_of, score_nodes
+from understudy.synthesizers.sampling import calibrated, draw_classes, panel_of, score_nodes
 from understudy.training.plan import TRAINING
 from understudy_bench.baselines.rows import LATENT, Layout, TemporalGenerator, scored
 

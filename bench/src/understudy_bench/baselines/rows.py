@@ -23,9 +23,9 @@ from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.ppem.networks import SLOPE, RowGenerator
+from understudy.synthesizers.sampling import calibrated, draw_classes, panel_of, score_nodes
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.sampling import num_labels
-from understudy.synthesizers.vflgan_ts.drawing import calibrated, draw_classes, panel_of, score_nodes
 from understudy.training.networks import load_arrays, to_arrays
 
 LATENT = 32

@@ -18,7 +18,7 @@ from understudy.synthesizers.frame.facts import facts_of
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.synthesizers.vflgan_ts.drawing import panel_of
+from understudy.synthesizers.sampling import panel_of
 from understudy_bench.ppem.baselines import BASELINES
 from understudy_bench.ppem.measures import Measures
 from understudy_bench.result import Row, Stopwatch, row, spread

@@ -64,8 +64,8 @@ from understudy.synthesizers.ppem.published import (
     train_without_noise,
 )
 from understudy.synthesizers.ppem.recipe import Preset, Recipe, recipe_of
+from understudy.synthesizers.sampling import panel_of
 from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.vflgan_ts.drawing import panel_of
 from understudy.training import DPSGDConfig, UnitBatches, UnitWindows, WindowBatches
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, charged_config
