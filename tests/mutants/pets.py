@@ -53,14 +53,14 @@ MUTANTS = (
     Mutant(
         name="private series standardised together",
         why="working scale depends on who else is in the table",
-        file="synthesizers/frame/encoding.py",
+        file="statistics/encoding.py",
         before="        return filled(raw, panel.lengths[rows]).astype(np.float32)\n",
         after="""\
         whole = filled(raw, panel.lengths[rows])
         return ((whole - whole.mean()) / (whole.std() + 1e-9)).astype(np.float32)
 """,
         tests=(
-            "tests/unit/synthesizers/frame/test_encoding.py",
+            "tests/unit/statistics/test_encoding.py",
             COORDINATES,
         ),
     ),

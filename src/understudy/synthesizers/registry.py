@@ -3,6 +3,7 @@
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 from understudy.extras import naming_extras
 from understudy.synthesizers.base import Synthesizer
@@ -31,6 +32,10 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
                 found = self._found[name] = getattr(import_module(module), kind)
         assert not isinstance(found, str)
         return found
+
+    def create(self, name: str, preset: str = "default", **options: Any) -> Synthesizer:
+        """Returns a method with the options of a preset, some of them replaced."""
+        return self[name].from_preset(preset, **options)
 
     def __setitem__(self, name: str, kind: type[Synthesizer]) -> None:
         self._found[name] = kind

@@ -20,8 +20,8 @@ from understudy.evaluate.metric import QUICK, Effort
 from understudy.nn.nearest import nearest
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers import Release, Synthesizer
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.modules import ModulePack
 from understudy_bench.metrics.pets.embedding import Judge, frechet_distance, judge

@@ -30,14 +30,14 @@ from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, smallest_noise_multiplier
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.facts import shares_of
+from understudy.statistics.columns import num_labels
+from understudy.statistics.facts import shares_of
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.pets import public_side, sampling
 from understudy.synthesizers.pets.published import Population, evolve
 from understudy.synthesizers.pets.recipe import Preset, Recipe, recipe_of
 from understudy.synthesizers.pets.voting import LABEL, noise_alone, private_vote, voters_of
-from understudy.synthesizers.spectral.sampling import num_labels
 
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
 _PUBLISHED = (
@@ -117,7 +117,7 @@ class PETS(Synthesizer):
         population = evolve(here.population, here.environment, vote, self.settings.stages(noise), rng, watch)
         return sampling.to_arrays(self, population, bought, ancestors)
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return members of the last population, and relatives of them when more are asked for."""
         return sampling.draw(self, arrays, schema, request)
 

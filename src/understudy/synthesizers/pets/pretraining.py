@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.synthesizers.frame.encoding import WORKING_BOUND, Encoding, linear_scales
+from understudy.statistics.encoding import WORKING_BOUND, Encoding, linear_scales
+from understudy.statistics.series import filled
 from understudy.synthesizers.pets.modules import (
     Generation,
     ModulePack,
@@ -23,7 +24,6 @@ from understudy.synthesizers.pets.modules import (
 )
 from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, Report, TS2Vec, encode, train_ts2vec
 from understudy.synthesizers.pets.rules import RuleBased, coloured_noise, levels_of, spread, standardised
-from understudy.synthesizers.spectral.series import filled
 
 
 def scaled_panel(panel: Panel) -> np.ndarray:

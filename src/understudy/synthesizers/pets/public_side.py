@@ -14,15 +14,14 @@ from understudy.data import Panel, Schema, read_panel
 from understudy.data.timegrid import season_steps
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics import facts
+from understudy.statistics.columns import num_labels
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.pets.modules import ModulePack, Modules
 from understudy.synthesizers.pets.published import Environment, Population
 from understudy.synthesizers.pets.rules import RuleBased, levels_of
 from understudy.synthesizers.pets.voting import Lattice
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.sampling import num_labels
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pets.method import PETS
@@ -105,8 +104,7 @@ def release_facts(method: "PETS", private: PrivateSeries, grant: Grant) -> dict[
     declared = {} if method.class_shares is None else {"label_share": np.array(method.class_shares)}
     if method.class_shares is None and not grant.plan.entries:  # the control that buys nothing
         declared = {"label_share": np.full(num_labels(schema), 1 / num_labels(schema))}
-    learning = Learning(private, grant, 0, lambda stage, share: None)
-    return {**facts.buy(learning, linear).to_arrays(), **declared, "linear": linear}
+    return {**facts.buy(private, grant, linear).to_arrays(), **declared, "linear": linear}
 
 
 def prepare(

@@ -6,13 +6,13 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from understudy.data import Panel, Schema
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame.encoding import Encoding
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.encoding import Encoding
+from understudy.statistics.facts import Facts
+from understudy.statistics.marginals import bounded_scores
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.pets import public_side
 from understudy.synthesizers.pets.modules import ModulePack
 from understudy.synthesizers.pets.published import Population
-from understudy.synthesizers.spectral.marginals import bounded_scores
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pets.method import PETS
@@ -47,16 +47,16 @@ def population_of(arrays: dict[str, np.ndarray]) -> Population:
     return Population(**{name: arrays[f"{_PREFIX}{name}"] for name in _PARTS})
 
 
-def draw(method: "PETS", arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+def draw(method: "PETS", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Return members in their classes' released proportions; who is drawn again is drawn as a relative."""
     rng, facts = request.rng, Facts.from_arrays(arrays)
     encoding = public_side.encoding_of(schema, arrays)
     members = _members(population_of(arrays), facts, request)
     drawn = _with_relatives(method, arrays, members, encoding, rng)
-    lengths = facts.draw_lengths(schema, request.num_series, rng)
+    lengths = facts.sample_lengths(schema, request.num_series, rng)
     series = _calibrated(drawn.series, arrays["nodes"], facts)
     values = encoding.values(series)
-    missing = facts.draw_missing(schema, encoding.ranked(series), lengths, rng)
+    missing = facts.sample_missing(schema, encoding.ranked(series), lengths, rng)
     values[missing] = np.nan
     return request.panel(schema, values, lengths, _static(encoding, facts, drawn, rng))
 
@@ -104,7 +104,7 @@ def _between_atoms(facts: Facts, num_channels: int) -> list[tuple[int, float, fl
     return found
 
 
-def _members(population: Population, facts: Facts, request: Draw) -> np.ndarray:
+def _members(population: Population, facts: Facts, request: SampleRequest) -> np.ndarray:
     """Return which member each series is: all of a class before any of them again."""
     rng, number = request.rng, request.num_series
     if request.label is None:

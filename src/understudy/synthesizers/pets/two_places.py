@@ -26,14 +26,14 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.columns import num_labels
+from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.base import shared_context
-from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.pets import public_side, sampling
 from understudy.synthesizers.pets.method import PETS
 from understudy.synthesizers.pets.published import Environment, Population, Proposal, propose, select
 from understudy.synthesizers.pets.voting import LABEL, Lattice, blank, private_vote, voters_of
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
-from understudy.synthesizers.spectral.sampling import num_labels
 
 FORMAT = 1
 BOUGHT, LATTICE = "bought.", "lattice."  # prefixes of arrays

@@ -19,8 +19,8 @@ from understudy.privacy.contributions import Cells
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.encoding import Encoding
-from understudy.synthesizers.frame.facts import classes_of
+from understudy.statistics.columns import classes_of
+from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.pets.published import Environment, Vote
 
 _BLOCK_SERIES = 4096

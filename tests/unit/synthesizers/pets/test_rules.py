@@ -5,8 +5,8 @@ import pytest
 
 from understudy.data import Time
 from understudy.errors import InputError
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.contract.panels import plain_schema
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.pets import rules
 from understudy.synthesizers.pets.public_side import by_rules
 from understudy.synthesizers.pets.rules import (

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.pets.published import Population
 from understudy.synthesizers.pets.sampling import _calibrated, _nodes
 

@@ -1,4 +1,4 @@
-"""Step eight. Gaps and early ends: how many gaps a series has, how long they are, after which values they begin.
+"""Gaps and early ends: how many gaps a series has, how long they are, after which values they begin.
 
 Each series votes three times per channel that may be missing: for its number of gaps, and, spread over its gaps, for
 their lengths and for the score just before each. Votes of one series have Euclidean length at most one each.
@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from understudy.data import Panel
 from understudy.privacy.contributions import Cells
-from understudy.synthesizers.spectral.counts import nearest_distribution
+from understudy.statistics.counts import nearest_distribution, smooth_by_risk
 
 COUNT_EDGES = np.array([0, 1, 2, 3, 4, 6, 9, 14, 22])  # lower ends; the last cell is open
 LENGTH_EDGES = np.array([1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 48, 96, 192])
@@ -22,12 +22,17 @@ _MAX_LENGTH_CELLS = 64
 
 
 @dataclass(frozen=True)
-class Gaps:
+class GapModel:
     """Released gap model of one channel: distributions over `COUNT_EDGES`, `LENGTH_EDGES` and eight rank cells."""
 
     counts: np.ndarray
     lengths: np.ndarray
     ranks: np.ndarray
+
+    @classmethod
+    def of(cls, cells: np.ndarray) -> "GapModel":
+        """Returns the model whose distributions are laid end to end in `cells`."""
+        return cls(*np.split(cells, np.cumsum(SIZES[:2])))
 
 
 def absence_votes(panel: Panel, scores: np.ndarray, channels: Sequence[int], edges: np.ndarray) -> Cells:
@@ -59,10 +64,25 @@ def absence_votes(panel: Panel, scores: np.ndarray, channels: Sequence[int], edg
     return Cells(whose, ballots, np.concatenate(cell), np.concatenate(worth), panel.num_series, np.array(sizes))
 
 
-def fit_gaps(noisy_votes: np.ndarray, noise: float) -> Gaps:
+def fit_gaps(noisy_votes: np.ndarray, noise: float) -> GapModel:
     """Returns the gap model of one channel from its noisy votes; `noise` is the standard deviation of each."""
-    ends = np.cumsum([len(COUNT_EDGES), len(LENGTH_EDGES)])
-    return Gaps(*(believable(part, noise) for part in np.split(noisy_votes, ends)))
+    parts = np.split(noisy_votes, np.cumsum(SIZES[:2]))
+    return GapModel(*(believable(part, noise) for part in parts))
+
+
+def gap_models(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
+    """Returns gap models [channel, cell] of each channel that may be missing."""
+    models = [fit_gaps(votes, noise) for votes in noisy_votes]
+    stacked = [np.concatenate([model.counts, model.lengths, model.ranks]) for model in models]
+    return np.stack(stacked) if stacked else np.zeros_like(noisy_votes)
+
+
+def length_shares(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
+    """Returns the distribution of lengths: most series run to the end, the others end anywhere."""
+    if len(noisy_votes) < 2:
+        return np.ones(len(noisy_votes))
+    early, total = smooth_by_risk(noisy_votes[:-1], noise), max(float(noisy_votes.sum()), 1e-9)
+    return nearest_distribution(np.append(early, noisy_votes[-1]) / total)
 
 
 def believable(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
@@ -75,12 +95,12 @@ def believable(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
     return nearest_distribution(kept / kept.sum())
 
 
-def draw_gaps(gaps: Gaps, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def sample_gaps(model: GapModel, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Returns True [series, step] where a synthetic value is to be missing."""
     num_series, num_steps = scores.shape
-    number = _draw_from_cells(gaps.counts, COUNT_EDGES, num_series, rng)
+    number = _sample_from_cells(model.counts, COUNT_EDGES, num_series, rng)
     previous = np.concatenate([scores[:, :1], scores[:, :-1]], axis=1)
-    base = np.maximum(gaps.ranks, 1e-6)[_rank_cell(previous)]
+    base = np.maximum(model.ranks, 1e-6)[_rank_cell(previous)]
     steps = np.arange(num_steps)
     missing = np.zeros(scores.shape, dtype=bool)
     for turn in range(int(number.max(initial=0))):
@@ -89,7 +109,7 @@ def draw_gaps(gaps: Gaps, scores: np.ndarray, lengths: np.ndarray, rng: np.rando
         cumulative = np.cumsum(np.where(blocked, 0.0, base[rows]), axis=1)
         target = rng.random(len(rows)) * cumulative[:, -1]
         begin = (cumulative > target[:, None]).argmax(axis=1)
-        size = _draw_from_cells(gaps.lengths, LENGTH_EDGES, len(rows), rng)
+        size = _sample_from_cells(model.lengths, LENGTH_EDGES, len(rows), rng)
         here = (steps >= begin[:, None]) & (steps < (begin + size)[:, None])
         missing[rows] |= here & (cumulative[:, -1:] > 0)
     missing &= steps < lengths[:, None]
@@ -106,11 +126,11 @@ def length_edges(min_steps: int | None, steps: int) -> np.ndarray:
     return every if len(every) <= _MAX_LENGTH_CELLS else np.unique(np.linspace(min_steps, steps, 65).astype(int))
 
 
-def draw_lengths(
+def sample_lengths(
     share: np.ndarray, edges: np.ndarray, steps: int, num_series: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Returns lengths of synthetic series."""
-    return np.minimum(_draw_from_cells(share, edges, num_series, rng), steps).astype(np.int32)
+    return np.minimum(_sample_from_cells(share, edges, num_series, rng), steps).astype(np.int32)
 
 
 def _runs(missing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,8 +149,8 @@ def _rank_cell(scores: np.ndarray) -> np.ndarray:
     return np.clip((ndtr(scores) * NUM_RANKS).astype(np.int64), 0, NUM_RANKS - 1)
 
 
-def _draw_from_cells(share: np.ndarray, edges: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws whole numbers: a cell by its share, then evenly up to the next cell's lower end."""
+def _sample_from_cells(share: np.ndarray, edges: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Samples whole numbers: a cell by its share, then evenly up to the next cell's lower end."""
     cells = rng.choice(len(edges), size=number, p=share / share.sum())
     upper = np.append(edges[1:], edges[-1] + 1)
     return rng.integers(edges[cells], upper[cells])

@@ -3,8 +3,8 @@ import pytest
 
 from understudy.data import Continuous, Panel, Time
 from understudy.privacy.contributions import Cells
+from understudy.statistics import gaps
 from understudy.synthesizers.contract.panels import plain_schema
-from understudy.synthesizers.spectral import gaps
 
 NO_LENGTHS = np.zeros(0, dtype=np.int64)
 
@@ -84,8 +84,8 @@ def test_drawn_gaps_follow_the_released_model() -> None:
     counts[[0, 1]] = 0.5
     lengths = np.zeros(len(gaps.LENGTH_EDGES))
     lengths[2] = 1.0  # three steps
-    model = gaps.Gaps(counts, lengths, np.full(gaps.NUM_RANKS, 1 / gaps.NUM_RANKS))
-    missing = gaps.draw_gaps(model, np.zeros((4000, 40)), np.full(4000, 40), np.random.default_rng(0))
+    model = gaps.GapModel(counts, lengths, np.full(gaps.NUM_RANKS, 1 / gaps.NUM_RANKS))
+    missing = gaps.sample_gaps(model, np.zeros((4000, 40)), np.full(4000, 40), np.random.default_rng(0))
     assert missing.any(axis=1).mean() == pytest.approx(0.5, abs=0.04)
     sizes = gaps._runs(missing)[2]
     assert (sizes == 3).mean() > 0.9  # a gap at the very end is cut off
@@ -94,9 +94,9 @@ def test_drawn_gaps_follow_the_released_model() -> None:
 def test_no_series_is_drawn_without_a_single_value() -> None:
     counts, lengths = np.zeros(len(gaps.COUNT_EDGES)), np.zeros(len(gaps.LENGTH_EDGES))
     counts[-1] = lengths[-1] = 1.0
-    model = gaps.Gaps(counts, lengths, np.full(gaps.NUM_RANKS, 1 / gaps.NUM_RANKS))
+    model = gaps.GapModel(counts, lengths, np.full(gaps.NUM_RANKS, 1 / gaps.NUM_RANKS))
     ends = np.random.default_rng(1).integers(1, 6, 300)
-    missing = gaps.draw_gaps(model, np.zeros((300, 5)), ends, np.random.default_rng(2))
+    missing = gaps.sample_gaps(model, np.zeros((300, 5)), ends, np.random.default_rng(2))
     assert (missing.sum(axis=1) < ends).all()
 
 
@@ -111,7 +111,7 @@ def test_every_declared_length_has_a_cell_and_drawn_lengths_stay_declared(fewest
     assert len(votes) == len(edges)
     assert (votes[0], votes[-1]) == ((2, 2) if fewest == steps else (1, 1))
     share = np.full(len(edges), 1 / len(edges))
-    drawn = gaps.draw_lengths(share, edges, steps, 500, np.random.default_rng(3))
+    drawn = gaps.sample_lengths(share, edges, steps, 500, np.random.default_rng(3))
     assert drawn.min() >= fewest
     assert drawn.max() <= steps
 

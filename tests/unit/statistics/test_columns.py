@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from understudy.statistics.columns import context_summary, single_columns, single_values
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
-from understudy.synthesizers.spectral.columns import context_summary, single_columns, single_values
 
 
 def test_whether_series_have_contexts_of_their_own_is_a_public_fact() -> None:

@@ -2,7 +2,7 @@
 
 Every series is encoded by itself and by public facts: declared bounds, a public panel's mean and deviation, or
 distributions that were bought with differential privacy. Gaps are bridged inside the series and what lies beyond its
-end mirrors what came before (`spectral.series.filled`), so absence leaves no trace in working scale; how many gaps
+end mirrors what came before (`series.filled`), so absence leaves no trace in working scale; how many gaps
 there are and how long series are is bought separately (`facts`) or left out.
 """
 
@@ -15,8 +15,8 @@ from scipy.special import ndtr
 
 from understudy.data import Channel, Panel, Schema
 from understudy.data.channels import num_codes
-from understudy.synthesizers.spectral.marginals import Marginal
-from understudy.synthesizers.spectral.series import filled
+from understudy.statistics.marginals import Marginal
+from understudy.statistics.series import filled
 
 WORKING_BOUND = 4.0
 

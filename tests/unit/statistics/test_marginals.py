@@ -4,8 +4,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from understudy.data import Binary, Categorical, Channel, Continuous, Integer
-from understudy.synthesizers.spectral.counts import cumulative_of
-from understudy.synthesizers.spectral.marginals import (
+from understudy.statistics.counts import cumulative_of
+from understudy.statistics.marginals import (
     SCORE_LIMIT,
     Marginal,
     bounded_scores,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from understudy.synthesizers.spectral.series import bands, dct_matrix, filled, to_frequencies, to_steps
+from understudy.statistics.series import bands, dct_matrix, filled, to_frequencies, to_steps
 
 NAN = np.nan
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from understudy.data import Categorical, Panel, Schema
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.marginals import grid_of, marginal_from, vote_counts
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.spectral.marginals import grid_of, marginal_from, vote_counts
 
 WHOLE = slice(None)
 

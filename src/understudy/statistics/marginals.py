@@ -1,19 +1,18 @@
-"""Step one: a histogram per column, and the map it defines between values and normal scores.
+"""A histogram per column, and the map it defines between values and normal scores.
 
 Notation: F is a column's distribution function as released; the normal score of a value x is Φ⁻¹(F(x)). A value with
 mass of its own (an *atom*: a category, or exactly the lower or upper bound) is scored at the middle of its mass, so
 that a home whose panels never produce has a constant score and not an invented noise.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 
 from understudy.data import Binary, Categorical, Channel, Integer
-from understudy.synthesizers.spectral.bells import settle
-from understudy.synthesizers.spectral.counts import cumulative_of, with_tails
+from understudy.statistics.counts import cumulative_of, smoothed_cumulative, with_tails
 
 SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
 _CELLS_PER_OCTAVE = (10, 7)
@@ -65,8 +64,9 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
 
     Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
     only logarithmically. Smoothing over neighbours deals with noise; only where `cell_noise`, the noise of one cell's
-    share, would drown even sums of cells are there fewer of them, and in the end a few to fit a bell to. Cells of whole
-    numbers end halfway between them, so that one which comes back from anywhere in its cell is rounded to itself.
+    share, would drown even sums of cells are there fewer of them, and in the end a few to fit a normal distribution
+    to. Cells of whole numbers end halfway between them, so that one which comes back from anywhere in its cell is
+    rounded to itself.
     """
     if isinstance(column, Categorical | Binary):
         codes = np.arange(int(column.bounds[1]) + 1, dtype=np.float64)
@@ -130,6 +130,25 @@ class Marginal:
         return self.grid.left[cells] + inside * (self.grid.right - self.grid.left)[cells]
 
 
+def joined_marginals(marginals: Sequence[Marginal]) -> dict[str, np.ndarray]:
+    """Returns marginals laid end to end: `cells` (left and right ends), `cumulative` and `column_cells`."""
+    sides = [[getattr(marginal.grid, side) for marginal in marginals] for side in ("left", "right")]
+    return {
+        "cells": np.stack([np.concatenate([np.zeros(0), *side]) for side in sides]),
+        "cumulative": np.concatenate([np.zeros(0), *(marginal.cumulative for marginal in marginals)]),
+        "column_cells": np.array([marginal.grid.num_cells for marginal in marginals], dtype=np.int64),
+    }
+
+
+def split_marginals(cells: np.ndarray, cumulative: np.ndarray, column_cells: np.ndarray) -> list[Marginal]:
+    """Inverse of `joined_marginals`."""
+    ends = np.cumsum(column_cells)
+    return [
+        Marginal(Grid(*cells[:, end - size : end]), cumulative[end - size + column : end + column + 1])
+        for column, (size, end) in enumerate(zip(column_cells, ends, strict=True))
+    ]
+
+
 def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Marginal:
     """Returns the distribution behind noisy counts; `noise` is the standard deviation of each."""
     total = max(float(noisy_counts.sum()), 1e-9)
@@ -145,7 +164,7 @@ def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Margina
 
 def _from_few(noisy: np.ndarray, noise: float, atoms: np.ndarray, few: Grid, many: Grid) -> Marginal:
     """Returns a distribution on many cells behind the noisy shares of few."""
-    inside = settle(noisy, noise, few.right[:-1], many.right[:-1], skewed=True)
+    inside = smoothed_cumulative(noisy, noise, few.right[:-1], many.right[:-1], skewed=True)
     cumulative = np.concatenate([[0.0], atoms[0] + inside * max(float(noisy.sum()), noise)])
     whole = np.append(cumulative, cumulative[-1] + atoms[-1])
     return Marginal(many, whole / whole[-1])

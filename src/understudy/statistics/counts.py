@@ -1,15 +1,22 @@
 """From noisy counts to distributions, without looking at data again.
 
 The noise of every cell is Gaussian with one known standard deviation, so Stein's unbiased risk estimate says how wide
-to smooth and the positive part of James and Stein says how far to trust what departs from a simple shape.
+to smooth and the positive part of James and Stein says how far to trust what departs from a simple shape. Where
+counts are so noisy that single cells say nothing, a normal distribution is fitted, of the values or of the logarithm of
+their distance from the lower bound, and only what visibly departs from it is kept.
 """
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
 _JOINED = 5  # cells whose density a tail joins
+_NARROWEST = 0.4  # deviation of a fitted normal over the width of the cell in its middle
+_NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logarithm tells apart
 _QUIET = 3.0  # standard deviations up to which the sum of a grid's end, or a difference of sums, is taken for noise
 
 
@@ -171,3 +178,90 @@ def running_mean(cells: np.ndarray, reach: int) -> tuple[np.ndarray, float]:
     low, high = np.maximum(place - reach, 0), np.minimum(place + reach + 1, len(cells))
     number = (high - low).reshape(-1, *(1 for _ in cells.shape[1:]))
     return (total[high] - total[low]) / number, float((1 / number).sum())
+
+
+@dataclass(frozen=True)
+class Normals:
+    """Normal distributions of many means and spreads.
+
+    Attributes:
+        means, deviations: Of each, along the axis.
+        low, high: Ends of the axis.
+        rising: Whether the axis is the logarithm of the distance from `low`.
+    """
+
+    means: np.ndarray
+    deviations: np.ndarray
+    low: float
+    high: float
+    rising: bool
+
+    def cumulative(self, points: np.ndarray) -> np.ndarray:
+        """Returns distribution functions [normal, point]."""
+        along = _along(points, self.low, self.high, self.rising)
+        return np.asarray(ndtr((along - self.means[:, None]) / self.deviations[:, None]))
+
+    def shares(self, edges: np.ndarray) -> np.ndarray:
+        """Returns the shares [normal, cell] between edges, tails in the outer cells."""
+        inner = self.cumulative(edges[1:-1])
+        ends = np.zeros((len(inner), 1))
+        return np.diff(np.concatenate([ends, inner, ends + 1], axis=1))
+
+    def only(self, place: int) -> "Normals":
+        """Returns one of them."""
+        one = slice(place, place + 1)
+        return Normals(self.means[one], self.deviations[one], self.low, self.high, self.rising)
+
+
+def smoothed_cumulative(
+    noisy: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray, *, skewed: bool = False
+) -> np.ndarray:
+    """Returns the distribution function at `points` behind noisy shares of the cells between `edges`.
+
+    Args:
+        skewed: Whether a log-normal distribution is tried too.
+    """
+    nearest, expected = _nearest_normal(noisy, edges, skewed)
+    departure = smooth_by_risk(keep_middle(noisy - expected, noise), noise)
+    at_edges = cumulative_of(expected + shrink(noisy, expected, noise)[1] * departure)
+    return _between(at_edges, edges, points, nearest)
+
+
+def _nearest_normal(noisy: np.ndarray, edges: np.ndarray, skewed: bool) -> tuple[Normals, np.ndarray]:
+    """Returns the normal distribution whose shares are nearest to noisy ones, and these shares."""
+    found = []
+    for rising in (False, True)[: 1 + skewed]:
+        normals, shares = _normals(tuple(edges), rising)
+        misfit = (shares**2).sum(1) - 2 * shares @ noisy  # ‖normal − noisy‖² up to a constant
+        place = int(misfit.argmin())
+        found.append((float(misfit[place]), normals.only(place), shares[place]))
+    return min(found, key=lambda one: one[0])[1:]
+
+
+def _between(at_edges: np.ndarray, edges: np.ndarray, points: np.ndarray, nearest: Normals) -> np.ndarray:
+    """Returns the distribution function between its values at the edges; in a cell it rises as the fitted normal."""
+    cell = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, len(edges) - 2)
+    height = nearest.cumulative(edges)[0]
+    rise = np.diff(height)[cell]
+    even = (points - edges[cell]) / (edges[cell + 1] - edges[cell])
+    share = np.where(rise > 1e-9, (nearest.cumulative(points)[0] - height[cell]) / np.maximum(rise, 1e-9), even)
+    return np.asarray(at_edges[cell] + np.clip(share, 0, 1) * np.diff(at_edges)[cell])
+
+
+@lru_cache(maxsize=64)
+def _normals(edges: tuple[float, ...], rising: bool) -> tuple[Normals, np.ndarray]:
+    """Returns normal distributions over a range of means and spreads, and their shares [normal, cell]."""
+    low, high = edges[0], edges[-1]
+    first, last = _along(np.array([low, high]), low, high, rising)
+    means = np.linspace(first, last, 97)
+    deviations = (last - first) / 2 ** np.arange(1.5, 7.6, 0.25)
+    every = [grid.ravel() for grid in np.meshgrid(means, deviations, indexing="ij")]
+    along = _along(np.array(edges), low, high, rising)
+    cell = np.clip(np.searchsorted(along, every[0], side="right") - 1, 0, len(edges) - 2)
+    told = every[1] >= _NARROWEST * np.diff(along)[cell]  # cells do not tell apart what fits into one of them
+    normals = Normals(every[0][told], every[1][told], low, high, rising)
+    return normals, normals.shares(np.array(edges))
+
+
+def _along(points: np.ndarray, low: float, high: float, rising: bool) -> np.ndarray:
+    return np.asarray(np.log2(np.maximum((points - low) / (high - low), _NEAREST))) if rising else points

@@ -2,11 +2,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from understudy.synthesizers.spectral.counts import cumulative_of
-from understudy.synthesizers.spectral.kind import Kind
-from understudy.synthesizers.spectral.levels import LEVEL_EDGES, VOLATILITY_EDGES, Distribution
-from understudy.synthesizers.spectral.profile import Profile
-from understudy.synthesizers.spectral.spectrum import Strengths
+from understudy.statistics.copula import LEVEL_EDGES, VOLATILITY_EDGES, Distribution, Kind, Profile, Strengths
+from understudy.statistics.counts import cumulative_of
 
 
 def make_kind(steps: int, channels: int, seed: int = 0) -> Kind:
