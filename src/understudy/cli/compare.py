@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
+from understudy.cli.charging import charge_stays_known
 from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.evaluate import THOROUGH, Budget, effort_of, judge
 from understudy.cli.holdouts import read_list, require_unseen
@@ -139,6 +139,7 @@ def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) ->
     """
     from understudy.data import Schema
     from understudy.evaluate.choosing import LABEL, PrivateChoice
+    from understudy.planning.choices import guarantee_for, require_budget
     from understudy.privacy import keys
     from understudy.privacy.certificate import issue, sign
     from understudy.privacy.ledger import Ledger

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from understudy.cli.console import Json, Output, Quiet, bold, table
-from understudy.cli.places import existing, unused
-from understudy.cli.tables import TABLE_HELP, existing_table, named
+from understudy.cli.options import TABLE_HELP
+from understudy.cli.places import existing, existing_table, named, unused
 from understudy.errors import InputError
 
 app = typer.Typer(help="List, describe and make example data; partition large tables.", no_args_is_help=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from understudy.cli import certificate as certificate_page
-from understudy.cli import plan as planning
+from understudy.cli import plan as plan_command
 from understudy.cli import synth as synthesis
 from understudy.cli.console import Json, Output, Progress, Quiet, bold
 from understudy.cli.data import make_households
@@ -43,18 +43,21 @@ def demo(
 
 
 def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str, Any]:
+    from understudy import planning
+
     data, release = out / "data", out / "release"
     output.say(f"$ understudy data make households --n {num_homes} --out {data}")
     table, context, schema = make_households(num_homes, data)
     output.say(f"$ understudy plan {schema} --epsilon {epsilon:g}")
     with output.progress() as progress:
-        planned = planning.answer(planning.Question(schema=schema, epsilon=epsilon), progress)
-    output.say(*planning.shown(planned))
+        made_plan = planning.plan(schema, epsilon=epsilon, progress=progress)
+    output.say(*plan_command.shown(made_plan))
     options = f"--schema {schema} --context {context} --epsilon {epsilon:g} --out {release}"
     output.say(f"$ understudy synth {table} {options}")
-    request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release)
+    choice = planning.MethodChoice()
+    request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release, choice=choice)
     with output.progress() as progress:
-        made, ledger, _ = synthesis.run(request, progress)
+        made, ledger, _ = synthesis.run(request, synthesis.prepare(request), progress)
     holder = _public_key(out)
     output.say(f"$ understudy verify {release} --trust {holder}  # the demo's own key, which no other home knows")
     checks = _checks(release, holder)

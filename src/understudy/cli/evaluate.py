@@ -12,9 +12,8 @@ from rich.table import Table
 
 from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
-from understudy.cli.places import outside, unused, whole_file
+from understudy.cli.places import named, outside, unused, whole_file
 from understudy.cli.progress import LINE_SECONDS, duration
-from understudy.cli.tables import named
 from understudy.errors import Stopped
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.budget import ledger_path
+from understudy.cli.charging import ledger_file
 from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing
 from understudy.errors import LedgerError
@@ -118,7 +118,7 @@ def opened(where: Path) -> "Ledger":
     if where.suffix != ".toml":
         return Ledger.open(where)
     schema = Schema.load(where, draft=True)  # facts can be bought while others are still open
-    beside = ledger_path(where, schema)
+    beside = ledger_file(where, schema)
     if not beside.exists():
         raise LedgerError(f"'{beside}' is not there yet: the first run on this population makes it.")
     return Ledger.open_for(schema, where.absolute().parent)

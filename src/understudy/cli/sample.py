@@ -96,12 +96,12 @@ def write_file(
     given, ticks = _context(release, wanted.context, wanted.start, num_series, rng)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        drawn = draw(
+        made = sample_in_pieces(
             release, num_series, rng, context=given, ticks=ticks, label=wanted.label, start=wanted.start,
             progress=progress,
         )  # fmt: skip
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_panel(drawn, target, with_context=True, first_unit=first)
+        write_panel(made, target, with_context=True, first_unit=first)
     return list(dict.fromkeys(str(warning.message) for warning in told if warning.category is UserWarning))
 
 
@@ -163,7 +163,7 @@ def _write_part(wanted: Wanted, file: Path, num_series: int, seed: "Seed", first
         torch.set_num_threads(threads)
 
 
-def draw(
+def sample_in_pieces(
     release: "Release",
     num_series: int | None,
     rng: "np.random.Generator",

@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from understudy.cli.options import configured
 from understudy.errors import InputError
+from understudy.planning.choices import configured
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import RECIPES
