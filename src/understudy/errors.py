@@ -57,6 +57,12 @@ class MissingData(UnderstudyError, FileNotFoundError):
     exit_code = 3
 
 
+class MissingExtra(UnderstudyError, ImportError):
+    """An optional package is not installed (attributes: `module`, `extra`); the message has the command."""
+
+    exit_code = 3
+
+
 class BudgetExceeded(UnderstudyError):
     """The ledger refused (attributes: `requested`, `remaining`, `label`); nothing was charged."""
 

@@ -15,8 +15,8 @@ from tests.unit.synthesizers.dit.small import SMALL, waves
 from understudy.data import Panel, Schema, read_panel, simulate_households, write_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers.frame.packs import Pack
 from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.packs import Pack
 
 
 @pytest.fixture(scope="module")

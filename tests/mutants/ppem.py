@@ -8,7 +8,7 @@ CONTEST = "tests/unit/synthesizers/ppem/test_contest.py"
 EFFECTS = "tests/unit/synthesizers/ppem/test_effects.py"
 CANARY = "tests/statistical/test_canary_ppem.py"
 THRESHOLD = "tests/unit/privacy/test_threshold.py"
-ENERGIES = "tests/unit/nn/test_energies.py"
+ENERGIES = "tests/unit/synthesizers/ppem/test_networks.py"
 FOLDER = "synthesizers/ppem"
 
 MUTANTS = (

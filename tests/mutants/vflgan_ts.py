@@ -11,7 +11,7 @@ MUTANTS = (
     Mutant(
         name="every owner clips to the whole norm",
         why="a unit of M parties and an aggregator moves the sum by √(M+1) times what was paid for",
-        file="training/blocks.py",
+        file="training/plan.py",
         before="share = 1 / (influence * math.sqrt(num_blocks))",
         after="share = 1 / influence",
         tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clip_norm", BLOCKS),
@@ -19,7 +19,7 @@ MUTANTS = (
     Mutant(
         name="an event clipped as one row",
         why="an event changes several windows and is clipped as if it were one",
-        file="training/blocks.py",
+        file="training/plan.py",
         before="share = 1 / (influence * math.sqrt(num_blocks))",
         after="share = 1 / math.sqrt(num_blocks)",
         tests=(BLOCKS,),
@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         name="noise of a block as small as its clip",
         why="each owner noises for its own share, and together they have √(M+1) times too little",
-        file="training/blocks.py",
+        file="training/plan.py",
         before="noise_multiplier = plan.noise_multiplier / share",
         after="noise_multiplier = plan.noise_multiplier",
         tests=(f"{SOUND}::test_noise_goes_on_every_parameter_that_has_seen_real_rows", BLOCKS),
@@ -155,10 +155,10 @@ MUTANTS = (
     Mutant(
         name="frames taken in any order",
         why="a replayed frame trains on rows that were not drawn",
-        file="training/conversation.py",
+        file="synthesizers/vflgan_ts/protocol.py",
         before="if (self.iteration, self.stage) != (iteration, stage):",
         after="if self.stage != stage:",
-        tests=(EXCHANGE, "tests/unit/training/test_conversation.py"),
+        tests=(EXCHANGE, "tests/unit/synthesizers/vflgan_ts/test_protocol.py"),
     ),
     Mutant(
         name="a row drawn twice",

@@ -24,10 +24,10 @@ from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.ppem import Ppem, donors, learning
 from understudy.synthesizers.ppem.contest import Contest
 from understudy.training import loop
+from understudy.training.plan import TRAINING
 
 UNITS, RUNS = 12, 50
 CLAIMED = Guarantee(0.2, 1e-5)

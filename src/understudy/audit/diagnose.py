@@ -18,7 +18,6 @@ import torch
 
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.nn.masked_dit import MaskedDiT, conditioning_names
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
@@ -28,11 +27,12 @@ from understudy.synthesizers.dit import packs
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.method import Dit
 from understudy.synthesizers.dit.model import empty_network
+from understudy.synthesizers.dit.network import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
 from understudy.synthesizers.dit.recipe import Tightness
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.training import DPSGDConfig, DrawUnits, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.clipping.engine import PerUnitClipper
+from understudy.training.plan import TRAINING
 
 QUANTILES = (0.95, 0.99)
 _LOOKS, _WATCHED = 20, 64  # how often norms are taken in a run, and of how many units

@@ -24,7 +24,7 @@ from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.vflgan_ts import fitting
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of, rows_of
 from understudy.synthesizers.vflgan_ts.party import Rows
-from understudy.training.conversation import AggregatorSide, Frame, PartySide
+from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, PartySide
 
 Matrix = NDArray[np.float64]
 _SLOPE = 0.2  # of LeakyReLU where it is below zero

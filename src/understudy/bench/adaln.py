@@ -29,9 +29,9 @@ from understudy.synthesizers.completing import fillings
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit.pretraining import pretrain
 from understudy.synthesizers.dit.recipe import Network, Recipe, Tightness
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
+from understudy.training.plan import TRAINING
 
 _NOTHING = 1e-3  # noise multiplier of what the paper does not add noise to
 _VARIANTS: dict[str, Tightness] = {"dp-vanilla": "none", "dp-aware": "medium"}

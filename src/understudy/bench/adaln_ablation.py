@@ -18,8 +18,8 @@ from understudy.bench.adaln_data import STUDIES
 from understudy.bench.adaln_errors import errors, naive_ways
 from understudy.bench.cells import Cells
 from understudy.bench.result import Progress, Row, Stopwatch, result, row
-from understudy.nn.modulation import OPERATORS, TIGHTNESS
 from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS
 from understudy.synthesizers.dit.recipe import Bounded, Tightness
 
 _STUDY, _NOISE, _LOUD, _CLIP_NOISE = "adaln-power", 0.05, 0.2, 0.1

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from understudy.nn.dit import DiT
-from understudy.nn.modulation import Bounds, preset
 from understudy.nn.residual_conv import ResidualConvDenoiser
+from understudy.synthesizers.dit.network import Bounds, PlainDiT, preset
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def _denoising(model: nn.Module, steps: int) -> Workload:
 def _dit(width: int, depth: int, steps: int) -> Workload:
     torch.manual_seed(0)
     bounds = preset("medium", Bounds(condition=width**0.5, scale=1.0, shift=1.0, gate=1.0))  # as `dit` has them
-    return _denoising(DiT(channels=7, steps=steps, width=width, depth=depth, bounds=bounds), steps)
+    return _denoising(PlainDiT(channels=7, steps=steps, width=width, depth=depth, bounds=bounds), steps)
 
 
 def _conv() -> Workload:

@@ -19,11 +19,10 @@ from understudy.bench.cells import Cells
 from understudy.bench.pets_data import Windows, har, traffic, wisdm
 from understudy.bench.result import Progress, Row, Stopwatch, row, spread
 from understudy.nn.nearest import nearest
-from understudy.nn.pooled_conv import PooledConv
-from understudy.nn.ts2vec import train_ts2vec
 from understudy.synthesizers.pets.distillation import distil
 from understudy.synthesizers.pets.generation import PublicPanel
 from understudy.synthesizers.pets.modules import ModulePack, Similarity
+from understudy.synthesizers.pets.networks import PooledConv, train_ts2vec
 from understudy.synthesizers.pets.pretraining import MAX_ENCODER_STEPS, seen_by_voters
 from understudy.synthesizers.pets.similarity import EncoderSimilarity, RandomConvolutions, Raw
 

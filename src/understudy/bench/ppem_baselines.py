@@ -12,10 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from understudy.nn.energies import SLOPE, Energy
-from understudy.nn.margin import between, raised
-from understudy.nn.row_generators import RowGenerator
 from understudy.nn.stein import median_bandwidth
+from understudy.synthesizers.ppem.margin import between, raised
+from understudy.synthesizers.ppem.networks import SLOPE, Energy, RowGenerator
 
 _LATENT, _WIDTH, _BATCH, _ROUNDS, _MARGIN = 128, 128, 128, 5, 10.0
 _BETAS = (0.5, 0.9)

@@ -20,7 +20,7 @@ from understudy.bench.cost_dpsgd import _peak_kib
 from understudy.bench.cost_dpsgd_engines import ENGINES, PLAIN, Step
 from understudy.bench.cost_dpsgd_models import Workload, squared_error
 from understudy.bench.result import Progress, Row, result, row
-from understudy.nn.conditional_denoiser import ConditionalDenoiser
+from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 
 STEPS_OF_A_RUN = 100 * 500 // 32 + 1
 SIZES = ((1, 100), (1, 200), (1, 300), (2, 100), (3, 100), (3, 300))  # channels, length

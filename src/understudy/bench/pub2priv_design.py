@@ -21,7 +21,6 @@ from understudy.bench.result import Progress, Row, Stopwatch, result, row
 from understudy.data import Panel
 from understudy.data.datasets import file_sha256, find_file
 from understudy.data.portfolios import market_windows, simulate_market, simulate_portfolios
-from understudy.nn.knowledge import KnowledgeTransformer
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit.pretraining import pretrain
@@ -29,6 +28,7 @@ from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
+from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer
 from understudy.synthesizers.pub2priv.pretraining import filling_error, windows_from
 from understudy.synthesizers.spectral import Spectral
 

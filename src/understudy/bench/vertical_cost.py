@@ -27,11 +27,10 @@ from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.modes import Rule, plain_rule
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
+from understudy.synthesizers.vflgan_ts.protocol import Frame, converse
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate
-from understudy.training.blocks import block_of
-from understudy.training.conversation import Frame, converse
-from understudy.training.plan import DPSGDConfig
+from understudy.training.plan import DPSGDConfig, block_of
 
 STEPS, UNITS, BATCH = 24, 2000, 64
 ATTRIBUTES = {"stock": 6, "energy": 28}

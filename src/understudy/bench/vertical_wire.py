@@ -32,8 +32,8 @@ from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.modes import plain_rule
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
+from understudy.synthesizers.vflgan_ts.protocol import Frame, converse, preside, take_part
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training.conversation import Frame, converse, preside, take_part
 
 _PARTIES = ("first", "second")
 _BLOCKS = {"quick": 3, "target": 8, "full": 20}

@@ -11,7 +11,7 @@ from understudy.cli.places import existing, require_room, unused
 
 if TYPE_CHECKING:
     from understudy.data import Panel
-    from understudy.synthesizers.frame.packs import Pack
+    from understudy.synthesizers.packs import Pack
 
 _PACK_BYTES = 8 * 2**20
 

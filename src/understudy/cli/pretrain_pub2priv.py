@@ -11,7 +11,7 @@ from understudy.cli.pretrain import Work, app
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
-    from understudy.synthesizers.frame.packs import Pack
+    from understudy.synthesizers.packs import Pack
 
 _PACK_BYTES = 5 * 2**20
 _HELD_OUT = 0.2

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from understudy.nn.gated_recurrent import GatedRecurrent
+from understudy.evaluate.gated_recurrent import GatedRecurrent
 
 Checkpoint = Literal["best", "worst_val"]
 

@@ -9,7 +9,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import Entry
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers.frame.gradients import TRAINING
+from understudy.training.plan import TRAINING
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.vflgan_ts import owners, parts
 from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
-from understudy.training.conversation import END, AggregatorSide, Frames
+from understudy.synthesizers.vflgan_ts.protocol import END, AggregatorSide, Frames
 
 LOSSES = "losses.json"
 _CHECKPOINTS = "checkpoints"

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from understudy.errors import InputError
 from understudy.privacy import canonical
-from understudy.training.conversation import Frame
+from understudy.synthesizers.vflgan_ts.protocol import Frame
 
 Documents = Mapping[str, bytes]
 Saying = Generator[Frame, Frame, Documents]  # one exchange of a party

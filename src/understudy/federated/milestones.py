@@ -21,9 +21,9 @@ from understudy.federated.contract import Contract
 from understudy.files import whole_folder
 from understudy.privacy.events import to_json
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.vflgan_ts.updates import Update
 from understudy.training import checkpoint
+from understudy.training.plan import TRAINING
 
 _KEPT, _REST = 2, "rest.safetensors"
 

@@ -1,6 +1,6 @@
 """One organisation's side of a whole run: align, charge, buy, train, vouch.
 
-Everything that leaves is written here as a conversation (`understudy.training.conversation`), so it runs in one process
+Everything that leaves is written here as a conversation (`synthesizers.vflgan_ts.protocol`), so it runs in one process
 as well as over sockets.
 """
 
@@ -38,11 +38,11 @@ from understudy.privacy.keys import SigningKey
 from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.frame.gradients import to_arrays as network_arrays
 from understudy.synthesizers.vflgan_ts import owners, parts
 from understudy.synthesizers.vflgan_ts.modes import noisy_rows
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
-from understudy.training.conversation import END, Frame, PartySide
+from understudy.synthesizers.vflgan_ts.protocol import END, Frame, PartySide
+from understudy.training.networks import to_arrays as network_arrays
 
 FAREWELL = "farewell"  # stage of the last answer of a whole run
 _CHECKPOINTS, _FACTS, _ROWS, _ORDER = "checkpoints", "facts.safetensors", "rows.safetensors", "order.key"

@@ -16,7 +16,7 @@ from understudy.federated.stream import GrpcAggregatorLink, connect, serve
 from understudy.files import whole_file
 from understudy.privacy import keys
 from understudy.privacy.certificate import Certificate
-from understudy.training.conversation import preside, take_part
+from understudy.synthesizers.vflgan_ts.protocol import preside, take_part
 
 Progress = Callable[[str, float], None]
 _DIGEST = "contract.sha256"

@@ -18,7 +18,7 @@ import grpc
 
 from understudy.errors import InputError
 from understudy.federated.certificates import Identity
-from understudy.training.conversation import Frame, Frames
+from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames
 
 logger = logging.getLogger(__name__)
 _SERVICE, _METHOD = "understudy.Federation", "Converse"

@@ -1,4 +1,6 @@
-"""Self-attention over steps."""
+"""Self-attention over steps, and numbers as vectors: positions and diffusion time."""
+
+import math
 
 import torch
 from einops import rearrange
@@ -32,3 +34,28 @@ class SelfAttention(nn.Module):
 def _never_empty(present: Tensor) -> Tensor:
     """Lets a unit without any step look at all of them, so that its softmax exists; what comes out is zeroed."""
     return torch.where(present.any(1, keepdim=True), present, True)
+
+
+class TimeEmbedding(nn.Module):
+    """Diffusion time [unit] → [unit, width]: sines of geometric frequencies through a small network."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.network = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
+
+    def forward(self, time: Tensor) -> Tensor:
+        half = self.width // 2
+        exponents = torch.arange(half, device=time.device, dtype=torch.float32) / half
+        angles = time.float().unsqueeze(1) * torch.exp(-math.log(10_000.0) * exponents)
+        waves = torch.cat([angles.sin(), angles.cos()], dim=1)
+        weight = next(self.network.parameters())
+        embedding: Tensor = self.network(waves.to(weight.dtype))
+        return embedding
+
+
+def positions(length: int, width: int) -> Tensor:
+    """Returns sines and cosines [length, width] of geometric frequencies (Vaswani et al., arXiv:1706.03762, 3.5)."""
+    exponents = torch.arange(0, width, 2) / width
+    angles = torch.arange(length).unsqueeze(1) * torch.exp(-math.log(10_000.0) * exponents)
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width]

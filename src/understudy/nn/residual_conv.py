@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from understudy.nn.embeddings import TimeEmbedding
+from understudy.nn.attention import TimeEmbedding
 
 
 class ResidualConvBlock(nn.Module):

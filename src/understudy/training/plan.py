@@ -1,5 +1,6 @@
 """Sampler, clip, noise and event of a DP-SGD run, tied together once."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,8 @@ from understudy.privacy.calibrate import smallest_noise_multiplier
 from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.sampling import PoissonSampler
 
+TRAINING = "training"  # label under which gradients are charged
+MOSTLY_NOISE = 3.0  # ratio of noise to the largest possible gradient above which little else is learned
 SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
 
 
@@ -160,3 +163,44 @@ def _event(
     if isinstance(draw, DrawUnits):
         return SubsampledGaussian(sampler.rate, noise_multiplier, sampler.iterations)
     return MixtureOfGaussians(sampler.rate, noise_multiplier, draw.max_windows, sampler.iterations)
+
+
+def as_charged(event: Event, population: int, clip_norm: float, draw: DrawUnits | DrawWindows) -> DPSGDConfig:
+    """Returns DP-SGD as it was charged, for a population that is known by now."""
+    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
+    return DPSGDConfig(
+        sampling_rate=event.sampling_rate,
+        iterations=event.iterations,
+        expected_batch=event.sampling_rate * population,
+        clip_norm=clip_norm,
+        noise_multiplier=event.noise_multiplier,
+        draw=draw,
+    )
+
+
+def noise_ratio(noise_multiplier: float, num_parameters: int, drawn: float) -> float:
+    """Returns the length of the noise on a summed gradient over the largest possible sum of `drawn` clipped ones."""
+    return noise_multiplier * math.sqrt(num_parameters) / drawn
+
+
+def block_of(plan: MechanismPlan, num_blocks: int, influence: int = 1) -> MechanismPlan:
+    """Returns what each of `num_blocks` owners does so that together they execute `plan`.
+
+    Privacy:
+        Every owner clips a drawn row to C / (influence · √blocks) and adds N(0, (z·C)²) to each of its coordinates. One
+        row moves the blocks together by at most C / influence, and a unit that changes up to `influence` rows' worth
+        (an event: twice the windows it touches) moves them by at most C. No norms are exchanged. Where that clip would
+        be smaller than float32 can vouch for, clip and noise are larger by the same factor.
+    """
+    assert isinstance(plan.event, SubsampledGaussian)
+    assert isinstance(plan.draw, DrawUnits)
+    share = 1 / (influence * math.sqrt(num_blocks))
+    noise_multiplier = plan.noise_multiplier / share
+    return MechanismPlan(
+        sampler=plan.sampler,
+        draw=plan.draw,
+        clip_norm=max(SMALLEST_CLIP, plan.clip_norm * share),
+        noise_multiplier=noise_multiplier,
+        expected_batch=plan.expected_batch,
+        event=SubsampledGaussian(plan.sampler.rate, noise_multiplier, plan.sampler.iterations),
+    )

@@ -10,9 +10,9 @@ from understudy import simulate_households
 from understudy.audit.diagnose import Norms, diagnose, ratios
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.nn.masked_dit import conditioning_names
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit.model import default_reference, empty_network
+from understudy.synthesizers.dit.network import conditioning_names
 from understudy.synthesizers.dit.pretraining import public_examples
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.training.clipping.engine import PerUnitClipper

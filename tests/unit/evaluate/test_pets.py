@@ -15,7 +15,7 @@ from understudy.evaluate.metric import QUICK
 from understudy.evaluate.pets import METRICS, frechet_distance
 from understudy.evaluate.pets.embedding import PROJECTIONS, judge, matched_distance, sliced_distance
 from understudy.evaluate.pets.forecast import forecast_errors
-from understudy.nn.ts2vec import encoder_sha256
+from understudy.synthesizers.pets.networks import encoder_sha256
 
 BY_NAME = {metric.name.removeprefix("pets."): metric for metric in METRICS}
 FEW = replace(LEAST, iteration_cap=30)

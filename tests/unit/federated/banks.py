@@ -17,8 +17,8 @@ from understudy.privacy import keys
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.parts import own_schema
+from understudy.synthesizers.vflgan_ts.protocol import converse
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training.conversation import converse
 
 NAMES = ("bank", "shop", "grid", "post")
 FREQUENCIES = (0.01, 0.005, 0.0075, 0.0125, 0.015, 0.0175)  # paper 004, the six-attribute set

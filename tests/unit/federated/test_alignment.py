@@ -8,7 +8,7 @@ import torch
 
 from understudy.errors import InputError
 from understudy.federated.alignment import aligned, passed_on
-from understudy.training.conversation import AggregatorSide, Frame, PartySide, converse
+from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, PartySide, converse
 
 NAMES = ("bank", "shop", "grid", "post")
 

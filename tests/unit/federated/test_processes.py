@@ -22,7 +22,7 @@ from understudy.federated.stream import GrpcAggregatorLink, connect, serve
 from understudy.privacy.certificate import verify
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.release import Release
-from understudy.training.conversation import preside, take_part
+from understudy.synthesizers.vflgan_ts.protocol import preside, take_part
 
 CONTRACT = """\
 name = "test"

@@ -18,10 +18,10 @@ from understudy.privacy.certificate import verify
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.statements import VALUES_ADJACENCY
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.vflgan_ts.method import VflganTs
-from understudy.training.conversation import Frame, PartySide, converse
+from understudy.synthesizers.vflgan_ts.protocol import Frame, PartySide, converse
+from understudy.training.plan import TRAINING
 
 SIDES = ("aggregator", "bank", "shop")
 ALL_DRAWN = replace(SMALL, batch=UNITS)  # an accountant is quick where nothing is sampled

@@ -12,7 +12,7 @@ import torch
 from understudy.errors import InputError
 from understudy.federated.certificates import Identity, make_identities
 from understudy.federated.stream import GrpcAggregatorLink, connect, serve
-from understudy.training.conversation import (
+from understudy.synthesizers.vflgan_ts.protocol import (
     END,
     AggregatorSide,
     Frame,

@@ -16,7 +16,7 @@ from understudy.federated.documents import documents_of, frame_of, from_json, to
 from understudy.privacy import keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, sign, to_html, to_markdown, verify
 from understudy.synthesizers.release import MODEL_FILE, Release
-from understudy.training.conversation import AggregatorSide, Frame, Frames, converse
+from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, Frames, converse
 
 Change = Callable[[dict[str, bytes]], dict[str, bytes]]
 

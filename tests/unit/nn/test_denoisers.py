@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from understudy.nn.dit import DiT, DiTBlock
 from understudy.nn.residual_conv import ResidualConvDenoiser
+from understudy.synthesizers.dit.network import DiTBlock, PlainDiT
 
 MODELS = {
-    "dit": lambda: DiT(channels=3, steps=12, width=16, depth=2, num_heads=4),
+    "dit": lambda: PlainDiT(channels=3, steps=12, width=16, depth=2, num_heads=4),
     "conv": lambda: ResidualConvDenoiser(channels=3, width=16, depth=3),
 }
 

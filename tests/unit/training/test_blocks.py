@@ -7,8 +7,7 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.privacy.events import SubsampledGaussian
-from understudy.training.blocks import block_of
-from understudy.training.plan import SMALLEST_CLIP, DPSGDConfig
+from understudy.training.plan import SMALLEST_CLIP, DPSGDConfig, block_of
 
 
 @pytest.mark.parametrize("influence", [1, 6])

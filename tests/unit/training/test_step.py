@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from tests.unit.training.toy import plan_of, regression_arrays, squared_error, windows_of
-from understudy.nn.dit import DiT
 from understudy.nn.residual_conv import ResidualConvDenoiser
 from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.dit.network import PlainDiT
 from understudy.training import Performance, PrivateGradient
 from understudy.training.flat import FlatParameters, NormalReserve
 
@@ -21,7 +21,7 @@ def gradient_of(model: nn.Module, noise: NoiseSource, units: int | None = None, 
 
 NETWORKS = {
     "linear": lambda: nn.Linear(3, 1),
-    "dit": lambda: DiT(channels=2, steps=5, width=8, depth=1, num_heads=2),
+    "dit": lambda: PlainDiT(channels=2, steps=5, width=8, depth=1, num_heads=2),
     "conv": lambda: ResidualConvDenoiser(channels=2, width=8, depth=1),
     "lstm": lambda: nn.LSTM(3, 4, batch_first=True),
     "unused layers": lambda: nn.ModuleDict({"used": nn.Linear(3, 1), "not": nn.Linear(5, 5)}),

@@ -18,12 +18,12 @@ from torch.nn.functional import leaky_relu
 from understudy.audit.transcript import rows_by_party
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.nn.attribute_gan import kept_by_dropout
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.modes import fixed_batches
+from understudy.synthesizers.vflgan_ts.network import kept_by_dropout
 from understudy.synthesizers.vflgan_ts.objectives import Objective
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
 from understudy.synthesizers.vflgan_ts.updates import PlainUpdate

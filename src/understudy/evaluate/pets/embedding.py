@@ -17,7 +17,7 @@ from understudy.evaluate.intervals import bootstrap
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.networks import seeded
 from understudy.evaluate.ranked import RankedPools
-from understudy.nn.ts2vec import TS2Vec, encode, encoder_sha256, train_ts2vec
+from understudy.synthesizers.pets.networks import TS2Vec, encode, encoder_sha256, train_ts2vec
 
 MATCHED = 400  # series of each side that are matched exactly: the work grows with the third power
 PROJECTIONS = 128

@@ -17,8 +17,6 @@ from torch import Tensor, nn
 
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
-from understudy.nn.margin import between
-from understudy.nn.row_generators import TemporalGenerator
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.plan import PlanEntry, SpendingPlan
@@ -26,8 +24,10 @@ from understudy.synthesizers.base import Draw
 from understudy.synthesizers.baselines.rows import LATENT, Layout, scored
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.frame.gradients import TRAINING
+from understudy.synthesizers.ppem.margin import between
+from understudy.synthesizers.ppem.networks import TemporalGenerator
 from understudy.synthesizers.vflgan_ts.drawing import calibrated, draw_classes, panel_of, score_nodes
+from understudy.training.plan import TRAINING
 
 if TYPE_CHECKING:
     from understudy.synthesizers.baselines.dp_gan import Recipe

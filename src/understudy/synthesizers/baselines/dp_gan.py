@@ -31,9 +31,10 @@ from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.baselines import ads_gan, rows
 from understudy.synthesizers.baselines.rows import Layout, generated, scored
 from understudy.synthesizers.frame.facts import Facts, facts_of
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged, noise_ratio, num_parameters, sizes_only
 from understudy.synthesizers.options import require_above_zero
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
+from understudy.training.networks import num_parameters, sizes_only
+from understudy.training.plan import TRAINING, as_charged, noise_ratio
 from understudy.training.windows import Batch
 
 _BOUGHT = 0.1  # share of the progress that purchases take

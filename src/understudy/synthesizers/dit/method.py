@@ -53,18 +53,11 @@ from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
-from understudy.synthesizers.frame.gradients import (
-    MOSTLY_NOISE,
-    TRAINING,
-    as_charged,
-    noise_ratio,
-    num_parameters,
-    sizes_only,
-    to_arrays,
-)
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
+from understudy.training.networks import num_parameters, sizes_only, to_arrays
+from understudy.training.plan import MOSTLY_NOISE, TRAINING, as_charged, noise_ratio
 
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
 _DAY = 86_400_000_000  # microseconds

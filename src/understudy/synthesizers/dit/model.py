@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from understudy.data import Schema
-from understudy.nn.masked_dit import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
+from understudy.synthesizers.dit.network import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.frame.gradients import load_arrays
 from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.training.networks import load_arrays
 
 if TYPE_CHECKING:
     from understudy.synthesizers.dit.method import Dit

@@ -13,21 +13,20 @@ from torch import Tensor, nn
 
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.nn.masked_dit import MaskedDiT
-from understudy.nn.modulation import Modulation
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.memory import memory_of, products
 from understudy.synthesizers.dit.method import Dit, season_of
 from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, default_reference, empty_network
+from understudy.synthesizers.dit.network import MaskedDiT, Modulation
 from understudy.synthesizers.dit.packs import METHOD, shape_of
 from understudy.synthesizers.dit.scale import scaled_channels, scales_of, votes
 from understudy.synthesizers.frame.facts import classes_of
-from understudy.synthesizers.frame.gradients import to_arrays, train_publicly
-from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.spectral.columns import single_columns, single_values
 from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
+from understudy.training.networks import to_arrays, train_publicly
 
 MIN_SERIES = 20
 _BATCH, _MEASURED, _HELD_OUT = 128, 512, 0.1

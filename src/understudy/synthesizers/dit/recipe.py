@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from understudy.errors import InputError
-from understudy.nn.modulation import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator, preset
 from understudy.synthesizers.dit.denoising import Prediction
+from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator, preset
 from understudy.synthesizers.options import require_above_zero, require_one_of
 
 _TOKENS = 16  # that the default patch cuts a series into at most

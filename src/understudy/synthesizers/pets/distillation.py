@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from understudy.nn.pooled_conv import PooledConv
-from understudy.nn.ts2vec import TS2Vec, encode
+from understudy.synthesizers.pets.networks import PooledConv, TS2Vec, encode
 from understudy.synthesizers.pets.waveforms import resampled
 from understudy.training.progress import Report
 

@@ -8,9 +8,7 @@ import torch
 from torch import nn
 
 from understudy.errors import InputError
-from understudy.nn.conv_vae import ConvVAE
-from understudy.nn.pooled_conv import PooledConv
-from understudy.nn.ts2vec import TS2Vec
+from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, TS2Vec
 from understudy.synthesizers.pets.similarity import EncoderSimilarity
 from understudy.synthesizers.pets.variation import VAEVariation
 

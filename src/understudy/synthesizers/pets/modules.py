@@ -16,7 +16,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 from understudy.errors import InputError, MissingData
-from understudy.synthesizers.frame.packs import header, write_new
+from understudy.synthesizers.packs import header, write_new
 
 FORMAT = 1
 METADATA_KEY = "understudy-pets-pack"  # one key: the order of several would change the file's hash

@@ -10,12 +10,10 @@ import torch
 from torch import nn
 
 from understudy.errors import InputError
-from understudy.nn.conv_vae import ConvVAE
-from understudy.nn.pooled_conv import PooledConv
-from understudy.nn.ts2vec import TS2Vec, train_ts2vec
 from understudy.synthesizers.pets.distillation import distil
 from understudy.synthesizers.pets.generation import RuleBased, levels_of, spread, standardised
 from understudy.synthesizers.pets.modules import Generation, ModulePack, Variation
+from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, TS2Vec, train_ts2vec
 from understudy.synthesizers.pets.rules import coloured_noise
 from understudy.synthesizers.pets.vae_training import explained, train_vae
 from understudy.synthesizers.pets.variation import VAEVariation

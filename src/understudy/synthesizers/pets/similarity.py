@@ -10,8 +10,7 @@ from einops import rearrange
 from torch import Tensor
 from torch.nn import functional
 
-from understudy.nn.pooled_conv import PooledConv
-from understudy.nn.ts2vec import TS2Vec
+from understudy.synthesizers.pets.networks import PooledConv, TS2Vec
 from understudy.synthesizers.pets.waveforms import resampled, shape_and_level
 
 _CHUNK = 64

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from understudy.nn.conv_vae import ConvVAE
 from understudy.synthesizers.pets.modules import Generation
+from understudy.synthesizers.pets.networks import ConvVAE
 from understudy.synthesizers.pets.waveforms import peaks
 from understudy.training.progress import Report
 

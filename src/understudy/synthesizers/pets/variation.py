@@ -11,7 +11,7 @@ from einops import rearrange
 from torch import Tensor
 
 from understudy.errors import InputError
-from understudy.nn.conv_vae import ConvVAE
+from understudy.synthesizers.pets.networks import ConvVAE
 from understudy.synthesizers.pets.waveforms import peaks, resampled
 
 POSTERIOR_MAX, DIRECTION, PRIOR_MAX, BLEND_MAX = 4.0, 0.5, 1.0, 0.25

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from understudy.nn import margin
-from understudy.nn.energies import Energy, TemporalEnergy
-from understudy.nn.row_generators import RowGenerator, TemporalGenerator
+from understudy.synthesizers.ppem import margin
 from understudy.synthesizers.ppem.attributes import Partition
+from understudy.synthesizers.ppem.networks import Energy, RowGenerator, TemporalEnergy, TemporalGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
 from understudy.training.ema import RunningAverage
 from understudy.training.windows import Batch

@@ -11,13 +11,13 @@ from understudy.data import Panel, Schema
 from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame.encoding import Encoding, Scores
 from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.frame.gradients import load_arrays, to_arrays
 from understudy.synthesizers.ppem import contest, donors, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.purchases import encoding_of
 from understudy.synthesizers.ppem.recipe import LATENT
 from understudy.synthesizers.spectral.marginals import bounded_scores
 from understudy.synthesizers.vflgan_ts.drawing import panel_of
+from understudy.training.networks import load_arrays, to_arrays
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.method import Ppem

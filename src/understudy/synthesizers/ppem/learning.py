@@ -15,13 +15,13 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged
 from understudy.synthesizers.ppem import donors, drawing, effects, modes, purchases, sketch, statements, targets
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, Generators, made
 from understudy.synthesizers.ppem.training import train_plainly, train_privately
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.training import UnitWindows
+from understudy.training.plan import TRAINING, as_charged
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.method import Ppem

@@ -35,7 +35,6 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.ppem import drawing, effects, modes, purchases, sketch, statements, targets
 from understudy.synthesizers.ppem.attributes import Attribute, parse
@@ -44,6 +43,7 @@ from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.targets import Target
 from understudy.synthesizers.spectral import Spectral
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows
+from understudy.training.plan import TRAINING
 
 _RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
 _UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody

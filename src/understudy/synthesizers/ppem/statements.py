@@ -11,10 +11,10 @@ from understudy.data.channels import num_codes
 from understudy.privacy.events import Gaussian, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.frame import gradients
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.ppem import contest, effects, modes, probes, sketch, targets
 from understudy.synthesizers.ppem.attributes import Attribute, Partition
+from understudy.training import networks
+from understudy.training.plan import TRAINING, noise_ratio
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.method import Ppem
@@ -111,7 +111,7 @@ def _learned(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], 
 def gradient_noise(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan) -> float:
     """Returns the ratio of the noise on a summed gradient of the energies to the largest possible sum."""
     noise = float(getattr(plan.event(TRAINING), "noise_multiplier", 0.0))
-    return gradients.noise_ratio(noise, num_parameters(method, schema, attributes), method.recipe.batch)
+    return noise_ratio(noise, num_parameters(method, schema, attributes), method.recipe.batch)
 
 
 def any_effect(method: "Ppem", attributes: tuple[Attribute, ...]) -> effects.Effect:
@@ -136,6 +136,6 @@ def num_parameters(method: "Ppem", schema: Schema, attributes: tuple[Attribute, 
 
     nothing = facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0))
     partition = Partition(encoding_of(schema.without_context(), nothing, attributes), attributes)
-    with gradients.sizes_only():
+    with networks.sizes_only():
         energies = contest.Energies(partition, method.recipe, marginal=method.has_generator, conditional=True)
-    return gradients.num_parameters(energies)
+    return networks.num_parameters(energies)

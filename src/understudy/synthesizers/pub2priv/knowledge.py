@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from understudy.nn.knowledge import KnowledgeTransformer
-from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.packs import Pack
+from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer
 
 METHOD, GENERAL = "pub2priv", "general"
 GENERAL_PACK = Path(__file__).parent / "packs" / "general.safetensors"

@@ -38,7 +38,6 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import classes_of
-from understudy.synthesizers.frame.gradients import MOSTLY_NOISE, noise_ratio, num_parameters, sizes_only
 from understudy.synthesizers.options import require_above_zero, require_one_of
 from understudy.synthesizers.pub2priv import drawing, purchases
 from understudy.synthesizers.pub2priv.conditions import Conditions
@@ -49,6 +48,8 @@ from understudy.synthesizers.pub2priv.projected import Projected, denoiser_of
 from understudy.synthesizers.pub2priv.published import Published
 from understudy.synthesizers.pub2priv.sketched import MOMENTS, Sketched
 from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
+from understudy.training.networks import num_parameters, sizes_only
+from understudy.training.plan import MOSTLY_NOISE, noise_ratio
 from understudy.training.step import Loss
 
 TRAINING = "training"  # label under which the gradients are charged

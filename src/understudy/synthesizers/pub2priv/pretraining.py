@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from understudy.errors import InputError
-from understudy.nn.knowledge import KnowledgeTransformer, hide
-from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.pub2priv.knowledge import DIRECTIONS, METHOD, MOST_STEPS, Knowledge
+from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide
 from understudy.synthesizers.pub2priv.signals import MAX_FEATURES, draw_signals, standardised
 
 Windows = Callable[[int, np.random.Generator], np.ndarray]  # (how many, rng) → standardised windows, NaN where missing

@@ -13,10 +13,10 @@ from torch import nn
 
 from understudy.data import Panel
 from understudy.nn.diffusion import Diffusion
-from understudy.nn.gaussian_denoiser import GaussianDenoiser
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates, Measurements
 from understudy.synthesizers.pub2priv.denoising import Examples
+from understudy.synthesizers.pub2priv.networks import GaussianDenoiser
 
 _BOUND = 8.0  # on measurements, which have deviation one if `spectral` is right
 _CHUNK_NUMBERS = 8_000_000

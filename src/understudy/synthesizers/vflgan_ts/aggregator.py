@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from understudy.nn.attribute_gan import SharedDiscriminator, masks
-from understudy.nn.by_hand import Masks, Passed, Perceptron
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, Stage, seeded
+from understudy.synthesizers.vflgan_ts.backpropagation import Masks, Passed, Perceptron
+from understudy.synthesizers.vflgan_ts.network import SharedDiscriminator, masks
 from understudy.synthesizers.vflgan_ts.objectives import Objective, gradient_penalty
+from understudy.synthesizers.vflgan_ts.protocol import END, AggregatorSide, Frame, Frames
 from understudy.synthesizers.vflgan_ts.recipe import LATENT
 from understudy.synthesizers.vflgan_ts.updates import MakeUpdate
-from understudy.training.conversation import END, AggregatorSide, Frame, Frames
 
 Draws = Callable[[int], Iterator[Tensor]]  # of the number of aligned rows: places of the rows drawn, round after round
 Answers = dict[str, dict[str, Tensor]]  # by party

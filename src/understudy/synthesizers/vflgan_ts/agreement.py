@@ -14,8 +14,8 @@ from torch import Tensor
 
 from understudy.data import Schema
 from understudy.errors import InputError
+from understudy.synthesizers.vflgan_ts.protocol import END, Frame
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
-from understudy.training.conversation import END, Frame
 
 _ONE_AT_A_TIME = threading.Lock()
 

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from understudy.data import Schema
 from understudy.errors import InputError
-from understudy.nn.attribute_gan import ClassGenerators
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.fitting import Named
 from understudy.synthesizers.vflgan_ts.modes import NOT_PRIVATE, Rule
+from understudy.synthesizers.vflgan_ts.network import ClassGenerators
 from understudy.synthesizers.vflgan_ts.party import Rows
 
 KNOWN = "Every class has a model of its own: every party and the aggregator know the class of every row."

@@ -10,12 +10,12 @@ from understudy.data import Panel, Schema
 from understudy.synthesizers.base import Draw, num_pooled
 from understudy.synthesizers.frame.encoding import Encoding
 from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.frame.gradients import load_arrays
 from understudy.synthesizers.spectral.marginals import bounded_scores
 from understudy.synthesizers.vflgan_ts.fitting import generate
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of, joined
 from understudy.synthesizers.vflgan_ts.party import generators_for
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
+from understudy.training.networks import load_arrays
 
 PARTY = "party"  # arrays of a party's generators begin with it and the party's place
 _NODES = 513

@@ -10,8 +10,8 @@ from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.modes import Rule
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
+from understudy.synthesizers.vflgan_ts.protocol import Frame, converse
 from understudy.synthesizers.vflgan_ts.recipe import LATENT
-from understudy.training.conversation import Frame, converse
 
 Named = Sequence[tuple[str, Rows]]  # parties and what they hold
 _WATCHED_ROWS = 1024  # of each side, for the distance that chooses a checkpoint

@@ -39,7 +39,6 @@ from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
-from understudy.synthesizers.frame.gradients import TRAINING, to_arrays
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.vflgan_ts import classes, drawing, modes
@@ -50,7 +49,8 @@ from understudy.synthesizers.vflgan_ts.holdings import ALONE, holdings_of, num_c
 from understudy.synthesizers.vflgan_ts.modes import MODES, NOT_PRIVATE, Mode, Rule
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training.plan import DPSGDConfig
+from understudy.training.networks import to_arrays
+from understudy.training.plan import TRAINING, DPSGDConfig
 
 _RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
 _FACTS_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody

@@ -21,14 +21,12 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.statements import NOISY_ROWS
-from understudy.synthesizers.frame.gradients import TRAINING, as_charged, noise_ratio
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
 from understudy.synthesizers.vflgan_ts.holdings import Holding, holdings_of
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, FirstLayerUpdate, MakeUpdate, PlainUpdate
-from understudy.training.blocks import block_of
-from understudy.training.plan import DrawUnits, MechanismPlan
+from understudy.training.plan import TRAINING, DrawUnits, MechanismPlan, as_charged, block_of, noise_ratio
 from understudy.training.windows import UnitWindows
 
 Mode = Literal["sound", "plain", "paper", "local"]

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.frame.gradients import TRAINING
 from understudy.synthesizers.vflgan_ts import modes
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
 from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.modes import NOT_PRIVATE, Rule
 from understudy.synthesizers.vflgan_ts.updates import MakeUpdate
+from understudy.training.plan import TRAINING
 
 
 def party_update(method: VflganTs, grant: Grant, num_parties: int, population: int) -> MakeUpdate:

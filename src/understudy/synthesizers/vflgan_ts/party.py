@@ -8,19 +8,19 @@ import torch
 from torch import Tensor, nn
 
 from understudy.errors import InputError
-from understudy.nn.attribute_gan import (
+from understudy.synthesizers.vflgan_ts.agreement import Agreement, Stage, seeded
+from understudy.synthesizers.vflgan_ts.backpropagation import Cells, Passed, Perceptron
+from understudy.synthesizers.vflgan_ts.network import (
     AttributeDiscriminators,
     AttributeGenerators,
     ClassGenerators,
     FeatureExtractor,
     masks,
 )
-from understudy.nn.by_hand import Cells, Passed, Perceptron
-from understudy.synthesizers.vflgan_ts.agreement import Agreement, Stage, seeded
 from understudy.synthesizers.vflgan_ts.objectives import Objective, gradient_penalty
+from understudy.synthesizers.vflgan_ts.protocol import END, Frame, PartySide
 from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT, Recipe
 from understudy.synthesizers.vflgan_ts.updates import MakeUpdate, PlainUpdate
-from understudy.training.conversation import END, Frame, PartySide
 
 Given = Mapping[str, Tensor]
 Step = Generator[Frame, Frame, Given]

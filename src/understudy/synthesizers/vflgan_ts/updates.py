@@ -11,9 +11,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from understudy.nn.by_hand import Slopes
-from understudy.nn.stacked import StackedLinear
+from understudy.nn.layers import StackedLinear
 from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.vflgan_ts.backpropagation import Slopes
 from understudy.training.clipping.records import Collector
 from understudy.training.flat import FlatParameters, NormalReserve
 from understudy.training.plan import MechanismPlan, Performance

@@ -10,9 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from understudy.nn.offset import LearnedOffset
-from understudy.nn.reversible import ReversibleLinear
-from understudy.nn.stacked import StackedLinear
+from understudy.nn.layers import LearnedOffset, ReversibleLinear, StackedLinear
 from understudy.training.clipping import affine, convolution, embedding, linear, recurrent, recurrent_plain
 from understudy.training.clipping.expanded import run_expanded
 from understudy.training.clipping.records import Collector, NeedsWholeModule

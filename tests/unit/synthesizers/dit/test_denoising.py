@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from understudy.nn.masked_dit import MaskedDiT
 from understudy.synthesizers.dit.bridge import NOTHING, bridge
 from understudy.synthesizers.dit.denoising import DDPM, Asked, Denoising, draw_hidden
+from understudy.synthesizers.dit.network import MaskedDiT
 
 CHANNELS, STATIC, STEPS = 2, 1, 12
 

@@ -13,7 +13,6 @@ from understudy.data import Panel, Population, PrivacyUnit
 from understudy.data.masks import MASKS
 from understudy.errors import InputError, MissingData
 from understudy.evaluate.conditional.point import interval_coverage, squared_error
-from understudy.nn.masked_dit import conditioning_names
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import SubsampledGaussian
 from understudy.privacy.ledger import Ledger
@@ -25,11 +24,13 @@ from understudy.synthesizers.dit import method as dit_method
 from understudy.synthesizers.dit.bridge import NOTHING
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.model import NETWORK, Released, default_reference, empty_network
+from understudy.synthesizers.dit.network import conditioning_names
 from understudy.synthesizers.dit.pretraining import measured_reference, pretrain, public_marginals
 from understudy.synthesizers.dit.recipe import Network, Recipe
-from understudy.synthesizers.frame.gradients import noise_ratio, num_parameters
-from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.packs import Pack
 from understudy.training import DPSGDConfig, DrawUnits, MechanismPlan, Performance, PrivateGradient, UnitWindows
+from understudy.training.networks import num_parameters
+from understudy.training.plan import noise_ratio
 
 GUARANTEE, LOOSE = Guarantee(1.0, 1e-6), Guarantee(8.0, 1e-6)
 

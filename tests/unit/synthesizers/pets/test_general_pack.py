@@ -7,8 +7,8 @@ from scipy.stats import binomtest
 
 from understudy.data import simulate_households
 from understudy.nn.nearest import nearest
-from understudy.nn.pooled_conv import PooledConv
 from understudy.synthesizers.pets.modules import ModulePack, Similarity
+from understudy.synthesizers.pets.networks import PooledConv
 from understudy.synthesizers.pets.public_series import scaled_panel
 from understudy.synthesizers.pets.similarity import EncoderSimilarity
 
@@ -53,7 +53,7 @@ def test_the_general_encoder_beats_untrained_ones_of_its_shape(homes: tuple[np.n
 
 
 def test_the_general_autoencoder_expresses_homes(homes: tuple[np.ndarray, np.ndarray]) -> None:
-    from understudy.nn.conv_vae import ConvVAE
+    from understudy.synthesizers.pets.networks import ConvVAE
     from understudy.synthesizers.pets.vae_training import explained
     from understudy.synthesizers.pets.variation import VAEVariation
     from understudy.synthesizers.pets.waveforms import resampled

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.nn.pooled_conv import PooledConv
-from understudy.nn.ts2vec import TS2Vec, encode
 from understudy.synthesizers.pets.distillation import distil, principal_components
 from understudy.synthesizers.pets.generation import RuleBased
 from understudy.synthesizers.pets.modules import Similarity
+from understudy.synthesizers.pets.networks import PooledConv, TS2Vec, encode
 from understudy.synthesizers.pets.similarity import EncoderSimilarity, RandomConvolutions, Raw
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.nn.conv_vae import ConvVAE
 from understudy.synthesizers.pets.generation import RuleBased
 from understudy.synthesizers.pets.modules import ModulePack
+from understudy.synthesizers.pets.networks import ConvVAE
 from understudy.synthesizers.pets.vae_training import explained, train_vae, vae_loss
 from understudy.synthesizers.pets.variation import Strengths, VAEVariation, strengths
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from tests.unit.synthesizers.ppem.toy import SMALL, panel, schema
 from understudy.errors import UnsafeModule
-from understudy.nn import margin
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.ppem import margin
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
 from understudy.synthesizers.ppem.recipe import Recipe

@@ -6,9 +6,9 @@ import torch
 
 from understudy.data.portfolios import simulate_market
 from understudy.errors import InputError, MissingData
-from understudy.nn.knowledge import KnowledgeTransformer, hide
-from understudy.synthesizers.frame.packs import Pack
+from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.pub2priv.knowledge import DIRECTIONS, GENERAL_PACK, METHOD, Knowledge, load_pack
+from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide
 from understudy.synthesizers.pub2priv.pretraining import filling_error, windows_from
 
 MAX_BYTES = 5 * 2**20

@@ -17,7 +17,7 @@ from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.drawing import latents
 from understudy.synthesizers.vflgan_ts.party import Rows
-from understudy.training.conversation import Frame, Frames, converse, preside, take_part
+from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames, converse, preside, take_part
 
 
 def test_the_exchange_equals_one_program_with_ordinary_autograd() -> None:

@@ -28,8 +28,8 @@ from understudy.synthesizers.vflgan_ts.holdings import holdings_of
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.modes import against_a_party, noisy_rows, row_bound, sound_rule
 from understudy.synthesizers.vflgan_ts.party import Rows
+from understudy.synthesizers.vflgan_ts.protocol import converse
 from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
-from understudy.training.conversation import converse
 
 SMALL = Recipe(iterations=3, batch=64, widths=(4,), features=4)
 EPSILON = 2.0

@@ -14,8 +14,8 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.modes import Rule
 from understudy.synthesizers.vflgan_ts.party import Rows
+from understudy.synthesizers.vflgan_ts.protocol import converse
 from understudy.synthesizers.vflgan_ts.updates import FirstLayerUpdate, MakeUpdate, PlainUpdate
-from understudy.training.conversation import converse
 
 PLAN = sound_plan()
 EXTREMES = {"usual": 1.0, "huge": 1e4, "tiny": 1e-4, "opposed": -1.0}

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from understudy.nn.attribute_gan import AttributeDiscriminators, masks
-from understudy.nn.by_hand import Perceptron
 from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.vflgan_ts.backpropagation import Perceptron
+from understudy.synthesizers.vflgan_ts.network import AttributeDiscriminators, masks
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, advance
 from understudy.training import DPSGDConfig
 from understudy.training.clipping import PerUnitClipper

@@ -13,11 +13,10 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.aggregator import Aggregator, Draws
 from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
+from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, PartySide
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
-from understudy.training.blocks import block_of
-from understudy.training.conversation import AggregatorSide, PartySide
-from understudy.training.plan import DPSGDConfig, MechanismPlan
+from understudy.training.plan import DPSGDConfig, MechanismPlan, block_of
 
 STEPS = 6
 NAMES = ("bank", "shop")

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from tests.unit.training.reference import engine_sum, relative_error
 from understudy.nn.attention import SelfAttention
-from understudy.nn.offset import LearnedOffset
-from understudy.nn.stacked import StackedLinear
+from understudy.nn.layers import LearnedOffset, StackedLinear
 
 STEPS, WIDTH = 6, 4
 

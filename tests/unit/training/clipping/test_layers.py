@@ -5,9 +5,7 @@ import torch
 from torch import nn
 
 from tests.unit.training.reference import relative_error, shaken
-from understudy.nn.offset import LearnedOffset
-from understudy.nn.reversible import ReversibleLinear
-from understudy.nn.stacked import StackedLinear
+from understudy.nn.layers import LearnedOffset, ReversibleLinear, StackedLinear
 from understudy.training.clipping.patch import HAND_WRITTEN
 
 UNITS = 5

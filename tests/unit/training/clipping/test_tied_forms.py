@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.unit.training.reference import engine_sum, expected_sum, shaken
-from understudy.nn.stacked import StackedLinear
+from understudy.nn.layers import StackedLinear
 from understudy.training.clipping import PerUnitClipper
 
 UNITS, CLIP, WIDTH = 3, 0.3, 64

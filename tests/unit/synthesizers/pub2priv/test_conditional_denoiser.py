@@ -2,7 +2,7 @@
 
 import torch
 
-from understudy.nn.conditional_denoiser import ConditionalDenoiser
+from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy.training.validate_module import try_out, validate_module
 
 

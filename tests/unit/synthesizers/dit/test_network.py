@@ -5,8 +5,7 @@ import torch
 
 from understudy.errors import InputError
 from understudy.nn.diffusion import Diffusion
-from understudy.nn.masked_dit import MaskedDiT, conditioning_names, shown_statistics
-from understudy.nn.modulation import Bounds
+from understudy.synthesizers.dit.network import Bounds, MaskedDiT, conditioning_names, shown_statistics
 
 
 def _model(**options: int) -> MaskedDiT:

@@ -1,36 +1,12 @@
-"""What methods that are trained with private gradients share: the plan as it was charged, and networks as arrays."""
+"""Networks as arrays, counting their parameters, and training on public data."""
 
-import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
 from torch import nn
 
-from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows
 from understudy.training.step import Loss
-
-TRAINING = "training"  # label under which gradients are charged
-MOSTLY_NOISE = 3.0  # ratio of noise to the largest possible gradient above which little else is learned
-
-
-def as_charged(event: Event, population: int, clip_norm: float, draw: DrawUnits | DrawWindows) -> DPSGDConfig:
-    """Returns DP-SGD as it was charged, for a population that is known by now."""
-    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
-    return DPSGDConfig(
-        sampling_rate=event.sampling_rate,
-        iterations=event.iterations,
-        expected_batch=event.sampling_rate * population,
-        clip_norm=clip_norm,
-        noise_multiplier=event.noise_multiplier,
-        draw=draw,
-    )
-
-
-def noise_ratio(noise_multiplier: float, num_parameters: int, drawn: float) -> float:
-    """Returns the length of the noise on a summed gradient over the largest possible sum of `drawn` clipped ones."""
-    return noise_multiplier * math.sqrt(num_parameters) / drawn
 
 
 def sizes_only() -> torch.device:

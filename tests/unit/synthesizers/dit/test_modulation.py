@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.nn.dit import DiTBlock
-from understudy.nn.modulation import OPERATORS, TIGHTNESS, Bounds, Modulation, preset, projected
+from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS, Bounds, DiTBlock, Modulation, preset, projected
 
 ROLES = ("shift", "scale", "gate")
 TIGHT = Bounds(condition=2.0, scale=0.5, shift=0.3, gate=0.2)

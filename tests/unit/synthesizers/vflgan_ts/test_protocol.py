@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.training.conversation import Frame
+from understudy.synthesizers.vflgan_ts.protocol import Frame
 
 SHAPES = {"real": (2, 3), "rows": (None,)}
 

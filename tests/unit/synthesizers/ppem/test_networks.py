@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from understudy.nn.energies import Energy, TemporalEnergy
-from understudy.nn.margin import (
+from understudy.nn.layers import ReversibleLinear
+from understudy.nn.stein import CRITICAL_VALUE, normalised_discrepancy
+from understudy.synthesizers.ppem.margin import (
     between,
     finite_pairs,
     kernel_pairs,
@@ -15,9 +16,7 @@ from understudy.nn.margin import (
     obfuscation_penalty,
     raised,
 )
-from understudy.nn.reversible import ReversibleLinear
-from understudy.nn.row_generators import RowGenerator, TemporalGenerator
-from understudy.nn.stein import CRITICAL_VALUE, normalised_discrepancy
+from understudy.synthesizers.ppem.networks import Energy, RowGenerator, TemporalEnergy, TemporalGenerator
 from understudy.training.clipping import PerUnitClipper
 from understudy.training.clipping.patch import Expand
 

@@ -1,23 +1,20 @@
-"""Knowledge transformer θ_T of Pub2Priv: what public signals know about every step (paper 000, sections 5.1 and 5.2).
+"""Networks of Pub2Priv: the knowledge transformer θ_T (sections 5.1, 5.2) and denoisers (section 5.3, Appendix D).
 
-Two-axis self-attention over entries [step, feature]: first along time, then along features. Positions are sines on both
-axes, so any number of steps and of features fits. Trained on public series by filling in what was hidden, then frozen.
+θ_T: two-axis self-attention over entries [step, feature], first along time, then along features. Positions are sines on
+both axes, so any number of steps and of features fits. Trained on public series by filling in what was hidden, then
+frozen. θ_DM, in the manner of CSDI: residual layers in which entries look along time and along channels (Tashiro et
+al., arXiv:2107.03502v2, Appendix E); every layer receives the condition z of each step and the diffusion time.
 """
 
+import itertools
 import math
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
+from torch.nn import functional
 
-from understudy.nn.attention import SelfAttention
-
-
-def positions(length: int, width: int) -> Tensor:
-    """Returns sines and cosines [length, width] of geometric frequencies (Vaswani et al., arXiv:1706.03762, 3.5)."""
-    exponents = torch.arange(0, width, 2) / width
-    angles = torch.arange(length).unsqueeze(1) * torch.exp(-math.log(10_000.0) * exponents)
-    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[:, :width]
+from understudy.nn.attention import SelfAttention, TimeEmbedding, positions
 
 
 def plane_positions(num_steps: int, num_features: int, width: int) -> Tensor:
@@ -123,3 +120,107 @@ def hide(present: Tensor, generator: torch.Generator, *, share: float = 0.15, lo
     start = (torch.rand(rows, generator=generator) * (num_steps - length + 1)).long()
     step = torch.arange(num_steps)[None, :, None]
     return (single | ((step >= start) & (step < start + length))) & present
+
+
+class ConditionalBlock(nn.Module):
+    """Returns the next residual stream and a skip contribution, both [unit, step, channel, width]."""
+
+    def __init__(self, width: int, side: int, num_heads: int, feed_forward: int) -> None:
+        super().__init__()
+        self.time = nn.Linear(width, width)
+        self.mix = TwoAxisLayer(width, num_heads, feed_forward)
+        self.widen = nn.Linear(width, 2 * width)
+        self.condition = nn.Linear(side, 2 * width)
+        self.project_out = nn.Linear(width, 2 * width)
+
+    def forward(self, x: Tensor, side: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
+        """Args: `side` [unit, step, channel, side] and the embedded `time` [unit, width]."""
+        hidden = self.mix(x + self.time(time)[:, None, None])
+        gate, value = (self.widen(hidden) + self.condition(side)).chunk(2, 3)
+        residual, skip = self.project_out(torch.sigmoid(gate) * torch.tanh(value)).chunk(2, 3)
+        return (x + residual) / math.sqrt(2), skip
+
+
+class ConditionalDenoiser(nn.Module):
+    """Predicts the noise in x [unit, step, channel] at diffusion time [unit], given z [unit, step, condition].
+
+    Starts by predicting zero, so that the first losses are one. Table 3 of the paper: four layers, width 256.
+    """
+
+    def __init__(
+        self, *, condition: int, width: int = 256, depth: int = 4, num_heads: int = 8, feed_forward: int = 64
+    ) -> None:
+        super().__init__()
+        self.codes = 64  # width of the code of step and channel
+        self.embed = nn.Linear(1, width)
+        self.time = TimeEmbedding(width)
+        side = condition + self.codes
+        self.blocks = nn.ModuleList(ConditionalBlock(width, side, num_heads, feed_forward) for _ in range(depth))
+        self.skip = nn.Linear(width, width)
+        self.predict = nn.Linear(width, 1)
+        nn.init.zeros_(self.predict.weight)
+        nn.init.zeros_(self.predict.bias)
+
+    def forward(self, x: Tensor, time: Tensor, z: Tensor) -> Tensor:
+        """Returns the noise [unit, step, channel]."""
+        hidden = functional.relu(self.embed(x.unsqueeze(3)))
+        side, embedded = self._side(z, x.shape[2]), functional.silu(self.time(time))
+        skips = torch.zeros_like(hidden)
+        for block in self.blocks:
+            hidden, skip = block(hidden, side, embedded)
+            skips = skips + skip
+        hidden = functional.relu(self.skip(skips / math.sqrt(len(self.blocks))))
+        output: Tensor = self.predict(hidden).squeeze(3)
+        return output
+
+    def _side(self, z: Tensor, num_channels: int) -> Tensor:
+        """Returns z beside the codes of step and channel, for every entry."""
+        shape = (*z.shape[:2], num_channels, -1)
+        codes = plane_positions(z.shape[1], num_channels, self.codes).to(z)
+        return torch.cat([z.unsqueeze(2).expand(shape), codes.expand(shape)], dim=3)
+
+
+class GaussianDenoiser(nn.Module):
+    """Predicts the noise in x [unit, group, place]: groups are independent, the mean is linear in a condition.
+
+    Args:
+        signal: ᾱ of every diffusion time.
+        width, depth: Hidden layers of the network beside the Gaussian; none if depth is 0.
+    """
+
+    signal: Tensor
+
+    def __init__(
+        self, *, signal: Tensor, groups: int, places: int, condition: int, width: int = 0, depth: int = 0
+    ) -> None:
+        super().__init__()
+        self.register_buffer("signal", signal.float())
+        self.mean = nn.Parameter(torch.zeros(groups, places, 1 + condition))
+        self.factor = nn.Parameter(torch.zeros(groups, places, places))  # of V: logarithms on the diagonal
+        self.beyond = _network(groups * places + 2 + condition, groups * places, width, depth) if depth else None
+
+    def forward(self, x: Tensor, time: Tensor, condition: Tensor) -> Tensor:
+        """Returns the noise [unit, group, place] at diffusion time [unit]."""
+        left = self.signal[time]
+        share = left[:, None, None]
+        known = torch.cat([torch.ones_like(left)[:, None], condition], dim=1)
+        centred = x - share.sqrt() * torch.einsum("gpc,uc->ugp", self.mean, known)
+        lower = torch.tril(self.factor, -1) + torch.diag_embed(torch.diagonal(self.factor, dim1=1, dim2=2).exp())
+        covariance = lower @ lower.transpose(1, 2)
+        spread = share[..., None] * covariance + (1 - share[..., None]) * torch.eye(x.shape[2]).to(x)
+        noise: Tensor = (1 - share).sqrt() * torch.linalg.solve(spread, centred.unsqueeze(3)).squeeze(3)
+        if self.beyond is None:
+            return noise
+        seen = torch.cat([noise.flatten(1), left[:, None].sqrt(), (1 - left[:, None]).sqrt(), condition], dim=1)
+        return noise + rearrange(self.beyond(seen), "unit (group place) -> unit group place", group=x.shape[1])
+
+
+def _network(inputs: int, outputs: int, width: int, depth: int) -> nn.Sequential:
+    sizes = [inputs, *(width for _ in range(depth))]
+    layers: list[nn.Module] = []
+    for first, second in itertools.pairwise(sizes):
+        layers += [nn.Linear(first, second), nn.SiLU()]
+    last = nn.Linear(width, outputs)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(*layers, last)

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from understudy.nn.conv_vae import ConvVAE
-from understudy.nn.pooled_conv import PooledConv
+from understudy.synthesizers.pets.networks import ConvVAE, PooledConv
 
 
 @pytest.mark.parametrize("steps", [4, 16, 24, 100, 128, 577])

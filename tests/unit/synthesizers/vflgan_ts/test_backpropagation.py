@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor, nn
 
-from understudy.nn.attribute_gan import (
+from understudy.synthesizers.vflgan_ts.backpropagation import Cells, Perceptron
+from understudy.synthesizers.vflgan_ts.network import (
     AttributeDiscriminators,
     AttributeGenerators,
     FeatureExtractor,
     SharedDiscriminator,
     masks,
 )
-from understudy.nn.by_hand import Cells, Perceptron
 
 ROWS, ATTRIBUTES, STEPS, WIDTHS = 6, 3, 7, (5, 4)
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from understudy.nn.attribute_gan import AttributeDiscriminators, AttributeGenerators, kept_by_dropout
+from understudy.synthesizers.vflgan_ts.network import AttributeDiscriminators, AttributeGenerators, kept_by_dropout
 
 ATTRIBUTES, LATENT, STEPS, HIDDEN = 3, 5, 7, 4
 

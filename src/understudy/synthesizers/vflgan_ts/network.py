@@ -14,8 +14,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from understudy.nn.by_hand import SLOPE, Masks
-from understudy.nn.stacked import StackedLinear
+from understudy.nn.layers import StackedLinear
+from understudy.synthesizers.vflgan_ts.backpropagation import SLOPE, Masks
 
 _INITIAL_DEVIATION = 0.02
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.ops import aten
 
-from understudy.nn.stacked import StackedLinear
+from understudy.nn.layers import StackedLinear
 
 SLOPE = 0.2  # of LeakyReLU below zero
 Masks = Sequence[Tensor | None]  # what dropout leaves of each hidden layer, [row, width]; None leaves everything

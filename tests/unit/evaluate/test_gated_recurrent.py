@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from understudy.evaluate.gated_recurrent import GatedRecurrent
 from understudy.evaluate.networks import Recurrent
-from understudy.nn.gated_recurrent import GatedRecurrent
 
 _TOLERANCE = 1e-12  # in double precision both differ by the order of additions alone
 

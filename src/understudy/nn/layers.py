@@ -1,9 +1,33 @@
-"""Many small linear layers evaluated at once."""
+"""Layers the clipping engine knows beside PyTorch's: a linear that runs backwards, an offset, many linears at once."""
 
 import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+
+
+class ReversibleLinear(nn.Linear):
+    """x ↦ xWᵀ + b; `back` takes what arrives at its outputs to its inputs, y ↦ yW.
+
+    The slope of a network with respect to its input written this way needs no second derivative: an ordinary backward
+    through both directions gives the gradient of any loss of the slope, such as a Lipschitz penalty.
+    """
+
+    def forward(self, x: Tensor, back: bool = False) -> Tensor:
+        """Runs in either direction."""
+        return x @ self.weight if back else functional.linear(x, self.weight, self.bias)
+
+
+class LearnedOffset(nn.Module):
+    """x + offset, where `shape` broadcasts against one series of x. A bare `nn.Parameter` works too, but slower."""
+
+    def __init__(self, *shape: int, scale: float = 0.02) -> None:
+        super().__init__()
+        self.offset = nn.Parameter(torch.randn(*shape) * scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.offset
 
 
 class StackedLinear(nn.Module):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from understudy.nn.diffusion import Diffusion
-from understudy.nn.gaussian_denoiser import GaussianDenoiser
+from understudy.synthesizers.pub2priv.networks import GaussianDenoiser
 from understudy.training.validate_module import try_out, validate_module
 
 DIFFUSION = Diffusion(steps=20, last_beta=0.9)

@@ -1,10 +1,17 @@
-"""TS2Vec: contrastive representations of time series (Yue et al., AAAI 2022, arXiv:2106.10466v4)."""
+"""Networks of PETS, all trained on public series: encoders (TS2Vec, a small one) and a variational autoencoder.
+
+TS2Vec: contrastive representations of time series (Yue et al., AAAI 2022, arXiv:2106.10466v4). `ConvVAE`: strided
+convolutions over time (Kingma & Welling, arXiv:1312.6114v11). `PooledConv`: the same, pooled at every scale, at a
+few percent of the cost of a TS2Vec.
+"""
 
 import hashlib
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
@@ -168,3 +175,87 @@ def encoder_sha256(encoder: nn.Module) -> str:
         digest.update(f"{name}{tuple(weight.shape)}".encode())
         digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+_GROUPS = 8
+
+
+def _down(width_in: int, width_out: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv1d(width_in, width_out, 5, stride=2, padding=2), nn.GELU(), nn.GroupNorm(_GROUPS, width_out)
+    )
+
+
+def _up(width_in: int, width_out: int) -> nn.Module:
+    return nn.Sequential(
+        nn.ConvTranspose1d(width_in, width_out, 4, stride=2, padding=1), nn.GELU(), nn.GroupNorm(_GROUPS, width_out)
+    )
+
+
+class ConvVAE(nn.Module):
+    """Maps series [series, step, channel] to one latent vector each, and back.
+
+    Args:
+        steps: Length of the series; lengths that halving does not divide are padded inside.
+        widths: Channels after each halving of the time axis, multiples of 8.
+    """
+
+    def __init__(self, *, channels: int, steps: int, latent: int, widths: tuple[int, ...] = (32, 64, 128, 128)) -> None:
+        super().__init__()
+        self.channels, self.steps, self.latent, self.widths = channels, steps, latent, tuple(widths)
+        self.short = -(-steps // 2 ** len(widths))  # steps of the shortest layer, rounded up
+        down = [channels, *widths]
+        up = [*reversed(widths), widths[0]]
+        self.encoder = nn.Sequential(*map(_down, down, down[1:]))
+        self.to_latent = nn.Linear(widths[-1] * self.short, 2 * latent)
+        self.from_latent = nn.Linear(latent, widths[-1] * self.short)
+        self.decoder = nn.Sequential(*map(_up, up, up[1:]), nn.Conv1d(widths[0], channels, 5, padding=2))
+
+    @property
+    def shape(self) -> dict[str, int | list[int]]:
+        """Arguments that make a network of this shape."""
+        return {"channels": self.channels, "steps": self.steps, "latent": self.latent, "widths": list(self.widths)}
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns mean and log-variance [series, latent] of q(z | x)."""
+        padding = self.short * 2 ** len(self.widths) - self.steps
+        hidden = functional.pad(rearrange(x, "n step channel -> n channel step"), (0, padding), mode="replicate")
+        mean, log_variance = self.to_latent(self.encoder(hidden).flatten(1)).chunk(2, dim=1)
+        return mean, log_variance.clamp(-10, 4)
+
+    def decode(self, z: Tensor) -> Tensor:
+        """Returns the mean of p(x | z)."""
+        hidden = rearrange(self.from_latent(z), "n (width step) -> n width step", step=self.short)
+        output: Tensor = rearrange(self.decoder(hidden), "n channel step -> n step channel")[:, : self.steps]
+        return output
+
+
+class PooledConv(nn.Module):
+    """Embeds x [series, step, channel] as [series, output].
+
+    Each layer halves the time axis; the maximum and the mean of every layer but the first enter the embedding, so
+    that short and long patterns both count.
+    """
+
+    def __init__(self, *, channels: int, output: int = 64, widths: tuple[int, ...] = (32, 64, 64, 128, 128)) -> None:
+        super().__init__()
+        self.channels, self.output, self.widths = channels, output, tuple(widths)
+        all_widths = [channels, *widths]
+        self.layers = nn.ModuleList(
+            nn.Conv1d(narrow, wide, 5, stride=2, padding=2) for narrow, wide in pairwise(all_widths)
+        )
+        self.head = nn.Linear(2 * sum(widths[1:]), output)
+
+    @property
+    def shape(self) -> dict[str, int | list[int]]:
+        """Arguments that make an encoder of this shape."""
+        return {"channels": self.channels, "output": self.output, "widths": list(self.widths)}
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden, pooled = x.transpose(1, 2), []
+        for place, layer in enumerate(self.layers):
+            hidden = functional.gelu(layer(hidden))
+            if place:
+                pooled += [hidden.amax(2), hidden.mean(2)]
+        embedding: Tensor = self.head(torch.cat(pooled, dim=1))
+        return embedding

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.nn.ts2vec import (
+from understudy.synthesizers.pets.networks import (
     SameConv,
     TS2Vec,
     contrast,

@@ -1,0 +1,337 @@
+"""Diffusion transformer with DP-aware AdaLN-Zero that fills what is hidden, given what is shown.
+
+Peebles & Xie (arXiv:2212.09748v2, section 3.2) condition a transformer through the shift, scale and gate of AdaLN-Zero.
+DP-aware AdaLN-Zero (sections 4 and 5; equation numbers below are its own) bounds that path: a condition with an outlier
+makes a large gradient, and a large gradient is clipped as a whole. Here the condition is projected onto a ball (Eq. 5)
+and what is made of it is kept inside intervals (Eq. 7), so that no example's gradient along this path can be large.
+Nothing about privacy rests on it: clipping and noise are what they are without it.
+
+A token is a few steps: what is known of them, what is noisy, and which is which. The condition of all blocks is the
+diffusion time, a summary of what is shown, and a class.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+from typing import Literal
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+from torch.nn import functional
+
+from understudy.errors import InputError
+from understudy.nn.attention import SelfAttention, TimeEmbedding, positions
+from understudy.nn.layers import LearnedOffset
+
+Operator = Literal["tanh", "hard", "soft", "straight-through"]
+Role = Literal["shift", "scale", "gate"]
+SHIFT_SCALE: tuple[Role, ...] = ("shift", "scale")
+SHIFT_SCALE_GATE: tuple[Role, ...] = (*SHIFT_SCALE, "gate")
+BAND = 0.1  # of a bound: how far before and after it the soft operator bends
+
+
+def projected(condition: Tensor, radius: float) -> Tensor:
+    """Returns the condition [unit, width], shortened to `radius` where it is longer (Eq. 5)."""
+    if math.isinf(radius):
+        return condition
+    length = condition.norm(dim=1, keepdim=True)
+    return condition * (radius / length.clamp_min(1e-12)).clamp_max(1.0)
+
+
+def _tanh(x: Tensor, bound: Tensor) -> Tensor:
+    return bound * torch.tanh(x / bound)
+
+
+def _hard(x: Tensor, bound: Tensor) -> Tensor:
+    return x.clamp(-bound, bound)
+
+
+def _soft(x: Tensor, bound: Tensor) -> Tensor:
+    """Identity up to bound·(1 − BAND), a parabola that meets `bound` with slope zero at bound·(1 + BAND)."""
+    band = BAND * bound
+    t = ((x.abs() - (bound - band)) / (2 * band)).clamp(0.0, 1.0)
+    bent = bound - band + 2 * band * (t - t * t / 2)
+    return torch.where(x.abs() <= bound - band, x, x.sign() * bent)
+
+
+def _straight_through(x: Tensor, bound: Tensor) -> Tensor:
+    """Clamped on the way forward, as if it were not on the way back."""
+    return x.clamp(-bound, bound).detach() + (x - x.detach())  # adds nothing, to the last bit
+
+
+OPERATORS: Mapping[Operator, Callable[[Tensor, Tensor], Tensor]] = {
+    "tanh": _tanh,
+    "hard": _hard,
+    "soft": _soft,
+    "straight-through": _straight_through,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """c_max, γ_max, β_max and α_max (Eq. 8), and the operator that keeps them; without limits by default."""
+
+    condition: float = math.inf
+    scale: float = math.inf
+    shift: float = math.inf
+    gate: float = math.inf
+    operator: Operator = "tanh"
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise InputError(f"operator: one of {', '.join(OPERATORS)} is expected, got '{self.operator}'.")
+        if not all(limit > 0 for limit in (self.condition, self.scale, self.shift, self.gate)):
+            raise InputError("Bounds above 0 are expected, got one that is not. Use infinity for no bound.")
+
+    @property
+    def inside_the_ball(self) -> "Bounds":
+        """The same for conditions that were projected already: a network does that once for all its blocks."""
+        return replace(self, condition=math.inf)
+
+    def bounded(self, raw: Tensor, roles: tuple[Role, ...], limits: Tensor) -> Tensor:
+        """Returns raw parameters [unit, role · width], coordinate by coordinate inside their intervals (Eq. 7).
+
+        Neighbouring roles are bounded in one go: on vectors this short it is the calls that cost.
+        """
+        finite = [math.isfinite(getattr(self, role)) for role in roles]
+        width, together = raw.shape[1] // len(roles), [len(list(same)) for _, same in groupby(finite)]
+        sizes = [width * number for number in together]
+        parts = [
+            OPERATORS[self.operator](part, limit) if finite[place] else part
+            for part, limit, place in zip(raw.split(sizes, 1), limits.split(sizes, 1), _starts(together), strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _starts(lengths: list[int]) -> list[int]:
+    return list(accumulate(lengths, initial=0))[:-1]
+
+
+UNBOUNDED = Bounds()
+TIGHTNESS: Mapping[str, float] = {"loose": 1.0, "medium": 0.9, "tight": 0.75, "too-tight": 0.5}  # Section 5, presets
+
+
+def preset(tightness: str, reference: Bounds) -> Bounds:
+    """Returns the reference magnitudes (C₀, Γ₀, B₀, A₀) times the preset's factor."""
+    if tightness not in TIGHTNESS:
+        raise InputError(f"tightness: one of {', '.join(TIGHTNESS)} is expected, got '{tightness}'.")
+    factor = TIGHTNESS[tightness]
+    return Bounds(
+        condition=factor * reference.condition,
+        scale=factor * reference.scale,
+        shift=factor * reference.shift,
+        gate=factor * reference.gate,
+        operator=reference.operator,
+    )
+
+
+class Modulation(nn.Module):
+    """The condition [unit, width] → one vector [unit, width] per role; zero at the start.
+
+    Args:
+        literal: Scale by γ as Eq. 2 prints it, starting at γ = 1, which needs a bound above 1. Otherwise, as in DiT,
+            by 1 + γ starting at γ = 0, so that the bound limits the deviation.
+    """
+
+    def __init__(
+        self, width: int, roles: tuple[Role, ...], *, bounds: Bounds = UNBOUNDED, literal: bool = False
+    ) -> None:
+        super().__init__()
+        if literal and bounds.scale <= 1:
+            raise InputError(f"literal: a bound on the scale above 1 is expected, got {bounds.scale:g}.")
+        self.roles, self.bounds, self.literal = roles, bounds, literal
+        self.limits: Tensor
+        self.linear = nn.Linear(width, len(roles) * width)
+        limits = torch.tensor([getattr(bounds, role) for role in roles]).repeat_interleave(width).unsqueeze(0)
+        self.register_buffer("limits", limits, persistent=False)
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+        if literal:
+            start = _raw_of_one(bounds)
+            for place, role in enumerate(roles):
+                if role == "scale":
+                    nn.init.constant_(self.linear.bias[place * width : (place + 1) * width], start)
+
+    def forward(self, condition: Tensor) -> list[Tensor]:
+        """Returns shifts, *factors* and gates in the order of `roles`."""
+        small = projected(condition, self.bounds.condition)  # Eq. 5; |SiLU(a)| ≤ |a|, so it stays inside the ball
+        raw = self.linear(functional.silu(small))  # Eq. 6
+        bounded = self.bounds.bounded(raw, self.roles, self.limits).chunk(len(self.roles), 1)  # Eq. 7
+        one = 0.0 if self.literal else 1.0
+        return [one + own if role == "scale" else own for own, role in zip(bounded, self.roles, strict=True)]
+
+
+def _raw_of_one(bounds: Bounds) -> float:
+    """Returns the raw number that a bounded scale of one comes from, found by halving: operators do not decrease."""
+    low, high = 0.0, 1.0 if math.isinf(bounds.scale) else 20 * bounds.scale
+    for _ in range(60):
+        middle = (low + high) / 2
+        limit = torch.tensor([[bounds.scale]], dtype=torch.float64)
+        reached = float(bounds.bounded(torch.full_like(limit, middle), ("scale",), limit))
+        low, high = (middle, high) if reached < 1 else (low, middle)
+    return high
+
+
+def modulate(x: Tensor, shift: Tensor, factor: Tensor) -> Tensor:
+    """Returns the layer-normalised x [unit, step, width] scaled and shifted per unit."""
+    normal = functional.layer_norm(x, x.shape[-1:], eps=1e-6)
+    return normal * factor.unsqueeze(1) + shift.unsqueeze(1)
+
+
+class DiTBlock(nn.Module):
+    """Attention and a two-layer network, both shifted, scaled and gated by the condition; starts as identity."""
+
+    def __init__(
+        self, width: int, num_heads: int, expansion: int = 4, *, bounds: Bounds = UNBOUNDED, literal: bool = False
+    ) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, num_heads)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(width, expansion * width),
+            nn.GELU(approximate="tanh"),
+            nn.Linear(expansion * width, width),
+        )
+        self.condition = Modulation(width, 2 * SHIFT_SCALE_GATE, bounds=bounds, literal=literal)
+
+    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+        shift_a, factor_a, gate_a, shift_f, factor_f, gate_f = self.condition(condition)
+        x = x + gate_a.unsqueeze(1) * self.attention(modulate(x, shift_a, factor_a))  # Eq. 2
+        return x + gate_f.unsqueeze(1) * self.feed_forward(modulate(x, shift_f, factor_f))
+
+
+class PlainDiT(nn.Module):
+    """Predicts the noise in x [unit, step, channel] at diffusion time [unit]."""
+
+    def __init__(
+        self,
+        *,
+        channels: int,
+        steps: int,
+        width: int,
+        depth: int,
+        num_heads: int = 8,
+        bounds: Bounds = UNBOUNDED,
+    ) -> None:
+        super().__init__()
+        self.embed = nn.Linear(channels, width)
+        self.position = LearnedOffset(steps, width)
+        self.time = TimeEmbedding(width)
+        self.radius, inside = bounds.condition, bounds.inside_the_ball
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside)
+        self.predict = nn.Linear(width, channels)
+
+    def forward(self, x: Tensor, time: Tensor) -> Tensor:
+        hidden = self.position(self.embed(x))
+        condition = projected(self.time(time), self.radius)  # Eq. 5
+        for block in self.blocks:
+            hidden = block(hidden, condition)
+        output: Tensor = self.predict(modulate(hidden, *self.condition(condition)))
+        return output
+
+
+NUM_STATISTICS = 7
+
+
+def shown_statistics(values: Tensor, shown: Tensor) -> Tensor:
+    """Returns [unit, 7 · channel] of the entries that are shown; zeros for a channel that shows nothing.
+
+    Mean, deviation, least, greatest and last value, mean change from one shown step to the next step if that is
+    shown too, and the share that is shown. Args: both [unit, step, channel]; `shown` is 1 or 0.
+    """
+    number = shown.sum(1).clamp_min(1.0)
+    any_shown = (shown.sum(1) > 0).to(values)
+    mean = (values * shown).sum(1) / number
+    deviation = (((values - mean.unsqueeze(1)) * shown).square().sum(1) / number).clamp_min(1e-12).sqrt() * any_shown
+    least = torch.where(shown > 0, values, torch.inf).amin(1)
+    greatest = torch.where(shown > 0, values, -torch.inf).amax(1)
+    step = torch.arange(values.shape[1], device=values.device)[None, :, None] * (shown > 0)
+    last = values.gather(1, step.amax(1, keepdim=True)).squeeze(1) * any_shown
+    both = shown[:, 1:] * shown[:, :-1]
+    change = (values.diff(dim=1) * both).sum(1) / both.sum(1).clamp_min(1.0)
+    ends = (torch.where(any_shown > 0, end, torch.zeros_like(end)) for end in (least, greatest))
+    return torch.cat([mean, deviation, *ends, last, change, shown.mean(1)], dim=1)
+
+
+class MaskedDiT(nn.Module):
+    """Predicts noise (or velocity) [unit, step, channel] of the hidden entries.
+
+    Attributes:
+        patch: Steps per token; a whole number of patches makes a series. Paper 003: 1.
+        num_classes: Classes; the last row of the table stands for "no class said". Without any: 1 row, always that.
+    """
+
+    def __init__(
+        self,
+        *,
+        channels: int,
+        context: int = 0,
+        num_classes: int = 0,
+        width: int,
+        depth: int,
+        num_heads: int = 8,
+        patch: int = 1,
+        bounds: Bounds = UNBOUNDED,
+        literal: bool = False,
+    ) -> None:
+        super().__init__()
+        self.patch, self.num_classes = patch, num_classes
+        self.embed = nn.Linear(patch * (3 * channels + context), width)
+        self.time = TimeEmbedding(width)
+        self.summary = nn.Sequential(nn.Linear(NUM_STATISTICS * channels, width), nn.SiLU(), nn.Linear(width, width))
+        self.label = nn.Embedding(num_classes + 1, width)
+        self.radius, inside = bounds.condition, bounds.inside_the_ball
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside, literal=literal) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside, literal=literal)
+        self.predict = nn.Linear(width, patch * channels)
+        nn.init.normal_(self.label.weight, std=0.02)
+        nn.init.zeros_(self.predict.weight)
+        nn.init.zeros_(self.predict.bias)
+
+    def forward(
+        self,
+        noisy: Tensor,
+        time: Tensor,
+        values: Tensor,
+        shown: Tensor,
+        label: Tensor | None = None,
+        context: Tensor | None = None,
+    ) -> Tensor:
+        """Returns what is in `noisy`, of its shape.
+
+        Args:
+            noisy: [unit, step, channel], 0 where nothing is to be filled.
+            time: Diffusion time [unit].
+            values: What is known; read only where it is shown.
+            shown: 1 where `values` are given, else 0.
+            label: Class [unit]; None or `num_classes` says none.
+            context: Public context [unit, step, context].
+        """
+        if noisy.shape[1] % self.patch:
+            raise InputError(f"Expected a multiple of {self.patch} steps, got {noisy.shape[1]}.")
+        given = torch.where(shown > 0, values, torch.zeros_like(values))
+        parts = [noisy, given, shown] if context is None else [noisy, given, shown, context]
+        tokens = rearrange(torch.cat(parts, dim=2), "unit (token step) c -> unit token (step c)", step=self.patch)
+        hidden = self.embed(tokens)
+        hidden = hidden + positions(hidden.shape[1], hidden.shape[2]).to(hidden)
+        nobody = torch.full((len(noisy),), self.num_classes, device=noisy.device)
+        condition = self.time(time) + self.summary(shown_statistics(given, shown))
+        condition = condition + self.label(nobody if label is None else label)
+        condition = projected(condition, self.radius)  # Eq. 5
+        for block in self.blocks:
+            hidden = block(hidden, condition)
+        output = self.predict(modulate(hidden, *self.condition(condition)))
+        filled: Tensor = rearrange(output, "unit token (step c) -> unit (token step) c", step=self.patch)
+        return filled
+
+
+def conditioning_names(model: nn.Module) -> frozenset[str]:
+    """Returns names of θ_cond: parameters on the way from the condition to shift, scale and gate.
+
+    The rest is θ_other. Time, summary and label make the condition, so they are on that way.
+    """
+    makers = ("time.", "summary.", "label.")
+    names = (name for name, _ in model.named_parameters())
+    return frozenset(name for name in names if name.startswith(makers) or ".condition." in f".{name}")
