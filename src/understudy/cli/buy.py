@@ -1,4 +1,4 @@
-"""`understudy buy`: a public fact that nobody knows yet, bought from the population's ledger.
+"""`understudy buy`: a fact for the schema, bought from the population's ledger.
 
 Order as in `synth`: everything that can be checked without the table, then the table, then the charge; only
 then is anything computed from the data.
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from understudy.privacy.purchases import Bought, Purchase
 
 app = typer.Typer(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
-Draft = Annotated[Path, typer.Option("--schema", help="Its schema, which may leave bounds and categories open.")]
-Epsilon = Annotated[float, typer.Option(help="What this purchase costs; nothing gives it back.")]
-Out = Annotated[Path, typer.Option(help="The new schema, beside the old one; it must not exist yet.")]
+Draft = Annotated[Path, typer.Option("--schema", help="Schema of the table; it may leave bounds and categories open.")]
+Epsilon = Annotated[float, typer.Option(help="Epsilon of this purchase; a charge is never given back.")]
+Out = Annotated[Path, typer.Option(help="Schema to write, beside the old one; it must not exist yet.")]
 _SCHEMA_BYTES = 2**20
 
 
@@ -56,18 +56,20 @@ class Done:
 def bounds(
     file: TableFile,
     schema: Draft,
-    column: Annotated[list[str], typer.Option(help="A continuous or integer column; several share epsilon.")],
+    column: Annotated[
+        list[str], typer.Option(help="Continuous or integer column; may be repeated, columns share epsilon.")
+    ],
     between: Annotated[
         tuple[float, float],
-        typer.Option(metavar="LOW HIGH", help="Two public numbers that the bounds surely lie between."),
+        typer.Option(metavar="LOW HIGH", help="Two public numbers between which the bounds lie."),
     ],
     epsilon: Epsilon,
     out: Out,
-    coverage: Annotated[float, typer.Option(help="Share of units that each bound should hold for.")] = 0.99,
+    coverage: Annotated[float, typer.Option(help="Share of units that each bound should cover.")] = 0.99,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Buy a column's smallest and largest value; what lies beyond will be clipped."""
+    """Buy bounds of columns; values beyond them will be clipped."""
     from understudy.privacy.purchases import BuyBounds
 
     purchase = BuyBounds(columns=tuple(column), low=between[0], high=between[1], coverage=coverage)
@@ -88,7 +90,7 @@ def bounds(
 def categories(
     file: TableFile,
     schema: Draft,
-    column: Annotated[str, typer.Option(help="A categorical column without a list of categories.")],
+    column: Annotated[str, typer.Option(help="Categorical column without a list of categories.")],
     epsilon: Epsilon,
     out: Out,
     json: Json = False,
@@ -176,7 +178,7 @@ def _check_places(order: Order) -> None:
 
 
 def _write(bought: "Bought", out: Path) -> None:
-    """Writes the schema; if the disk fails now, the fact is told at least, because it is paid."""
+    """Writes the schema; if the disk fails now, the error states the fact, because it is paid."""
     try:
         with whole_file(out) as text:
             bought.schema.save(text)

@@ -9,14 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from understudy.cli import certificate as certificate_page
 from understudy.cli import plan as plan_command
 from understudy.cli import synth as synthesis
 from understudy.cli.console import Json, Output, Progress, Quiet, bold
 from understudy.cli.data import make_households
 from understudy.cli.panels import RealTables, read_real, read_release
 from understudy.cli.places import whole_file
-from understudy.cli.verify import checked
+from understudy.cli.verify import Format, checked, page_of
 from understudy.errors import CertificateError, InputError
 
 _REPORT_SERIES = 1_000
@@ -65,7 +64,7 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     page = out / "certificate.html"
     output.say(f"$ understudy certificate {release} --format html --out {page}")
     with whole_file(page) as draft:
-        draft.write_text(certificate_page.page(release, certificate_page.Format.html), encoding="utf-8")
+        draft.write_text(page_of(release, Format.html), encoding="utf-8")
     picture = _draw(out, num_homes, made)
     output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
     with output.progress() as progress:

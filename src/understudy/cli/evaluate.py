@@ -1,19 +1,27 @@
-"""`understudy evaluate`: is the stand-in good? Every figure beside those of other real series and of a control."""
+"""`understudy evaluate`: scores of synthetic series, each compared with those of other real series and of a control."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
+from understudy.cli.console import LINE_SECONDS, Json, Output, Progress, Quiet, bold, duration, table
+from understudy.cli.options import (
+    Budget,
+    ContextFile,
+    EvaluationSeed,
+    Holdout,
+    RealSchema,
+    Suites,
+    Thorough,
+    Work,
+)
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import named, outside, unused, whole_file
-from understudy.cli.progress import LINE_SECONDS, duration
 from understudy.errors import Stopped
 
 if TYPE_CHECKING:
@@ -25,32 +33,20 @@ INTERNAL = "Internal: these figures were computed from real series and are cover
 
 MAX_UNITS = 20_000  # of a table in partitions; no metric looks at more
 _LEAST_SECONDS, _WRITING_SECONDS = 20.0, 30.0
-THOROUGH = "Measure every row on all series and steps, without the limit of two minutes; --budget paper implies it."
-
-
-class Budget(StrEnum):
-    """How much work the metrics may do."""
-
-    quick = "quick"
-    paper = "paper"
 
 
 def evaluate(
-    candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="A release, or a synthetic table.")],
-    real: Annotated[str, typer.Option(help="The real table: a file, a folder of tables or a URL.")],
-    holdout: Annotated[
-        Path | None, typer.Option(help="Real series the run never saw: a table, or the list `synth --holdout` wrote.")
-    ] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")] = None,
-    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
-    suite: Annotated[list[str] | None, typer.Option(help="A suite's name; repeat for several. Default: all.")] = None,
-    budget: Annotated[Budget, typer.Option(help="quick: 3 trainings, 500 updates each; paper: as published.")] = (
-        Budget.quick
-    ),
-    thorough: Annotated[bool, typer.Option("--thorough", help=THOROUGH)] = False,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
-    record: Annotated[Path | None, typer.Option(help="Write all of it as JSON there, for `report`.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0,
+    candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="Release directory, or a synthetic table.")],
+    real: Annotated[str, typer.Option(help="Real table: a file, a folder of tables or a URL.")],
+    holdout: Holdout = None,
+    schema: RealSchema = None,
+    context: ContextFile = None,
+    suite: Suites = None,
+    budget: Work = Budget.quick,
+    thorough: Thorough = False,
+    report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
+    record: Annotated[Path | None, typer.Option(help="JSON record to write, for `report`.")] = None,
+    seed: EvaluationSeed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -132,14 +128,14 @@ def judge(
 
 
 def _remark(output: Output, panels: "Panels", metrics: "Sequence[Metric]", effort: "Effort") -> None:
-    """Says how long it will take, where that is long enough to be worth a line."""
+    """Prints the expected time, where that is long enough to be worth a line."""
     from understudy.evaluate.workload import Workload
 
     seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
     if seconds < LINE_SECONDS:
         return
     limit = "" if effort.seconds is None else f"; {duration(effort.seconds)} are allowed, `--thorough` allows all"
-    output.remark(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
+    output.caution(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
 
 
 def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:

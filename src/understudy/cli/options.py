@@ -1,5 +1,6 @@
 """Options that several commands share, each defined once."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,4 +24,26 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Option of the method, such as start=spectral; may be repeated."),
 ]
-EvaluationSeed = Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")]
+Holdout = Annotated[
+    Path | None,
+    typer.Option(help="Real series that no run has seen: a table, or the list that `synth --holdout` wrote."),
+]
+RealSchema = Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")]
+Suites = Annotated[list[str] | None, typer.Option("--suite", help="Suite of measures; may be repeated.")]
+
+
+class Budget(StrEnum):
+    """How much work the measures may do."""
+
+    quick = "quick"
+    paper = "paper"
+
+
+Work = Annotated[Budget, typer.Option("--budget", help="quick: 3 trainings of 500 updates each; paper: as published.")]
+Thorough = Annotated[
+    bool,
+    typer.Option(
+        "--thorough", help="Measure on all series and steps, without the limit of two minutes; implied by paper."
+    ),
+]
+EvaluationSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and trainings.")]
