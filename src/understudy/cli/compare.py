@@ -125,7 +125,7 @@ def _selection(asked: bool, epsilon: float | None, schema: Path | None, out: Pat
 
 
 def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None:
-    from understudy.report.comparison import MAX_RELEASES
+    from understudy.report.page import MAX_RELEASES
 
     if not 2 <= len(releases) <= MAX_RELEASES:
         raise InputError(f"Two to {MAX_RELEASES} releases are expected, got {len(releases)}.")
@@ -191,9 +191,9 @@ def write_page(
     Privacy: internal. That the comparison was made is recorded before its figures exist.
     """
     from understudy.evaluate.suites import metrics_of
-    from understudy.report.comparison import render_comparison
-    from understudy.report.headline import with_verdicts
+    from understudy.report.page import render_comparison
     from understudy.report.record import make_record
+    from understudy.report.words import with_verdicts
 
     metrics = metrics_of(wanted.suites)
     recorded = _record(candidates)

@@ -20,16 +20,17 @@ from understudy.errors import CertificateError, InputError
 
 _REPORT_SERIES = 1_000
 _SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
+_FIGURES = "figures"
 _MARK = "made-by-understudy-demo.txt"
 _NOTE = "Everything in this folder is invented or made from invented data. `understudy demo` replaces it.\n"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to make. A former demo in it is replaced.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder to make; an earlier demo in it is replaced.")] = Path(
         "understudy-demo"
     ),
-    n: Annotated[int, typer.Option("--n", min=100, max=100_000, help="How many homes to invent.")] = 10_000,
-    epsilon: Annotated[float, typer.Option(help="What the run may cost; the example's budget is 3.")] = 1.0,
+    n: Annotated[int, typer.Option("--n", min=100, max=100_000, help="Number of homes to invent.")] = 10_000,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the run; the example's budget is 3.")] = 1.0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -65,17 +66,16 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     output.say(f"$ understudy certificate {release} --format html --out {page}")
     with whole_file(page) as draft:
         draft.write_text(page_of(release, Format.html), encoding="utf-8")
-    picture = _draw(out, num_homes, made)
     output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
     with output.progress() as progress:
         report = _report(out, RealTables(real=table, context=context), release, progress)
-    output.say(f"Look at {report}, {picture}, {page} and {release}/synthetic.parquet.")
+    output.say(f"Open {report}, {page}, {release}/synthetic.parquet, and the figures in {out / _FIGURES}.")
     return {
         "folder": str(out),
         "synthetic": str(release / "synthetic.parquet"),
         "certificate": str(page),
         "ledger": str(ledger.path),
-        "picture": str(picture),
+        "figures": str(out / _FIGURES),
         "report": str(report),
         "epsilon": made.certificate.epsilon,
         "status": made.certificate.status,
@@ -122,7 +122,7 @@ def _checks(release: Path, holder: Path) -> str:
 
 
 def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> Path:
-    """Writes the report of the measures that take seconds; `understudy evaluate` runs all of them."""
+    """Writes the report, of measures that take seconds, and its figures; `understudy evaluate` runs all measures."""
     from dataclasses import replace
 
     from understudy.cli.ledger import facts_of_payer
@@ -130,7 +130,7 @@ def _report(out: Path, tables: RealTables, release: Path, progress: Progress) ->
     from understudy.evaluate.panels import Panels
     from understudy.evaluate.scorecard import evaluate
     from understudy.evaluate.suites import metrics_of
-    from understudy.report.page import render
+    from understudy.report.page import drawings, render
     from understudy.report.record import make_record
 
     judged = read_release(release, 0, progress)
@@ -144,21 +144,7 @@ def _report(out: Path, tables: RealTables, release: Path, progress: Progress) ->
     target = out / "report.html"
     with whole_file(target) as draft:
         draft.write_text(render(record), encoding="utf-8")
+    (out / _FIGURES).mkdir()
+    for drawing in drawings(record):
+        drawing.save(out / _FIGURES)
     return target
-
-
-def _draw(out: Path, num_homes: int, release: Any) -> Path:
-    """Shows invented homes beside synthetic ones; both are public."""
-    import numpy as np
-
-    from understudy.data import simulate_households
-    from understudy.privacy.budget import at_most
-    from understudy.report.pictures import side_by_side
-
-    picture = out / "picture.png"
-    synthetic = release.sample(num_homes, rng=np.random.default_rng())
-    caption = f"A week of {num_homes} homes, learned at epsilon = {at_most(release.certificate.epsilon, 2)}"
-    with whole_file(picture) as draft:
-        homes = simulate_households(num_homes)
-        side_by_side(homes, synthetic, draft, channel="load_kw", caption=caption, real_name="invented")
-    return picture

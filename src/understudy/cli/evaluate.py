@@ -139,7 +139,7 @@ def _remark(output: Output, panels: "Panels", metrics: "Sequence[Metric]", effor
 
 
 def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:
-    from understudy.report.headline import with_verdicts
+    from understudy.report.words import with_verdicts
 
     facts = with_verdicts(card.as_dict())
     missing = [f"Not measured: {', '.join(card.missing)}."] if card.missing else []

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from understudy.report.completion_pictures import completions
 from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
+from understudy.report.figures import clouds
 from understudy.report.gradient_pictures import losses
-from understudy.report.maps import clouds
 from understudy.report.pets_pictures import evolution
 from understudy.report.ppem_pictures import estimators, marginals
 from understudy.report.vertical_pictures import vertical

@@ -18,8 +18,8 @@ from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Scorecard, evaluate
 from understudy.evaluate.suites import metrics_of
 from understudy.report import words
-from understudy.report.headline import headline, with_verdicts
 from understudy.report.views import scores
+from understudy.report.words import headline, with_verdicts
 
 NUM_SERIES = 300
 CHEAP = replace(QUICK, replicates=10)

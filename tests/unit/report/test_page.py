@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tests.unit.report.toy import HOSTILE, PLANTED, toy_record
-from understudy.report.comparison import render_comparison
-from understudy.report.page import drawings, render
+from understudy.report.page import drawings, render, render_comparison
 from understudy.report.record import RunRecord
 
 
