@@ -2,12 +2,13 @@
 
 BIN := .venv/bin
 READY := .venv/ready
+BENCH_READY := .venv/bench-ready
 SCRATCH_HOME = UNDERSTUDY_HOME="$$(mktemp -d)"
 # Models in tests are small: one thread each and two tests at a time beat two threads on two cores.
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow mutants check format bench bench-quick clean
+.PHONY: help demo test test-all mutants check format bench bench-test bench-quick clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,7 +23,7 @@ test: check ## `check`, then every test that takes seconds
 	@scripts/ensure-chromium.sh
 	$(PYTEST) -m "not slow" -n 2 --dist worksteal
 
-test-slow: check ## `check`, then every test, also those that take minutes
+test-all: check ## `check`, then every test, also those that take minutes
 	@scripts/ensure-chromium.sh
 	$(PYTEST) -n 2 --dist worksteal
 
@@ -42,13 +43,19 @@ format: $(READY) ## let ruff rewrite what `check` would refuse
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## list the benchmarks; run one with .venv/bin/understudy bench run NAME
-	@$(BIN)/understudy bench list
+$(BENCH_READY): $(READY) bench/pyproject.toml
+	@scripts/set-up.sh bench
 
-bench-quick: $(READY) ## every benchmark, quick, into understudy-results/: a night on two cores; goes on where it was
-	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/understudy bench all --into understudy-results
+bench: $(BENCH_READY) ## install `understudy-bench` and list the benchmarks
+	@$(BIN)/understudy-bench list
+
+bench-test: $(BENCH_READY) ## every test of the benchmarks and baselines that takes seconds
+	$(PYTEST) -m "not slow" -n 2 --dist worksteal bench/tests
+
+bench-quick: $(BENCH_READY) ## every benchmark, quick, into understudy-results/: a night on two cores; goes on where it was
+	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/understudy-bench all --into understudy-results
 
 clean: ## remove everything that these targets made
-	rm -rf .venv build dist understudy-demo understudy-results src/*.egg-info
+	rm -rf .venv build dist understudy-demo understudy-results src/*.egg-info bench/src/*.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

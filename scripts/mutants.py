@@ -1,6 +1,6 @@
 """Plants one privacy defect after another into a copy of the package and expects tests to notice each.
 
-    python scripts/mutants.py [--only NAME] [--workers 2] [--markdown FILE]
+    python scripts/mutants.py [--only NAME] [--workers 2]
 
 Exit 0 when every mutant is killed by a test named for it; 1 when one survives, no longer fits the source, or
 stops the tests from running at all, and when the tests fail without any mutant.
@@ -26,11 +26,9 @@ sys.path.insert(0, str(ROOT))
 from tests.mutants.catalogue import MUTANTS  # noqa: E402
 from tests.mutants.mutant import Mutant  # noqa: E402
 
-COPIED = ("src", "tests", "pyproject.toml")
+COPIED = ("src", "tests", "bench", "pyproject.toml")
 PATIENCE = 300  # seconds for the tests of one mutant
 LONG_PATIENCE = 1200  # seconds for all named tests of a tree, before any mutant
-MARKER = "<!-- mutants -->"
-_HEADING = ("| mutant | would mean | killed by |", "|---|---|---|")
 KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
 
 
@@ -62,8 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for verdict in verdicts:
         if verdict.outcome != KILLED:
             print(f"{verdict.outcome}: {verdict.mutant.name} ({verdict.mutant.why}): {verdict.detail}")
-    if options.markdown is not None:
-        _write_table(options.markdown, verdicts)
     return 0 if killed == len(verdicts) else 1
 
 
@@ -71,7 +67,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", action="append", metavar="NAME", help="run this mutant alone; may be repeated")
     parser.add_argument("--workers", type=int, default=2, help="mutants at a time, each in a tree of its own")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into this page as well")
     return parser.parse_args(arguments)
 
 
@@ -90,7 +85,7 @@ def _copy(tree: Path) -> Path:
 def _environment(tree: Path) -> dict[str, str]:
     # CI=true: Hypothesis tries the same examples every time, and a skipped test is no proof.
     quiet = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CI": "true", "UNDERSTUDY_HOME": str(tree / "home")}
-    return {**os.environ, **quiet, "PYTHONPATH": str(tree / "src")}
+    return {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree / "bench" / "src")])}
 
 
 def _imports_its_own(tree: Path) -> bool:
@@ -148,7 +143,10 @@ def _judge_all(trees: list[Path], chosen: list[Mutant]) -> list[Verdict]:
             verdict = _judge(tree, mutant)
         finally:
             free.put(tree)
-        print(f"{mutant.name:46} {verdict.outcome:9} {verdict.seconds:5.1f} s  {_short(verdict.detail)}", flush=True)
+        print(
+            f"{mutant.name:46} {verdict.outcome:9} {verdict.seconds:5.1f} s  {verdict.detail.removeprefix('tests/')}",
+            flush=True,
+        )
         return verdict
 
     with ThreadPoolExecutor(len(trees)) as pool:
@@ -186,25 +184,6 @@ def _read_result(code: int, text: str) -> tuple[str, str]:
     if code == 0:
         return SURVIVED, "all tests pass"
     return BROKEN, " ".join(text.split())[-600:]
-
-
-def _short(test: str) -> str:
-    return test.removeprefix("tests/")
-
-
-def _write_table(path: Path, verdicts: list[Verdict]) -> None:
-    """Puts the verdicts into the table that follows the marker in a page; rows of mutants that were not run stay."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    before, marker, after = text.partition(MARKER)
-    rows = {line.split(" | ")[0].removeprefix("| "): line for line in after.splitlines()}
-    rows |= {verdict.mutant.name: _row(verdict) for verdict in verdicts}
-    table = [*_HEADING, *(rows[mutant.name] for mutant in MUTANTS if mutant.name in rows), ""]
-    path.write_text((before + f"{MARKER}\n\n" if marker else "") + "\n".join(table), encoding="utf-8")
-
-
-def _row(verdict: Verdict) -> str:
-    found = f"`{_short(verdict.detail)}`" if verdict.outcome == KILLED else f"**{verdict.outcome}**"
-    return f"| {verdict.mutant.name} | {verdict.mutant.why} | {found} |"
 
 
 if __name__ == "__main__":

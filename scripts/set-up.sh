@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv with the pinned versions, from nothing but Python 3.11 or newer. `make` calls it when needed.
+# Makes .venv with the pinned versions, from nothing but Python 3.11 or newer. `make` calls it when needed;
+# `set-up.sh bench` adds the benchmarks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +16,13 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then # missing, or half 
   "$python" -m venv --clear .venv
 fi
 
+install() { .venv/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt "$@"; }
+
+if [ "${1:-}" = bench ]; then
+  install --editable '.[all]' --editable ./bench
+  touch .venv/bench-ready
+  exit
+fi
 echo "Installing the pinned versions (a few minutes the first time) ..."
-.venv/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[dev,vertical]'
+install --editable '.[dev,all]'
 touch .venv/ready

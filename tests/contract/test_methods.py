@@ -5,13 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from understudy.synthesizers import METHODS, Synthesizer
-from understudy.synthesizers.baselines.aim import Aim
-from understudy.synthesizers.baselines.dp_gan import DpGan
-from understudy.synthesizers.baselines.dp_gan import Recipe as GanRecipe
-from understudy.synthesizers.baselines.gem import Gem
-from understudy.synthesizers.baselines.gs_wgan import GsWgan
-from understudy.synthesizers.baselines.pate_gan import PateGan
-from understudy.synthesizers.baselines.private_gsd import PrivateGsd
 from understudy.synthesizers.contract import CHECKS
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit.recipe import Network
@@ -32,20 +25,16 @@ SMALL: dict[str, Synthesizer] = {
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
     "pub2priv": Pub2Priv(network="moments", knowledge="none"),
-    # The level of a channel that every panel has. Here, in `vflgan-ts` and in `dp-gan` all units are in every
-    # iteration, which is the quickest to calibrate.
+    # The level of a channel that every panel has. Here and in `vflgan-ts` all units are in every iteration, which is
+    # the quickest to calibrate.
     "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
     "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
-    "aim": Aim(coefficients=1),
-    "gem": Gem(coefficients=1, rounds=1, chosen=2, rows=16, updates=2, width=8),
-    "private-gsd": PrivateGsd(coefficients=1, rows=40, generations=20),
-    "dp-gan": DpGan(recipe=GanRecipe(iterations=2, batch=500, width=8)),
-    "pate-gan": PateGan(teachers=3, rounds=1, questions=4, updates=1, width=8),
-    "gs-wgan": GsWgan(critics=3, iterations=1, questions=4, updates=1, width=8),
 }
+
+OWN = (*SMALL, "spectral", "independent")
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", OWN)
 def test_the_method_keeps_the_contract(method: str, check: Callable[[Synthesizer], None]) -> None:
     check(SMALL.get(method) or METHODS[method]())

@@ -167,9 +167,10 @@ def make_clinic(folder: Path, persons: int = NUM_PERSONS) -> Clinic:
     return clinic
 
 
-def run(*arguments: str | Path) -> Outcome:
-    """Runs a command inside this process."""
-    from understudy.cli.main import main
+def run(*arguments: str | Path, main: Callable[[list[str]], int] | None = None) -> Outcome:
+    """Runs a command inside this process; `main` is that of another program than `understudy`."""
+    if main is None:
+        from understudy.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
@@ -180,7 +181,8 @@ def run(*arguments: str | Path) -> Outcome:
 def start(*arguments: str | Path, **options: Any) -> "subprocess.Popen[str]":
     """Starts a command as a process of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("variables", {})}
-    command = [sys.executable, "-m", "understudy.cli.main", *(str(argument) for argument in arguments)]
+    program = options.pop("module", "understudy.cli.main")
+    command = [sys.executable, "-m", program, *(str(argument) for argument in arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, env=environment, **(pipes | options))
 

@@ -239,28 +239,6 @@ def test_the_page_for_a_regulator_is_one_file_that_names_the_unit(made: Path, tm
     assert run("certificate", made / "release", "--out", made / "release" / "page.md").code == 2
 
 
-def test_results_are_kept_without_the_series_of_their_pictures_and_without_hashes(tmp_path: Path) -> None:
-    result = {"name": "pub2priv-toy", "scale": "quick", "day": "2026-01-02", "data": {"name": "toy"}}
-    result |= {"rows": [], "controls": []}
-    data = {"name": "toy", "sha256": "ab", "public_sha256": "cd"}
-    whole = {**result, "data": data, "pictures": {"same_condition": [[0.5]]}}
-    (tmp_path / "pub2priv-toy.json").write_text(json.dumps(whole))
-    assert run("bench", "keep", tmp_path, "--into", tmp_path / "kept").code == 0
-    assert json.loads((tmp_path / "kept" / "pub2priv-toy.json").read_text()) == result
-    assert run("bench", "keep", tmp_path / "nothing", "--into", tmp_path / "kept").code == 3
-
-
-def test_a_benchmark_that_does_not_exist_is_bad_input() -> None:
-    assert run("bench", "run", "no-such-benchmark").code == 2
-    assert run("bench", "list", "--json").facts["benchmarks"]
-
-
-def test_public_data_that_are_missing_are_named_with_exit_three(tmp_path: Path) -> None:
-    outcome = run("bench", "run", "spectral-stock", "--data", tmp_path)
-    assert outcome.code == 3
-    assert "stock_data.csv" in outcome.err
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["synth", "--help"], ["ledger", "--help"]])
 def test_help_is_on_stdout_and_names_the_exit_codes_or_options(arguments: list[str]) -> None:
     outcome = run(*arguments)

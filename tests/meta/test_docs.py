@@ -14,7 +14,7 @@ from tests.meta.pages import CLAIMS, PAGES, ROOT, anchors, blocks, links, name
 EXPECTED = [
     "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CITATION.cff", "LICENSE",
     "docs/tour.md", "docs/choosing-a-method.md", "docs/privacy-unit.md", "docs/sharp-edges.md",
-    "docs/known-limits.md", "docs/glossary.md", "docs/dependencies.md",
+    "docs/known-limits.md", "docs/glossary.md", "docs/dependencies.md", "bench/README.md",
 ]  # fmt: skip
 CLAIM_OF = {
     "Gaussian": "gaussian",
@@ -97,7 +97,10 @@ def test_every_dependency_has_a_line_and_a_pin() -> None:
     extras = project["optional-dependencies"]
     page = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
     pins = {_plain(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().splitlines()}
-    for requirement in [*project["dependencies"], *(r for extra in extras.values() for r in extra)]:
+    extra_packages = [
+        package for extra in extras.values() for package in extra if not package.startswith("understudy[")
+    ]
+    for requirement in [*project["dependencies"], *extra_packages]:
         package = re.split(r"[\[<>=~!; ]", requirement)[0]
         assert f"| {package} |" in page, f"docs/dependencies.md has no line for {package}"
     for requirement in [*project["dependencies"], *extras["dev"]]:
@@ -120,15 +123,6 @@ def _plain(package: str) -> str:
 
 @cache
 def _all_tests() -> set[str]:
-    files = (ROOT / "tests").rglob("test_*.py")
+    files = [path for folder in ("tests", "bench/tests") for path in (ROOT / folder).rglob("test_*.py")]
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
     return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-
-
-def test_the_page_of_results_is_what_the_kept_results_say() -> None:
-    """Nothing on it is typed in: `understudy bench report docs/record --markdown docs/results.md` writes it."""
-    from understudy.cli.bench import results_of
-    from understudy.report import results_page
-
-    written = (ROOT / "docs/results.md").read_text(encoding="utf-8")
-    assert written == results_page.markdown(results_of(ROOT / "docs/record"))

@@ -38,7 +38,7 @@ def test_console_blocks_run_one_after_the_other(page: Path, tmp_path: Path) -> N
 def test_make_targets_named_in_the_pages_exist() -> None:
     targets = {line.split(":")[0] for line in (ROOT / "Makefile").read_text().splitlines() if "## " in line}
     named = {c.line.split()[1] for page in PAGES for c in commands(page) if c.line.startswith("make ")}
-    assert {"demo", "test", "test-slow", "check", "bench", "clean"} <= targets
+    assert {"demo", "test", "test-all", "check", "bench", "bench-test", "clean"} <= targets
     assert {"demo", "test"} <= named <= targets
 
 

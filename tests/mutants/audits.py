@@ -22,7 +22,7 @@ MUTANTS = (
         file="audit/fits.py",
         before="DIFFERENCES: whole - common}",
         after="DIFFERENCES: whole}",
-        tests=("tests/unit/bench/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),
+        tests=("bench/tests/test_audit_catch.py::test_one_scalar_of_noise_is_seen_in_differences",),
     ),
     Mutant(
         name="subsampling forgotten in the score",

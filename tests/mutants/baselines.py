@@ -1,9 +1,13 @@
 """Defects of the baselines: counts at the price of one, units that weigh more, shards that share, slopes unclipped."""
 
-from tests.mutants.mutant import Mutant
+from functools import partial
 
-FOLDER = "synthesizers/baselines"
-TESTS = "tests/unit/synthesizers/baselines"
+from tests.mutants.mutant import BENCH
+from tests.mutants.mutant import Mutant as AnyMutant
+
+FOLDER = "baselines"
+TESTS = "bench/tests/baselines"
+Mutant = partial(AnyMutant, package=BENCH)
 RELEASED = f"{TESTS}/test_reach.py::test_what_is_released_follows_from_the_noisy_answers_alone"
 REACH = f"{TESTS}/test_reach.py::test_one_unit_moves_every_answer_by_at_most_what_was_charged"
 

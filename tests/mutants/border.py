@@ -347,7 +347,7 @@ MUTANTS = (
         file="privacy/grant.py",
         before="np.abs(table - np.rint(other / step).astype(np.int64)).sum()",
         after="((table - np.rint(other / step).astype(np.int64)) ** 2).sum()",
-        tests=("tests/unit/synthesizers/baselines/test_reach.py",),
+        tests=("bench/tests/baselines/test_reach.py",),
     ),
     Mutant(
         name="exponential mechanism twice as sharp",

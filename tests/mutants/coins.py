@@ -1,6 +1,6 @@
 """Defects of coins that have to be secret, and of defaults that have to be public."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import BENCH, Mutant
 
 COINS = "tests/statistical/test_secret_coins.py"
 TWINS = "tests/twins/test_commands.py::test_one_person_more_or_less_changes_nothing_but_numbers_of"
@@ -25,10 +25,11 @@ MUTANTS = (
     Mutant(
         name="windows of dp-gan chosen by its public seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
-        file="synthesizers/baselines/dp_gan.py",
+        package=BENCH,
+        file="baselines/dp_gan.py",
         before="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng())",
         after="UnitWindows(layout.rows(private), unit, draw, np.random.default_rng(self.seed))",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dp-gan]",),
+        tests=("bench/tests/baselines/test_secret_coins.py::test_which_windows_of_a_unit_are_shown_is_secret",),
     ),
     Mutant(
         name="windows of pub2priv chosen by its public seed",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = "src/understudy"
+BENCH = "bench/src/understudy_bench"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +18,7 @@ class Mutant:
         before: Exact text of the source; occurs once.
         after: What a careless hand would have written.
         tests: Paths or node ids of tests; at least one of them has to fail.
+        package: Where the package lies in a tree.
     """
 
     name: str
@@ -25,10 +27,11 @@ class Mutant:
     before: str
     after: str
     tests: tuple[str, ...]
+    package: str = PACKAGE
 
     def path(self, root: Path) -> Path:
         """The file to change in a tree."""
-        return root / PACKAGE / self.file
+        return root / self.package / self.file
 
     def problem(self, root: Path) -> str | None:
         """Says why the patch does not fit the tree, None if it does."""

@@ -162,7 +162,7 @@ MUTANTS = (
         after="    told = None\n",
         tests=(
             PANEL,
-            f"{METHODS}[dp-gan-an_event_that_leaves_no_whole_series_does_not_show]",
+            f"{METHODS}[dit-an_event_that_leaves_no_whole_series_does_not_show]",
         ),
     ),
     Mutant(

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.defects import noise_times
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
 from understudy.audit.fits import Neighbours, reach_of
 from understudy.audit.overhearing import GRADIENTS
 from understudy.audit.scores import Scores, audit_scores
-from understudy.bench.audit_defects import noise_times
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, SubsampledGaussian

@@ -7,7 +7,6 @@ unit are shown, times and noises of a diffusion, masks of dropout. Two runs agre
 import csv
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.e2e.commands import make_clinic, run
+from tests.subjects import SUBJECTS, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
 from understudy.audit.panels import random_panel
-from understudy.bench.audit_subjects import SUBJECTS, small_schema
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
@@ -37,8 +36,6 @@ def fitted(name: str, noise: NoiseSource) -> dict[str, np.ndarray]:
     """What a method releases about the same panel, with its default public seed."""
     subject = SUBJECTS[name]
     method = subject.make()
-    if name == "dp-gan":  # which releases its generator alone: let it learn in every iteration
-        method = replace(method, recipe=replace(method.recipe, rounds=1))  # type: ignore[attr-defined,call-arg]
     panel = random_panel(subject.schema, UNITS, np.random.default_rng(0))
     guarantee = Guarantee(200.0, 1e-7)  # so much that noise is found in closed form
     return method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=noise).arrays

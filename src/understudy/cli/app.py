@@ -8,8 +8,6 @@ import typer
 
 from understudy.cli import (
     audit,
-    bench,
-    bench_all,
     buy,
     compare,
     complete,
@@ -62,8 +60,6 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(data.app, name="data")
 app.command("demo")(demo.demo)
-bench.app.command("all")(bench_all.run_all)
-app.add_typer(bench.app, name="bench")
 
 
 @app.command("version")
@@ -94,15 +90,15 @@ _UsageProblem: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__
 
 
 @cache
-def _command() -> Any:
-    """The commands, put together once however often a process calls them."""
-    return typer.main.get_command(app)
+def _command(commands: typer.Typer) -> Any:
+    """Returns the commands, put together once however often a process calls them."""
+    return typer.main.get_command(commands)
 
 
-def call(arguments: Sequence[str]) -> int:
+def call(arguments: Sequence[str], commands: typer.Typer = app, program: str = "understudy") -> int:
     """Runs one command; a command line that makes no sense is an `InputError`."""
     try:
-        code = _command()(args=list(arguments), prog_name="understudy", standalone_mode=False)
+        code = _command(commands)(args=list(arguments), prog_name=program, standalone_mode=False)
     except _UsageProblem as problem:
         if type(problem).__name__ == "NoArgsIsHelpError":
             problem.show()

@@ -51,13 +51,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
-    from understudy.evaluate.suites import SUITES, metrics_of
+    from understudy.evaluate.suites import metrics_of
 
     output, since = Output(json=json, quiet=quiet), time.monotonic()
     tables = RealTables(
         real=named(real), holdout=holdout, schema=schema, context=context, max_units=MAX_UNITS, seed=seed
     )
-    metrics, effort = metrics_of(suite or tuple(SUITES)), effort_of(budget, thorough)
+    metrics, effort = metrics_of(suite or ()), effort_of(budget, thorough)
     for path, name in ((report, "--report"), (record, "--record")):
         if path is not None:
             unused(outside(path, candidate, name), name)

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -20,22 +20,24 @@ _PATIENCE_SECONDS = 2.0  # a second Ctrl-C this soon must not cut the clean-up s
 _DEBUG_VARIABLE = "UNDERSTUDY_DEBUG"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+def main(arguments: Sequence[str] | None = None, call: Callable[[Sequence[str]], int] | None = None) -> int:
+    """Runs one command and returns its exit code; `call` runs it, `understudy`'s own commands if not given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _signals_raise_stopped():
-            return _run(given)
+            return _run(given, call)
     except Stopped as stop:
         return _report(given, _with_notes("Stopped before the end; nothing half-written was left.", stop), BAD_INPUT)
 
 
-def _run(given: list[str]) -> int:
+def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
     try:
         _make_streams_forgiving()
-        from understudy.cli.app import call
+        if call is not None:
+            return call(given)
+        from understudy.cli import app
 
-        return call(given)
+        return app.call(given)
     except UnderstudyError as problem:
         facts = problem.facts if isinstance(problem, CertificateError) else {}
         return _report(given, _with_notes(str(problem), problem), problem.exit_code, facts)

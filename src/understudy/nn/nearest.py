@@ -1,6 +1,6 @@
 """Nearest neighbours by tiled matrix products: exact search in bounded memory, without an index.
 
-Two to three times as fast as scikit-learn's brute force on one core (`understudy bench run cost-voting`).
+Two to three times as fast as scikit-learn's brute force on one core (`understudy-bench run cost-voting`).
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """What `--method auto` stands for: a rule from public facts, with its reasons.
 
-The rule was fitted to the record of all methods on public tables (`auto.json`, written by `understudy bench report
+The rule was fitted to the record of all methods on public tables (`auto.json`, written by `understudy-bench report
 --rule`), and judged on tables that it was not fitted to. No private number enters it.
 """
 

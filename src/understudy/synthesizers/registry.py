@@ -2,21 +2,27 @@
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
+from importlib.metadata import entry_points
 
 from understudy.synthesizers.base import Synthesizer
 
 
 class Methods(MutableMapping[str, type[Synthesizer]]):
-    """Classes by name, or places to import them from; `METHODS["mine"] = Mine` adds one."""
+    """Classes by name, or places to import them from; `METHODS["mine"] = Mine` adds one.
+
+    Other distributions add theirs by an entry point of the group `understudy.methods`: name = "module:Class".
+    """
 
     def __init__(self, **places: str) -> None:
-        self._found: dict[str, type[Synthesizer] | str] = {name.replace("_", "-"): at for name, at in places.items()}
+        own = {name.replace("_", "-"): f"understudy.synthesizers.{place}" for name, place in places.items()}
+        others = {point.name: point.value.replace(":", ".") for point in entry_points(group="understudy.methods")}
+        self._found: dict[str, type[Synthesizer] | str] = {**others, **own}
 
     def __getitem__(self, name: str) -> type[Synthesizer]:
         found = self._found[name]
         if isinstance(found, str):
             module, kind = found.rsplit(".", 1)
-            found = self._found[name] = getattr(import_module(f"understudy.synthesizers.{module}"), kind)
+            found = self._found[name] = getattr(import_module(module), kind)
         assert not isinstance(found, str)
         return found
 
@@ -40,11 +46,5 @@ METHODS = Methods(
     vflgan_ts="vflgan_ts.method.VflganTs",
     dit="dit.method.Dit",
     ppem="ppem.method.Ppem",
-    aim="baselines.aim.Aim",
-    gem="baselines.gem.Gem",
-    private_gsd="baselines.private_gsd.PrivateGsd",
-    dp_gan="baselines.dp_gan.DpGan",
-    pate_gan="baselines.pate_gan.PateGan",
-    gs_wgan="baselines.gs_wgan.GsWgan",
     independent="independent.Independent",
 )

@@ -7,12 +7,12 @@ attack sees of a method at epsilon 2 is far from the bound of the theorem. Witho
 import numpy as np
 import pytest
 
+from tests.defects import noise_times
+from tests.subjects import STEADY
 from understudy.audit.fits import Fit
 from understudy.audit.one_run_fits import audit_by_one_run
 from understudy.audit.panels import random_panel
 from understudy.audit.result import AuditResult
-from understudy.bench.audit_defects import noise_times
-from understudy.bench.audit_subjects import STEADY
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import PureDP

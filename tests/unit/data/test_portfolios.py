@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from understudy_bench.metrics.pub2priv.context import correlations
 
 from understudy.data.portfolios import HELD, hold, portfolio_schema, simulate_market, simulate_portfolios, trade
-from understudy.evaluate.pub2priv.context import correlations
 
 
 @pytest.fixture

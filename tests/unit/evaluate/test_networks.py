@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from understudy_bench.metrics.forecasting import forecast_error
 
-from understudy.evaluate.forecasting import forecast_error
 from understudy.evaluate.networks import Schedule, deal, seeded, seeds, train_epochs
 
 

@@ -1,7 +1,7 @@
 """How an evolution is run: public numbers that decide what the votes can do, none that changes a guarantee.
 
 Each iteration costs noise and thins the population out. So a start that resembles the private series is voted on
-once, by many neighbours and with small variations; rules need several rounds to get near (`understudy bench run
+once, by many neighbours and with small variations; rules need several rounds to get near (`understudy-bench run
 pets-recipes` compares).
 """
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.subjects import small_schema
 from understudy.audit.panels import random_panel
 from understudy.audit.shadow.models import fit_shadows
 from understudy.audit.shadow.stack import Job, train_stack
 from understudy.audit.shadow.vertical import VerticalShadows
-from understudy.bench.audit_subjects import small_schema
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger

@@ -7,9 +7,9 @@ gradient changes too, and the sum by more than one clipped gradient.
 import numpy as np
 import torch
 
+from tests.subjects import small_schema, vertical
 from understudy.audit.fits import Neighbours, reach_of
 from understudy.audit.panels import panel_scenes
-from understudy.bench.audit_subjects import small_schema, vertical
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe

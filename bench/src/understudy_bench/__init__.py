@@ -1,0 +1,1 @@
+"""The papers' experiments re-run, baselines, the papers' metrics and cost benchmarks of Understudy."""

@@ -1,8 +1,0 @@
-"""The metrics of VFLGAN-TS (paper 004, section 5)."""
-
-from understudy.evaluate.metric import Metric
-from understudy.evaluate.vertical.distances import METRICS as _DISTANCES
-from understudy.evaluate.vertical.sine import METRICS as _SINE
-from understudy.evaluate.vertical.tasks import METRICS as _TASKS
-
-METRICS: tuple[Metric, ...] = (*_DISTANCES, *_TASKS, *_SINE)

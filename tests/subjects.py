@@ -1,0 +1,99 @@
+"""Methods small enough for tests: every unit in every iteration, and the same code as at any other size."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
+from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.registry import METHODS
+
+POPULATION, STEPS = 500, 8
+PARTIES = ("first", "second")
+
+
+def small_schema(*, parties: bool = False, context: bool = False, population: int = POPULATION) -> Schema:
+    """Two channels of eight steps; at two parties, or beside a public context, where a method needs that."""
+    first, second = PARTIES if parties else (None, None)
+    return Schema(
+        name="audited",
+        population=Population(population),
+        unit=PrivacyUnit(column="home"),
+        time=Time(column="when", steps=STEPS),
+        channels=(Continuous("load", 0.0, 20.0, party=first), Continuous("solar", 0.0, 1.0, party=second)),
+        context=(Continuous("sunshine", 0.0, 1.0),) if context else (),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A method and what it is fitted on.
+
+    Attributes:
+        trained: Whether it takes gradients; their losses are random, so that a canary's is known only if it is alone.
+    """
+
+    make: Callable[[], Synthesizer]
+    schema: Schema
+    trained: bool = False
+
+
+def _pets() -> Synthesizer:
+    from understudy.synthesizers.pets.recipe import Recipe
+
+    return METHODS["pets"](recipe=Recipe(iterations=2, population=40))  # type: ignore[call-arg]
+
+
+def _pub2priv() -> Synthesizer:
+    small = {"network": "projected", "iterations": 3, "batch": POPULATION, "knowledge": "direct", "clip": 0.1}
+    return METHODS["pub2priv"](**small)  # type: ignore[arg-type]
+
+
+def _dit() -> Synthesizer:
+    from understudy.synthesizers.dit.recipe import Network, Recipe
+
+    small = Network(width=16, depth=1, num_heads=2)
+    return METHODS["dit"](network=small, recipe=Recipe(iterations=3, batch=POPULATION, clip=0.1))  # type: ignore[call-arg]
+
+
+def _ppem() -> Synthesizer:
+    from understudy.synthesizers.ppem.recipe import Recipe
+
+    small = Recipe(width=8, iterations=3, batch=POPULATION, clip_norm=0.1)
+    return METHODS["ppem"](sensitive="mean(load)", recipe=small)  # type: ignore[call-arg]
+
+
+def vertical(**options: object) -> Synthesizer:
+    """Returns a small `vflgan-ts`; `options` go to its recipe, but for the mode and what the paper claims."""
+    from understudy.synthesizers.vflgan_ts.recipe import Recipe
+
+    own = {name: options.pop(name) for name in ("mode", "claimed_epsilon", "scale") if name in options}
+    chosen = {"iterations": 3, "batch": POPULATION, "widths": (8, 4), "features": 8, "clip_norm": 0.2, **options}
+    return METHODS["vflgan-ts"](recipe=Recipe(**chosen), **own)  # type: ignore[arg-type,call-arg]
+
+
+def _steady_dit() -> Synthesizer:
+    """One iteration that shows each unit with so many times and noises that its gradient hardly varies."""
+    from understudy.synthesizers.dit.recipe import Network, Recipe
+
+    recipe = Recipe(iterations=1, batch=POPULATION, clip=0.1, draws=128)
+    return METHODS["dit"](network=Network(width=16, depth=1, num_heads=2), recipe=recipe)  # type: ignore[call-arg]
+
+
+SUBJECTS: Mapping[str, Subject] = {
+    "spectral": Subject(make=lambda: METHODS["spectral"](), schema=small_schema()),
+    "pets": Subject(make=_pets, schema=small_schema()),
+    "pub2priv": Subject(make=_pub2priv, schema=small_schema(context=True), trained=True),
+    "dit": Subject(make=_dit, schema=small_schema(), trained=True),
+    "ppem": Subject(make=_ppem, schema=small_schema(), trained=True),
+    "vflgan-ts": Subject(make=vertical, schema=small_schema(parties=True), trained=True),
+}
+# For audits by one run, which have to know each canary's gradient among others: losses that leave little to chance.
+STEADY: Mapping[str, Subject] = {
+    **SUBJECTS,
+    "dit": Subject(make=_steady_dit, schema=small_schema(), trained=True),
+    "vflgan-ts": Subject(
+        make=lambda: vertical(dropout=0.0, features=64, widths=(32, 16)),
+        schema=small_schema(parties=True),
+        trained=True,
+    ),
+}
