@@ -190,7 +190,7 @@ def write_page(
 
     Privacy: internal. That the comparison was made is recorded before its figures exist.
     """
-    from understudy.evaluate.suites import metrics_of
+    from understudy.evaluate.metric import metrics_of
     from understudy.report.page import render_comparison
     from understudy.report.record import make_record
     from understudy.report.words import with_verdicts

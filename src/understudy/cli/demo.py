@@ -126,10 +126,9 @@ def _report(out: Path, tables: RealTables, release: Path, progress: Progress) ->
     from dataclasses import replace
 
     from understudy.cli.ledger import facts_of_payer
-    from understudy.evaluate.metric import QUICK
+    from understudy.evaluate.metric import QUICK, metrics_of
     from understudy.evaluate.panels import Panels
     from understudy.evaluate.scorecard import evaluate
-    from understudy.evaluate.suites import metrics_of
     from understudy.report.page import drawings, render
     from understudy.report.record import make_record
 

@@ -51,7 +51,7 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
-    from understudy.evaluate.suites import metrics_of
+    from understudy.evaluate.metric import metrics_of
 
     output, since = Output(json=json, quiet=quiet), time.monotonic()
     tables = RealTables(
@@ -101,17 +101,17 @@ def judge(
 
     Privacy: internal.
     """
-    from understudy.evaluate import subsample
-    from understudy.evaluate.completions import with_completions
+    from understudy.evaluate.fillings import with_completions
+    from understudy.evaluate.panels import subsampled
+    from understudy.evaluate.scorecard import FILLINGS
     from understudy.evaluate.scorecard import evaluate as score
-    from understudy.evaluate.workload import FILLINGS
 
     real, held_out = read_real(tables, judged)
-    panels = subsample.prepare(real, judged.panel, held_out, effort, seed=seed)
+    panels = subsampled(real, judged.panel, held_out, effort, seed=seed)
     if (sampled := tables.remark()) is not None:
         panels = replace(panels, notes=(sampled, *panels.notes))
     if panels.real.schema != real.schema and judged.release is not None and judged.release.synthesizer.completes:
-        metrics = [metric for metric in metrics if metric.name not in FILLINGS]
+        metrics = [metric for metric in metrics if metric.suite != FILLINGS]
         panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))
     if effort.seconds is not None:
         effort = replace(effort, seconds=max(_LEAST_SECONDS, effort.seconds - (time.monotonic() - since)))
@@ -129,7 +129,7 @@ def judge(
 
 def _remark(output: Output, panels: "Panels", metrics: "Sequence[Metric]", effort: "Effort") -> None:
     """Prints the expected time, where that is long enough to be worth a line."""
-    from understudy.evaluate.workload import Workload
+    from understudy.evaluate.scorecard import Workload
 
     seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
     if seconds < LINE_SECONDS:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from understudy.evaluate.matters import MATTERS
+from understudy.evaluate.metric import MATTERS
 from understudy.privacy.budget import at_most
 
 LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND = "like real", "near real", "in between", "beyond real"

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from tests.unit.evaluate.sets import waves
-from understudy.evaluate.matters import MATTERS
-from understudy.evaluate.metric import QUICK, Measured, Metric, Undefined
+from understudy.evaluate.metric import MATTERS, QUICK, Measured, Metric, Undefined, metrics_of
 from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Figure, Score, evaluate, in_order
-from understudy.evaluate.suites import metrics_of
 
 
 def _metric(measure, name="toy.mean", **facts):

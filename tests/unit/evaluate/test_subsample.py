@@ -8,7 +8,7 @@ import pytest
 from tests.unit.evaluate.sets import waves
 from understudy.data import Panel, Time
 from understudy.evaluate.metric import BRIEF, QUICK
-from understudy.evaluate.subsample import prepare
+from understudy.evaluate.panels import prepare
 
 
 def _prepared(panel: Panel, other: Panel):

@@ -9,8 +9,8 @@ import torch
 from scipy.spatial import cKDTree
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Undefined
+from understudy.evaluate.panels import Comparison
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Release
 from understudy.synthesizers.ppem import Ppem, drawing
