@@ -23,9 +23,9 @@ test: check ## `check`, then every test that takes seconds
 	@scripts/ensure-chromium.sh
 	$(PYTEST) -m "not slow" -n 2 --dist worksteal
 
-test-all: check ## `check`, then every test, also those that take minutes
+test-all: check ## `check`, then every test, also those that take minutes, with annotated shapes checked at every call
 	@scripts/ensure-chromium.sh
-	$(PYTEST) -n 2 --dist worksteal
+	CHECK_SHAPES=1 $(PYTEST) -n 2 --dist worksteal
 
 mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one has to fail a test named for it
 	$(BIN)/python scripts/mutants.py

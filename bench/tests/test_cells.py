@@ -53,5 +53,5 @@ def test_every_benchmark_says_in_a_line_what_it_shows() -> None:
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_benchmark_is_where_the_list_says(name: str) -> None:
-    module, function = BENCHMARKS[name].place.split(".")
+    module, function = BENCHMARKS[name].place.rsplit(".", 1)
     assert callable(getattr(import_module(f"understudy_bench.{module}"), function))

@@ -93,9 +93,7 @@ def all_of(folder: Path, variables: dict[str, str], *only: str, workers: str = "
 def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(
     tmp_path: Path, variables: dict[str, str], how: signal.Signals
 ) -> None:
-    first = start(
-        "all", "--into", tmp_path / "results", "--only", "counted", variables=variables, module="understudy_bench"
-    )
+    first = start("all", "--into", tmp_path / "results", "--only", "counted", variables=variables)
     wait_for(tmp_path, 3)
     first.send_signal(how)
     first.communicate(timeout=10)
@@ -118,9 +116,7 @@ def test_killed_it_ends_its_benchmarks_and_goes_on_where_it_was(
 def test_a_second_run_in_the_same_folder_is_refused_while_the_first_lives(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
-    first = start(
-        "all", "--into", tmp_path / "results", "--only", "counted", variables=variables, module="understudy_bench"
-    )
+    first = start("all", "--into", tmp_path / "results", "--only", "counted", variables=variables)
     wait_for(tmp_path, 1)
     refused = all_of(tmp_path, variables, "counted")
     first.kill()

@@ -24,7 +24,7 @@ from understudy.errors import InputError
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.registry import METHODS
 
-RECORD = Path(__file__).parents[3] / "docs" / "record"
+RECORD = Path(__file__).parents[1] / "docs" / "record"
 
 
 def _result(values: list[float], paper: float, metric: str = "error", **facts: Any) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from understudy.errors import InputError, MissingData
+from understudy.errors import InputError
+from understudy.extras import naming_extras
 
 if TYPE_CHECKING:
     import joblib
@@ -67,10 +68,8 @@ def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
             # max_nbytes: no copies on disk
             yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None)
         return
-    try:
+    with naming_extras("workers"):
         from distributed import Client
-    except ModuleNotFoundError as problem:
-        raise MissingData("workers: a Dask cluster needs the extra: pip install 'understudy[scale]'.") from problem
     try:
         client = Client(workers.address, timeout=_PATIENCE, set_as_default=True)
     except (OSError, ValueError) as problem:

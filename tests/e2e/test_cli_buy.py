@@ -56,8 +56,8 @@ def largest_loads(folder: Path) -> np.ndarray:
 
 def odds_of_holding(maxima: np.ndarray, share: float, coverage: float) -> float:
     """Probability that the upper bound, drawn at half of EPSILON, lies above at least `share` of the maxima."""
-    from understudy.privacy.preprocessing import Grid
-    from understudy.privacy.quantiles import quantile_scores
+    from understudy.privacy.purchases import Grid
+    from understudy.privacy.selections import quantile_scores
 
     points = Grid.of_round_numbers(-100, 100).candidates()
     weights = np.exp(EPSILON / 2 * quantile_scores(maxima, points, coverage) / (2 * coverage))
@@ -138,7 +138,7 @@ def test_a_bought_population_is_declared_from_then_on(homes: Path) -> None:
 
 
 def test_nothing_is_computed_before_the_charge_is_written(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from understudy.privacy import preprocessing
+    from understudy.privacy import purchases
 
     seen = []
 
@@ -146,7 +146,7 @@ def test_nothing_is_computed_before_the_charge_is_written(homes: Path, monkeypat
         seen.append([entry.label for entry in charges(homes / "households.ledger")])
         raise RuntimeError("stop here")
 
-    monkeypatch.setattr(preprocessing, "one_per_unit", watched)
+    monkeypatch.setattr(purchases, "one_per_unit", watched)
     outcome = run(*load_bounds(homes))
     assert seen == [["bounds of load_kw"]]
     assert outcome.code == 1

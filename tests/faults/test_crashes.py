@@ -1,6 +1,6 @@
 """kill -9, power cuts and failing disks at the changes a command makes: no under-charge, nothing half-written.
 
-`make test` tries some places, spread over the run; `make test-slow` tries each. A trial that fails names its place.
+`make test` tries some places, spread over the run; `make test-all` tries each. A trial that fails names its place.
 """
 
 from collections.abc import Callable

@@ -20,7 +20,8 @@ from tests.fuzz.place import HOME, SCHEMAS, build
 from understudy.data.schema import Schema
 from understudy.errors import UnderstudyError
 from understudy.privacy import canonical
-from understudy.privacy.certificate import Certificate, to_html, to_markdown, verify
+from understudy.privacy.certificate import Certificate, verify
+from understudy.privacy.certificate_page import to_html, to_markdown
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.store import Store
 from understudy.synthesizers import release

@@ -21,7 +21,7 @@ from tests.fuzz.case import Contents, Link
 from understudy.data import Schema, read_panel
 from understudy.privacy import keys, registry
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.declaration import declared, ledger_facts
+from understudy.privacy.charges import declared, ledger_facts
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.store import Store

@@ -43,10 +43,8 @@ _events: Strategy = st.sampled_from(
         {"type": "MixtureOfGaussians", "sampling_rate": 0.1, "noise_multiplier": 9, "max_windows": 3, "iterations": 9},
         {"type": "PureDP", "epsilon": 1e300, "count": 10**9},
         {"type": "ApproximateDP", "epsilon": 0.5, "delta": 0.999},
-        {"type": "RepeatAndSelect", "base": {"type": "PureDP", "epsilon": 1, "count": 1}, "expected_runs": 5,
-         "distribution": "poisson"},
+        {"type": "Gaussian", "noise_multiplier": 3.0, "count": 1, "relation": "values"},
         {"type": "NonPrivate", "reason": "because"},
-        {"type": "Composed", "parts": []},
     )
 )  # fmt: skip
 

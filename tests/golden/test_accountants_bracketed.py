@@ -12,10 +12,9 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from tests.golden.privacy_curves import Pair, coin, curves, epsilons, moved_normal, votes
-from understudy.privacy.accountants import delta, epsilon, replace_one_epsilon
+from understudy.privacy.accounting import delta, epsilon, replace_one_epsilon
 from understudy.privacy.events import (
     ApproximateDP,
-    Composed,
     DiscreteGaussian,
     Event,
     Gaussian,
@@ -23,7 +22,7 @@ from understudy.privacy.events import (
     PureDP,
     SubsampledGaussian,
 )
-from understudy.privacy.mixture import mixture_loss
+from understudy.privacy.loss import mixture_loss
 
 DELTA = 1e-6
 NARROW = 1.03
@@ -38,7 +37,7 @@ def windows(rate: float, most: int) -> dict[float, float]:
 def parts_of(event: Event) -> Parts:
     """What an event is, by its definition in `events`."""
     match event:
-        case Gaussian(noise, count):
+        case Gaussian(noise, count, _):
             return [(moved_normal({1.0: 1.0}, noise), count)]
         case SubsampledGaussian(rate, noise, count):
             return [(moved_normal(windows(rate, 1), noise), count)]
@@ -50,8 +49,6 @@ def parts_of(event: Event) -> Parts:
             return [(coin(cost), count)]
         case ApproximateDP(cost, failure):
             return [(coin(cost, failure), 1)]
-        case Composed(parts):
-            return [part for inner in parts for part in parts_of(inner)]
     raise AssertionError(event)
 
 
@@ -70,7 +67,8 @@ EVENTS: dict[str, tuple[Event, ...]] = {
     "many pure": (PureDP(0.02, 400),),
     "approximate": (ApproximateDP(0.5, 2e-7), ApproximateDP(0.25, 3e-7)),
     "of every kind": (
-        Composed((Gaussian(6.0), PureDP(0.2, 2))),
+        Gaussian(6.0),
+        PureDP(0.2, 2),
         SubsampledGaussian(0.05, 1.5, 30),
         MixtureOfGaussians(0.1, 9.0, 3, 20),
         ApproximateDP(0.1, 1e-7),
@@ -146,7 +144,7 @@ def test_the_mass_beyond_the_grid_counts_as_certain_failure() -> None:
 def replaced(event: Event) -> Parts:
     """The pair when a unit's data becomes the opposite: what replace-one has to cover at the least."""
     match event:
-        case Gaussian(noise, count):
+        case Gaussian(noise, count, _):
             return [(moved_normal({1.0: 1.0}, noise, {-1.0: 1.0}), count)]
         case SubsampledGaussian(rate, noise, count):
             other = {-shift: share for shift, share in windows(rate, 1).items()}

@@ -1,44 +1,42 @@
-"""Rényi and concentrated DP, ledgers, and selection: each between an optimistic estimate and an independent second one.
+"""Rényi and concentrated DP, and ledgers: each between an optimistic estimate and an independent second one.
 
 Optimistic estimates come from exact divergences of the worst mechanism of a kind, by sums and integrals.
 """
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.special import logsumexp
-from scipy.stats import binom, norm, poisson
+from scipy.stats import binom
 
 from understudy.errors import BudgetExceeded
-from understudy.privacy.accountants import epsilon, renyi_at
+from understudy.privacy.accounting import ORDERS as KNOWN_ORDERS
+from understudy.privacy.accounting import (
+    concentrated_budget,
+    concentrated_epsilon,
+    concentrated_rho,
+    epsilon,
+    gaussian_epsilon,
+    renyi_at,
+    renyi_curve,
+    renyi_epsilon,
+)
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.domains import domain_threshold
 from understudy.privacy.events import (
     DiscreteGaussian,
     Event,
     Gaussian,
     MixtureOfGaussians,
     PureDP,
-    RepeatAndSelect,
     SubsampledGaussian,
 )
-from understudy.privacy.gaussian import gaussian_epsilon
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.renyi import ORDERS as KNOWN_ORDERS
-from understudy.privacy.renyi import (
-    concentrated_budget,
-    concentrated_epsilon,
-    concentrated_rho,
-    renyi_curve,
-    renyi_epsilon,
-)
+from understudy.privacy.selections import domain_threshold
 
 DELTA = 1e-6
 ORDERS = (1.1, 1.5, 2.0, 5.0, 20.0, 128.0)
@@ -229,71 +227,6 @@ def test_a_ledger_pays_for_no_more_runs_than_cost_what_it_holds_and_for_nearly_a
     assert exact(number) <= whole.epsilon * (1 + 1e-6)
     assert second(number) <= whole.epsilon * (1 + 1e-6)
     assert second(math.ceil(1.02 * number) + 1) > whole.epsilon
-
-
-def exact_selection_delta(event: RepeatAndSelect, noise: float, at: float) -> float:
-    """Delta of the largest of a random number of N(0, noise²), against all of them moved by one: exact for this base.
-
-    The largest lies below y with probability f(F(y)), f the generating function of the number of runs.
-    """
-    mean = event.expected_runs
-    if event.distribution == "poisson":
-        slope = lambda share: mean * math.exp(-mean * (1 - share))  # noqa: E731
-    else:
-        gamma = 1 / mean
-        slope = lambda share: gamma / (1 - (1 - gamma) * share) ** 2  # noqa: E731
-
-    def beyond(first: float, second: float) -> float:
-        def gap(y: float) -> float:
-            p = slope(norm.cdf(y, first, noise)) * norm.pdf(y, first, noise)
-            return max(0.0, p - math.exp(at) * slope(norm.cdf(y, second, noise)) * norm.pdf(y, second, noise))
-
-        ends = np.linspace(-8 * noise, 1 + 8 * noise, 30)
-        return sum(quad(gap, low, high, epsrel=1e-6)[0] for low, high in pairwise(ends))
-
-    return max(beyond(1.0, 0.0), beyond(0.0, 1.0))
-
-
-def published_selection(event: RepeatAndSelect, noise: float, delta: float) -> float:
-    """Papernot & Steinke (2022), Theorems 2 and 6 for a Gaussian base, over many orders; written once more."""
-    mean, base = event.expected_runs, lambda order: order / (2 * noise**2)
-    orders = [1 + 10 ** (place / 50 - 1) for place in range(170)]
-    if event.distribution == "geometric":
-        extra = 2 * min((1 - 1 / a) * base(a) + math.log(mean) / a for a in orders)
-        total = {a: base(a) + extra + math.log(mean) / (a - 1) for a in orders}
-    else:
-        price = {b: (b - 1) * base(b) + b * math.log1p(-1 / b) - math.log(b - 1) for b in orders}
-        slack = {a: math.exp(min(price[b] - (b - 1) * math.log1p(1 / (a - 1)) for b in orders)) for a in orders}
-        total = {a: base(a) + mean * min(1.0, slack[a]) + math.log(mean) / (a - 1) for a in orders}
-    costs = [total[a] + math.log1p(-1 / a) - math.log(delta * a) / (a - 1) for a in orders]
-    return min(costs)
-
-
-@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
-@pytest.mark.parametrize("runs", [3.0, 30.0])
-@pytest.mark.parametrize("distribution", ["poisson", "geometric"])
-def test_selection_costs_more_than_its_worst_base_and_what_the_theorem_says(distribution: str, runs: float) -> None:
-    """Above by what a list of orders loses against a continuum."""
-    event = RepeatAndSelect(Gaussian(4.0), runs, distribution)
-    found = epsilon([event], DELTA)
-    assert exact_selection_delta(event, 4.0, found) <= DELTA
-    assert found >= epsilon([Gaussian(4.0)], DELTA)
-    published = published_selection(event, 4.0, DELTA)
-    assert published * (1 - 2e-3) <= found <= published * 1.02
-
-
-def test_the_number_of_tries_follows_its_distribution() -> None:
-    """Chi-squared on 4,000 draws; a mean wrong by 10 % is found; false alarms 10⁻⁹."""
-    from understudy.privacy.selection import Selection
-
-    base = SpendingPlan((PlanEntry("x", Gaussian(1.0)),), Guarantee(20.0, DELTA))
-    noise = NoiseSource.seeded(5)
-    for distribution, law in (("poisson", poisson(6.0)), ("geometric", None)):
-        choice = Selection(label="x", base=base, expected_runs=6.0, distribution=distribution)
-        drawn = np.array([choice._number_of_runs(noise) for _ in range(4000)])
-        variance = 6.0 if law is not None else 6.0**2 - 6.0
-        assert abs(drawn.mean() - 6.0) < 6.1 * math.sqrt(variance / 4000)
-        assert (drawn.min() == 0) == (law is not None)
 
 
 @pytest.mark.parametrize("cost", [0.05, 0.5, 2.0])

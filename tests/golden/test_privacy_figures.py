@@ -5,17 +5,14 @@ import math
 import pytest
 from scipy.stats import norm
 
-from understudy.privacy.accountants import epsilon, replace_one_epsilon
+from understudy.privacy.accounting import epsilon, gaussian_epsilon, renyi_curve, renyi_epsilon, replace_one_epsilon
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers, smallest_noise_multiplier
 from understudy.privacy.events import (
     Gaussian,
     MixtureOfGaussians,
-    RepeatAndSelect,
     SubsampledGaussian,
 )
-from understudy.privacy.gaussian import gaussian_epsilon
-from understudy.privacy.renyi import renyi_curve, renyi_epsilon
+from understudy.privacy.plan import noise_multipliers, smallest_noise_multiplier
 
 PUB2PRIV = SubsampledGaussian(sampling_rate=0.09117, noise_multiplier=11.328, iterations=1096)
 
@@ -104,14 +101,6 @@ def test_an_epsilon_of_one_per_window_is_much_more_per_unit(rate, noise, windows
 def test_noise_of_a_load_model_for_epsilon_one(iterations, noise):
     """16 000 windows, batch 64, delta 1e-5."""
     assert epsilon([SubsampledGaussian(64 / 16_000, noise, iterations)], 1e-5) == pytest.approx(1.0, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("distribution", "runs", "cost"),
-    [("poisson", 5, 1.84), ("geometric", 5, 2.08), ("poisson", 10, 2.53), ("geometric", 10, 2.31)],
-)
-def test_choosing_among_runs_of_epsilon_one(distribution, runs, cost):
-    assert epsilon([RepeatAndSelect(PUB2PRIV, runs, distribution)], 1e-5) == pytest.approx(cost, abs=0.01)
 
 
 def test_composing_five_runs_of_epsilon_one_costs_2_43():

@@ -40,17 +40,19 @@ def test_ci_runs_the_tests_of_both_distributions_and_nothing_else() -> None:
     assert len(lines) == 5
 
 
-def test_a_wrong_shape_is_refused_while_tests_run() -> None:
+@pytest.mark.slow
+def test_a_wrong_shape_is_refused_where_shapes_are_checked() -> None:
     from understudy.data.panel import broadcast_context
 
     with pytest.raises(Exception, match="broadcast_context"):
         broadcast_context(np.zeros((2, 3, 4, 5), dtype=np.float32), 7)
 
 
+@pytest.mark.slow
 def test_what_names_no_shape_is_left_as_it_is() -> None:
     """A call through the checker takes longer than most of what it would check."""
     from understudy.data.panel import broadcast_context
-    from understudy.privacy.calibrate import round_up
+    from understudy.privacy.plan import round_up
 
     assert inspect.unwrap(broadcast_context) is not broadcast_context
     assert inspect.unwrap(round_up) is round_up

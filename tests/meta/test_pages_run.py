@@ -1,13 +1,13 @@
 """What the pages tell a reader to type works as printed."""
 
-import os
+import io
 import shlex
-import subprocess
-import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.commands import run
 from tests.meta.pages import PAGES, ROOT, blocks, commands, name
 
 README = ROOT / "README.md"
@@ -21,18 +21,22 @@ def test_the_readme_shows_one_example_of_at_most_twenty_lines() -> None:
 
 
 @pytest.mark.parametrize(("page", "block"), PYTHON, ids=[name(page) for page, _ in PYTHON])
-def test_python_blocks_run_in_an_empty_folder(page: Path, block: str, tmp_path: Path) -> None:
-    done = _run([sys.executable, "-c", block], tmp_path)
-    assert done.returncode == 0, f"{name(page)}:\n{block}\n{done.stderr}"
+def test_python_blocks_run_in_an_empty_folder(
+    page: Path, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with redirect_stdout(io.StringIO()):
+        exec(compile(block, name(page), "exec"), {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize("page", CONSOLE, ids=name)
-def test_console_blocks_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
+def test_console_blocks_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for command in commands(page):
         program, *arguments = shlex.split(command.line)
         if program == "understudy":
-            done = _run([sys.executable, "-m", "understudy.cli.main", *arguments], tmp_path)
-            assert done.returncode == command.exit_code, f"{command.line}\n{done.stdout}\n{done.stderr}"
+            done = run(*arguments)
+            assert done.code == command.exit_code, f"{command.line}\n{done.out}\n{done.err}"
 
 
 def test_make_targets_named_in_the_pages_exist() -> None:
@@ -40,8 +44,3 @@ def test_make_targets_named_in_the_pages_exist() -> None:
     named = {c.line.split()[1] for page in PAGES for c in commands(page) if c.line.startswith("make ")}
     assert {"demo", "test", "test-all", "check", "bench", "bench-test", "clean"} <= targets
     assert {"demo", "test"} <= named <= targets
-
-
-def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NO_COLOR": "1", "MPLBACKEND": "agg"}
-    return subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-ACCOUNTANTS = "tests/unit/privacy/test_accountants.py"
+ACCOUNTANTS = "tests/unit/privacy/test_accounting.py"
 BUDGET = "tests/unit/privacy/test_budget.py"
 CERTIFICATE = "tests/unit/privacy/test_certificate.py"
 EXTRA = "tests/unit/privacy/test_mutant_accounting.py"
@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         name="a root on the wrong side kept",
         why="the noise is a hair less than the guarantee needs",
-        file="privacy/calibrate.py",
+        file="privacy/plan.py",
         before="while excess(noise) > 0:  # a root",
         after="while excess(noise) > 1e-3:  # a root",
         tests=(f"{CALIBRATE}::test_no_noise_is_a_hair_too_little",),
@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant(
         name="one Gaussian priced for many",
         why="61 releases cost as much as one",
-        file="privacy/accountants.py",
+        file="privacy/accounting.py",
         before="math.sqrt(event.count) / event.noise_multiplier for event in gaussians",
         after="1 / event.noise_multiplier for event in gaussians",
         tests=(ACCOUNTANTS,),
@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(
         name="replace-one computed as add-or-remove",
         why="the stricter figure is as good as the other, and wrong",
-        file="privacy/accountants.py",
+        file="privacy/accounting.py",
         before="return Gaussian(event.noise_multiplier / 2, event.count)",
         after="return Gaussian(event.noise_multiplier, event.count)",
         tests=(ACCOUNTANTS,),
@@ -72,22 +72,22 @@ MUTANTS = (
         name="replace-one shown as add-or-remove",
         why="a certificate repeats the weaker relation under the stricter name",
         file="privacy/certificate.py",
-        before="accountants.replace_one_epsilon(plan.events,",
-        after="accountants.epsilon(plan.events,",
+        before="accounting.replace_one_epsilon(plan.events,",
+        after="accounting.epsilon(plan.events,",
         tests=(CERTIFICATE,),
     ),
     Mutant(
         name="windows priced as units",
         why="a unit with many windows is protected like one with a single window",
         file="training/plan.py",
-        before="return MixtureOfGaussians(sampler.rate, noise_multiplier, draw.max_windows, sampler.iterations)",
+        before="return MixtureOfGaussians(sampler.rate, noise_multiplier, batches.max_windows, sampler.iterations)",
         after="return MixtureOfGaussians(sampler.rate, noise_multiplier, 1, sampler.iterations)",
         tests=("tests/unit/training/test_plan.py",),
     ),
     Mutant(
         name="every release gets the whole budget",
         why="several releases together cost more than was promised",
-        file="privacy/calibrate.py",
+        file="privacy/plan.py",
         before="round_up(1 / (mu * math.sqrt(share / total)))",
         after="round_up(1 / mu)",
         tests=("tests/unit/privacy/test_calibrate.py",),
@@ -95,7 +95,7 @@ MUTANTS = (
     Mutant(
         name="seeded noise not marked",
         why="a certificate calls noise private that its maker can subtract",
-        file="privacy/claim.py",
+        file="privacy/certificate.py",
         before="if not secure:",
         after="if not secure and epsilon > MAX_PRIVATE_EPSILON:",
         tests=(CERTIFICATE,),
@@ -103,7 +103,7 @@ MUTANTS = (
     Mutant(
         name="overlapping windows called persons",
         why="a certificate says private although nobody is protected",
-        file="privacy/claim.py",
+        file="privacy/certificate.py",
         before="if not protects_a_person:",
         after="if not protects_a_person and reproduction is not None:",
         tests=(CERTIFICATE,),
@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant(
         name="epsilon of a hundred called private",
         why="a certificate says private about a bound that bounds nothing",
-        file="privacy/claim.py",
+        file="privacy/certificate.py",
         before="if not epsilon <= MAX_PRIVATE_EPSILON:",
         after="if epsilon == math.inf:",
         tests=(CERTIFICATE, EXTRA),
@@ -119,7 +119,7 @@ MUTANTS = (
     Mutant(
         name="zCDP of a pure mechanism as if its range were bounded",
         why="a ledger pays for four times as many pure releases as its budget allows",
-        file="privacy/renyi.py",
+        file="privacy/accounting.py",
         before="total += event.count * event.epsilon**2 / 2",
         after="total += event.count * event.epsilon**2 / 8",
         tests=(
@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         name="windows rounded in our favour when a unit is removed",
         why="every iteration over windows costs a little less than it reveals",
-        file="privacy/mixture.py",
+        file="privacy/loss.py",
         before="_spread(losses[1:], removed, interval)",
         after="_spread(losses[:-1], removed, interval)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         name="windows rounded in our favour when a unit is added",
         why="the other direction costs a little less than it reveals",
-        file="privacy/mixture.py",
+        file="privacy/loss.py",
         before="_spread(-losses[:-1], added, interval)",
         after="_spread(-losses[1:], added, interval)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         name="losses between grid points rounded down",
         why="windows cost less than they reveal, by a grid step in every iteration",
-        file="privacy/mixture.py",
+        file="privacy/loss.py",
         before="np.bincount(places, mass * (1 - share), size) + np.bincount(places + 1, mass * share, size)",
         after="np.bincount(places, mass, size)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -186,7 +186,7 @@ MUTANTS = (
     Mutant(
         name="Rényi DP of windows as if their noise were independent",
         why="a fixed-order ledger charges too little for a unit with several windows",
-        file="privacy/renyi.py",
+        file="privacy/accounting.py",
         before="_poisson(any_window, event.noise_multiplier / event.max_windows)",
         after="_poisson(any_window, event.noise_multiplier / event.max_windows**0.5)",
         tests=(f"{COMPOSED}::test_renyi_divergences_lie_at_or_just_above_the_exact_ones",),
@@ -194,7 +194,7 @@ MUTANTS = (
     Mutant(
         name="Rényi converted at one order too many",
         why="epsilon is smaller than Rényi DP implies",
-        file="privacy/renyi.py",
+        file="privacy/accounting.py",
         before="costs = bounds + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)",
         after="costs = bounds + np.log1p(-1 / orders) - np.log(delta * orders) / orders",
         tests=(f"{COMPOSED}::test_the_conversion_from_renyi_is_the_published_one",),
@@ -202,15 +202,15 @@ MUTANTS = (
     Mutant(
         name="zCDP converted below a Gaussian",
         why="epsilon is smaller than that of the Gaussian with the same rho",
-        file="privacy/renyi.py",
-        before="return rho * order + math.log1p",
-        after="return rho * (order - 1) + math.log1p",
+        file="privacy/accounting.py",
+        before="costs = rho * orders + np.log1p",
+        after="costs = rho * (orders - 1) + np.log1p",
         tests=(f"{COMPOSED}::test_epsilon_of_concentrated_dp_lies_between_a_gaussian_and_a_looser_bound",),
     ),
     Mutant(
         name="room of a fixed order converted at one order too many",
         why="an rdp ledger pays for more runs than its budget",
-        file="privacy/composition.py",
+        file="privacy/charges.py",
         before="math.log(guarantee.delta * order) / (order - 1)",
         after="math.log(guarantee.delta * order) / order",
         tests=(f"{COMPOSED}::test_a_ledger_pays_for_no_more_runs_than_cost_what_it_holds_and_for_nearly_as_many",),
@@ -218,31 +218,15 @@ MUTANTS = (
     Mutant(
         name="a tenth of the budget as tolerance",
         why="a ledger pays beyond its budget",
-        file="privacy/composition.py",
+        file="privacy/charges.py",
         before="TOLERANCE = 1e-9",
         after="TOLERANCE = 1e-1",
         tests=(f"{COMPOSED}::test_a_ledger_pays_for_no_more_runs_than_cost_what_it_holds_and_for_nearly_as_many",),
     ),
     Mutant(
-        name="Poisson selection without its slack",
-        why="a choice among many runs costs hardly more than one run",
-        file="privacy/renyi.py",
-        before="growth + mean * slack",
-        after="growth + slack",
-        tests=(f"{COMPOSED}::test_selection_costs_more_than_its_worst_base_and_what_the_theorem_says",),
-    ),
-    Mutant(
-        name="geometric selection at half its extra",
-        why="a choice among many runs costs less than the theorem says",
-        file="privacy/renyi.py",
-        before="extra = 2 * np.min(",
-        after="extra = np.min(",
-        tests=(f"{COMPOSED}::test_selection_costs_more_than_its_worst_base_and_what_the_theorem_says",),
-    ),
-    Mutant(
         name="replaced votes priced as one that is added",
         why="a vote moved from one place to another counts once",
-        file="privacy/accountants.py",
+        file="privacy/accounting.py",
         before="return DiscreteGaussian(event.noise_multiplier / 2, event.count)",
         after="return DiscreteGaussian(event.noise_multiplier, event.count)",
         tests=(f"{BRACKETS}::test_replace_one_covers_a_unit_turned_into_its_opposite",),
@@ -250,7 +234,7 @@ MUTANTS = (
     Mutant(
         name="replaced pure events at their single price",
         why="the stricter figure is as good as the other",
-        file="privacy/accountants.py",
+        file="privacy/accounting.py",
         before="return PureDP(2 * event.epsilon, event.count)",
         after="return PureDP(event.epsilon, event.count)",
         tests=(f"{BRACKETS}::test_replace_one_covers_a_unit_turned_into_its_opposite",),
@@ -258,7 +242,7 @@ MUTANTS = (
     Mutant(
         name="replaced sampled units in one step",
         why="removing a unit is paid for, adding another is not",
-        file="privacy/accountants.py",
+        file="privacy/accounting.py",
         before="return 2 * _epsilon(parts, math.exp(low))",
         after="return _epsilon(parts, math.exp(low))",
         tests=(f"{BRACKETS}::test_replace_one_covers_a_unit_turned_into_its_opposite",),
@@ -266,7 +250,7 @@ MUTANTS = (
     Mutant(
         name="delta of the second step forgotten",
         why="replace-one fails more often than its delta says",
-        file="privacy/accountants.py",
+        file="privacy/accounting.py",
         before="worse = event.delta * (1 + math.exp(min(event.epsilon, 700.0)))",
         after="worse = event.delta",
         tests=(f"{BRACKETS}::test_replace_one_of_an_approximate_event_is_two_steps_of_it",),
@@ -274,7 +258,7 @@ MUTANTS = (
     Mutant(
         name="threshold of a category rounded down",
         why="a category that one unit holds is shown more often than delta allows",
-        file="privacy/domains.py",
+        file="privacy/selections.py",
         before="return max(1, math.ceil(",
         after="return max(1, math.floor(",
         tests=(f"{COMPOSED}::test_the_threshold_of_a_category_is_the_least_that_hides_a_single_unit",),

@@ -360,7 +360,7 @@ MUTANTS = (
     Mutant(
         name="categories without a threshold",
         why="a category that one unit holds is published by name",
-        file="privacy/domains.py",
+        file="privacy/selections.py",
         before="counts[key] + int(extra) > threshold",
         after="counts[key] + int(extra) > 0",
         tests=(EXTRA,),
@@ -368,7 +368,7 @@ MUTANTS = (
     Mutant(
         name="categories in order of arrival",
         why="the order of the published list tells the order of private rows",
-        file="privacy/domains.py",
+        file="privacy/selections.py",
         before="keys = sorted(counts)",
         after="keys = list(counts)",
         tests=(EXTRA,),
@@ -376,8 +376,8 @@ MUTANTS = (
     Mutant(
         name="bounds read and not bought",
         why="the smallest private value is published as a bound",
-        file="privacy/preprocessing.py",
-        before="low = grant.quantile(self.label, least, points, 1 - self.coverage)",
+        file="privacy/purchases.py",
+        before="low = grant.quantile(label, least, points, 1 - self.coverage)",
         after="low = float(np.nanmin(least))",
         tests=(EXTRA,),
     ),
@@ -390,12 +390,12 @@ MUTANTS = (
         tests=(GRANT,),
     ),
     Mutant(
-        name="tries of a selection without a limit",
-        why="a candidate may look at the data more often than its base plan says",
+        name="executions of a grant without a limit",
+        why="a grant executes a label more often than it was charged, whatever its ledger remembers",
         file="privacy/grant.py",
         before="if before + number > self.plan.executions(label):",
         after="if number > self.plan.executions(label):",
-        tests=("tests/unit/privacy/test_selection.py",),
+        tests=(GRANT,),
     ),
     Mutant(
         name="the same key in every process",
@@ -448,7 +448,7 @@ MUTANTS = (
     Mutant(
         name="batch indices reused",
         why="the same units take part in every iteration, and subsampling amplifies nothing",
-        file="privacy/sampling.py",
+        file="privacy/noise.py",
         before="""\
         for _ in range(done, self.iterations):
             yield noise.poisson_selection(self.rate, num_units)""",
@@ -461,7 +461,7 @@ MUTANTS = (
     Mutant(
         name="batches dealt from a shuffled deck",
         why="every unit takes part exactly once per round, which Poisson accounting does not cover",
-        file="privacy/sampling.py",
+        file="privacy/noise.py",
         before="            yield noise.poisson_selection(self.rate, num_units)",
         after="""\
             deck = np.argsort(noise.uniform(num_units)) if _ % round(1 / self.rate) == 0 else deck
@@ -536,7 +536,7 @@ MUTANTS = (
     Mutant(
         name="tabulated integers cut off at three deviations",
         why="seeded noise, on which tests rely, has no tail",
-        file="privacy/discrete.py",
+        file="privacy/noise.py",
         before="reach = int(10 * scale) + 10",
         after="reach = int(3 * scale)",
         tests=(f"{TAILS}::test_discrete_gaussians_have_their_tails",),

@@ -31,7 +31,7 @@ MUTANTS = (
     Mutant(
         name="batches a tenth too small",
         why="units are not drawn at the rate that was priced",
-        file="privacy/sampling.py",
+        file="privacy/noise.py",
         before="yield noise.poisson_selection(self.rate, num_units)",
         after="yield noise.poisson_selection(0.9 * self.rate, num_units)",
         tests=(SAMPLING,),
@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         name="batches a tenth too large",
         why="units take part more often than was priced",
-        file="privacy/sampling.py",
+        file="privacy/noise.py",
         before="yield noise.poisson_selection(self.rate, num_units)",
         after="yield noise.poisson_selection(min(1.0, 1.1 * self.rate), num_units)",
         tests=(SAMPLING,),
@@ -71,7 +71,7 @@ MUTANTS = (
     Mutant(
         name="aggregator without noise",
         why="noise on the first layer alone; all that follows it, the part that parties share included, has none",
-        file="training/step.py",
+        file="training/private_gradient.py",
         before="self._reserve.add_to(self._sums,",
         after="self._reserve.add_to(self._sums[: self._clipper.parameters[0].numel()],",
         tests=(f"{TRAINED}::test_an_iteration_hides_every_canary_in_every_crowd",),

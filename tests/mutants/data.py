@@ -138,14 +138,6 @@ MUTANTS = (
         tests=("tests/unit/data/io/test_context.py",),
     ),
     Mutant(
-        name="values beyond the bounds in a mean",
-        why="one extreme reading moves a bought mean further than its noise covers",
-        file="privacy/preprocessing.py",
-        before="values = np.clip(np.asarray(_column(panel, channel), dtype=np.float64), low, high)",
-        after="values = np.asarray(_column(panel, channel), dtype=np.float64)",
-        tests=("tests/unit/privacy/test_preprocessing.py", EXTRA),
-    ),
-    Mutant(
         name="windows of nothing counted",
         why="a unit that leaves with its only row takes windows along that the event never touched",
         file="synthesizers/base.py",

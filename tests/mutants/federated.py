@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant(
         name="a party's signature taken unchecked",
         why="a certificate says that organisations vouch for it which never saw it",
-        file="privacy/verification.py",
+        file="privacy/certificate.py",
         before='    if not keys.is_signed_by(signer, str(entry.get("signature")), message):\n',
         after="    if not signer:\n",
         tests=(f"{VOUCHING}::test_an_aggregator_can_leave_nobody_out_and_change_nothing_alone",),
@@ -107,7 +107,7 @@ MUTANTS = (
     Mutant(
         name="parties sign without each other",
         why="an aggregator leaves a party out and the others' signatures still hold",
-        file="privacy/claim.py",
+        file="privacy/certificate.py",
         before='    body["parties"] = [\n',
         after='    body["parties"] = [] and [\n',
         tests=(f"{VOUCHING}::test_an_aggregator_can_leave_nobody_out_and_change_nothing_alone",),

@@ -36,7 +36,7 @@ MUTANTS = (
     Mutant(
         name="the whole delta for every run",
         why="the deltas of all runs add up to more than was promised",
-        file="privacy/composition.py",
+        file="privacy/charges.py",
         before='return self.guarantee.delta / self.max_runs if self.kind == "basic" else self.guarantee.delta',
         after="return self.guarantee.delta",
         tests=(LEDGER,),
@@ -48,15 +48,15 @@ MUTANTS = (
         before='    return composition.limit - sum(float(body["amount"]) for body in charges)',
         after="""\
     events = [event for body in charges for event in SpendingPlan.from_json(body["plan"]).events]
-    from understudy.privacy import accountants
+    from understudy.privacy import accounting
 
-    return composition.limit - accountants.epsilon(events, composition.guarantee.delta)""",
+    return composition.limit - accounting.epsilon(events, composition.guarantee.delta)""",
         tests=(LEDGER,),
     ),
     Mutant(
         name="subsampling in a zCDP ledger",
         why="sampled noise is priced by a rule that does not hold for it",
-        file="privacy/composition.py",
+        file="privacy/charges.py",
         before="        if rho is None:\n            raise InputError(",
         after="""\
         if rho is None:
@@ -174,23 +174,23 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     Mutant(
         name="an older copy of the ledger opened",
         why="restoring a backup of the ledger gives its budget back",
-        file="privacy/rollback.py",
-        before="    if is_older(store.rows(), store.genesis, newest):",
-        after="    if newest is not None and newest.sequence == 0 and newest.head != store.genesis:",
+        file="privacy/registry.py",
+        before="    if is_older(store.rows(), store.genesis, last):",
+        after="    if last is not None and last.sequence == 0 and last.head != store.genesis:",
         tests=(ROLLBACK,),
     ),
     Mutant(
         name="an older copy of the ledger charged",
         why="a ledger replaced while a program has it open pays twice from one budget",
-        file="privacy/rollback.py",
-        before="if store.path is not None and is_older(writer.rows, store.genesis, registry.newest(identity)):",
+        file="privacy/registry.py",
+        before="if store.path is not None and is_older(writer.rows, store.genesis, newest(identity)):",
         after="if store.path is not None and not store.path.exists():",
         tests=(ROLLBACK,),
     ),
     Mutant(
         name="only the number of rows compared",
         why="a fork of the ledger with as many rows has forgotten other charges",
-        file="privacy/rollback.py",
+        file="privacy/registry.py",
         before="return row.sequence <= len(rows) and rows[row.sequence - 1].hash == row.head",
         after="return row.sequence <= len(rows)",
         tests=(ROLLBACK,),
@@ -222,7 +222,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     Mutant(
         name="more runs without more delta",
         why="after a raise the shares of delta add up to more than the ledger states",
-        file="privacy/amendments.py",
+        file="privacy/charges.py",
         before='return facts.delta * max_runs / facts.max_runs if facts.composition == "basic" else facts.delta',
         after="return facts.delta",
         tests=(AMENDED,),
@@ -230,7 +230,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
     Mutant(
         name="any signer passes where no key is trusted",
         why="the private table, signed with a new key, is called a release that holds",
-        file="privacy/verification.py",
+        file="privacy/certificate.py",
         before='return Check("signer", False, f"unknown here:',
         after='return Check("signer", not trusted, f"unknown here:',
         tests=("tests/unit/privacy/test_certificate.py",),

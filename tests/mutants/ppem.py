@@ -7,7 +7,7 @@ DONORS = "tests/unit/synthesizers/ppem/test_donors.py"
 CONTEST = "tests/unit/synthesizers/ppem/test_contest.py"
 EFFECTS = "tests/unit/synthesizers/ppem/test_effects.py"
 CANARY = "tests/statistical/test_canary_ppem.py"
-THRESHOLD = "tests/unit/privacy/test_threshold.py"
+THRESHOLD = "tests/unit/privacy/test_selections.py"
 ENERGIES = "tests/unit/synthesizers/ppem/test_networks.py"
 FOLDER = "synthesizers/ppem"
 
@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         name="threshold without noise of its own",
         why="answers about several figures cost more than was charged",
-        file="privacy/threshold.py",
+        file="privacy/selections.py",
         before="self._threshold = int(noise.discrete_laplace(2 * _STEPS / epsilon, 1)[0])",
         after="self._threshold = 0",
         tests=(f"{THRESHOLD}::test_noise_has_the_published_scales",),
@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         name="questions after a yes",
         why="every yes reveals as much as the first, and only one is paid for",
-        file="privacy/threshold.py",
+        file="privacy/selections.py",
         before="self._left = 0 if above else self._left",
         after="self._left = self._left",
         tests=(f"{THRESHOLD}::test_nothing_is_answered_after_a_yes_or_beyond_what_was_paid_for",),
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         name="cancelled uses of a layer pass unclipped",
         why="rounding makes a long gradient look like none",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="squares = ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).square()",
         after="squares = ((grams[0] * grams[1]).sum((1, 2)) - (lengths[0] * lengths[1]).sum(1)).clamp_min(0)",
         tests=(

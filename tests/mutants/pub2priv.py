@@ -28,8 +28,8 @@ MUTANTS = (
         name="windows that an event changes counted once",
         why="an event replaces windows, which moves the sum twice as far as taking them away",
         file=f"{FOLDER}/method.py",
-        before="return DrawWindows(2 * schema.unit.max_series)",
-        after="return DrawWindows(schema.unit.max_series)",
+        before="return WindowBatches(2 * schema.unit.max_series)",
+        after="return WindowBatches(schema.unit.max_series)",
         tests=(f"{METHOD}::test_an_event_is_priced_for_every_window_it_may_change_twice",),
     ),
     Mutant(
@@ -64,7 +64,7 @@ MUTANTS = (
         after="""\
         model = self._publicly_trained(core, schema)
         shown = core.examples(private.panel, classes_of(private))
-        train_publicly(model, self._loss(core), shown, iterations=5, learning_rate=0.1, seed=0)
+        train_on_public_data(model, self._loss(core), shown, iterations=5, learning_rate=0.1, seed=0)
 """,
         tests=(f"{METHOD}::test_private_series_reach_the_network_through_private_training_only",),
     ),

@@ -2,11 +2,11 @@
 
 from tests.mutants.mutant import Mutant
 
-STEP = "tests/unit/training/test_step.py"
+STEP = "tests/unit/training/test_private_gradient.py"
 LOOP = "tests/unit/training/test_loop.py"
-WINDOWS = "tests/unit/training/test_windows.py"
+WINDOWS = "tests/unit/training/test_batches.py"
 ENGINE = "tests/unit/training/clipping/test_engine.py"
-VALIDATE = "tests/unit/training/test_validate_module.py"
+VALIDATE = "tests/unit/training/test_validation.py"
 NOISE = "tests/statistical/test_training_noise.py"
 EXTRA = "tests/unit/training/test_mutant_training.py"
 TIED = "tests/unit/training/clipping/test_tied_forms.py"
@@ -16,7 +16,7 @@ MUTANTS = (
     Mutant(
         name="missing noise in training",
         why="clipped gradients are used as they are",
-        file="training/step.py",
+        file="training/private_gradient.py",
         before="        self._reserve.add_to(self._sums, self._plan.noise_scale, self._step)\n",
         after="",
         tests=(STEP,),
@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(
         name="rows of all units added up in float32",
         why="long rows of one unit that cancel swallow other units' gradients at the edge of a block",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="target.addmm_(scaled.flatten(0, 1).t(), self.inputs.double().flatten(0, 1))",
         after="target += scaled.float().flatten(0, 1).t() @ self.inputs.flatten(0, 1)",
         tests=(f"{ENGINE}::test_long_rows_that_cancel_swallow_no_other_units",),
@@ -56,7 +56,7 @@ MUTANTS = (
     Mutant(
         name="one scalar of noise for all parameters",
         why="differences between parameters carry no noise",
-        file="training/flat.py",
+        file="training/private_gradient.py",
         before="piece += taken.mul_(scale / step).round_()",
         after="piece += taken[:1].mul_(scale / step).round_()",
         tests=(STEP, NOISE),
@@ -64,7 +64,7 @@ MUTANTS = (
     Mutant(
         name="last layer without noise",
         why="one layer's gradients are used as they are",
-        file="training/step.py",
+        file="training/private_gradient.py",
         before="self._reserve.add_to(self._sums,",
         after="self._reserve.add_to(self._sums[: -self._clipper.parameters[-1].numel()],",
         tests=(STEP,),
@@ -72,7 +72,7 @@ MUTANTS = (
     Mutant(
         name="noise handed out twice",
         why="the difference of two iterations carries no noise",
-        file="training/flat.py",
+        file="training/private_gradient.py",
         before="taken, self._drawn = self._drawn[: piece.numel()], self._drawn[piece.numel() :]",
         after="taken = self._drawn[: piece.numel()].clone()",
         tests=(STEP,),
@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         name="noise drawn ahead shared after a fork",
         why="two processes train with equal noise",
-        file="training/flat.py",
+        file="training/private_gradient.py",
         before="if self._process != os.getpid():",
         after="if self._process == 0:",
         tests=(STEP,),
@@ -88,7 +88,7 @@ MUTANTS = (
     Mutant(
         name="noise reused after resume",
         why="iterations before and after a crash carry equal noise",
-        file="training/step.py",
+        file="training/private_gradient.py",
         before="self._reserve = NormalReserve(noise)",
         after="self._reserve = NormalReserve(NoiseSource.seeded(7) if noise.is_secure else noise)",
         tests=(EXTRA,),
@@ -106,11 +106,11 @@ MUTANTS = (
     Mutant(
         name="division by the realised batch",
         why="the size of the batch, which one unit changes, scales the published gradient",
-        file="training/step.py",
+        file="training/private_gradient.py",
         before="        self.finish()\n\n    def add_clipped(",
         after="""\
         self.finish()
-        self.flat.gradient.mul_(self._plan.expected_batch / (len(drawn) or self._plan.expected_batch))
+        self.flat.gradient.mul_(self._plan.expected_batch / (len(chosen) or self._plan.expected_batch))
 
     def add_clipped(""",
         tests=(STEP,),
@@ -118,10 +118,10 @@ MUTANTS = (
     Mutant(
         name="an empty batch without noise",
         why="an iteration without noise says that nobody was drawn",
-        file="training/step.py",
+        file="training/private_gradient.py",
         before="        self.finish()\n\n    def add_clipped(",
         after="""\
-        if len(drawn):
+        if len(chosen):
             self.finish()
 
     def add_clipped(""",
@@ -142,8 +142,8 @@ MUTANTS = (
         before="            collector.add_sum(clip_factors(squared, self._clip_norm), targets, in_all)",
         after="""\
             for key, record in collector._records.items():
-                own = torch.cat(list(record.squares(num_units, {})), 1).sum(1, dtype=torch.float64)
-                record.add_to(targets[key], clip_factors(own, self._clip_norm).to(collector.anchor.dtype))""",
+                own = torch.cat(list(record.squares(collector.num_units, {})), 1).sum(1, dtype=torch.float64)
+                record.add_to(targets[key], clip_factors(own, self._clip_norm).nan_to_num(0))""",
         tests=(ENGINE, "tests/unit/training/clipping/test_compositions.py"),
     ),
     Mutant(
@@ -157,7 +157,7 @@ MUTANTS = (
     Mutant(
         name="clip without a margin for rounding",
         why="float32 carries a unit a little past the bound",
-        file="training/clipping/records.py",
+        file="training/clipping/per_unit_gradients.py",
         before="NORM_MARGIN = 2.0**-10",
         after="NORM_MARGIN = -1e-4",
         tests=(ENGINE,),
@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         name="BatchNorm let through by name",
         why="running statistics of private batches are published without noise",
-        file="training/validate_module.py",
+        file="training/validation.py",
         before="    nn.modules.batchnorm._BatchNorm: _BATCH_NORM,\n",
         after="",
         tests=(VALIDATE,),
@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         name="buffers that learn let through",
         why="a layer of unknown make carries private statistics out",
-        file="training/validate_module.py",
+        file="training/validation.py",
         before="        _check_buffers(model, buffers)\n",
         after="",
         tests=(VALIDATE, EXTRA),
@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         name="losses that mix units let through",
         why="clipping one unit does not bound what it does to others",
-        file="training/validate_module.py",
+        file="training/validation.py",
         before="        _check_separate(model, loss, batch, num_units, losses.detach())\n",
         after="",
         tests=(VALIDATE,),
@@ -197,7 +197,7 @@ MUTANTS = (
     Mutant(
         name="losses divided by the batch let through",
         why="the size of the batch scales every unit's gradient",
-        file="training/validate_module.py",
+        file="training/validation.py",
         before="        _check_alone(model, loss, batch, num_units)\n",
         after="",
         tests=(VALIDATE,),
@@ -205,16 +205,16 @@ MUTANTS = (
     Mutant(
         name="window cap not checked in training",
         why="a unit with more windows than priced moves the sum further",
-        file="training/windows.py",
-        before="if isinstance(draw, DrawWindows) and self._counts.max(initial=0) > draw.max_windows:",
-        after="if isinstance(draw, DrawWindows) and self._counts.max(initial=0) > 10**9:",
+        file="training/batches.py",
+        before="if isinstance(batches, WindowBatches) and self._counts.max(initial=0) > batches.max_windows:",
+        after="if isinstance(batches, WindowBatches) and self._counts.max(initial=0) > 10**9:",
         tests=(WINDOWS,),
     ),
     Mutant(
         name="units counted by their windows in training",
         why="a unit with many windows is drawn many times over",
-        file="training/windows.py",
-        before="return len(self._counts) if isinstance(self._draw, DrawUnits) else self._num_rows",
+        file="training/batches.py",
+        before="return len(self._counts) if isinstance(self._batches, UnitBatches) else self._num_rows",
         after="return self._num_rows",
         tests=(WINDOWS, EXTRA),
     ),
@@ -224,14 +224,14 @@ MUTANTS = (
         file="training/loop.py",
         before="""\
             self._grant.begin_block(self._label, block)
-            for place, drawn in enumerate(islice(draws, block), start=1):
-                self._iterate(drawn)
+            for place, chosen in enumerate(islice(batches, block), start=1):
+                self._iterate(chosen)
                 if progress is not None:
                     progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
 """,
         after="""\
-            for place, drawn in enumerate(islice(draws, block), start=1):
-                self._iterate(drawn)
+            for place, chosen in enumerate(islice(batches, block), start=1):
+                self._iterate(chosen)
                 if progress is not None:
                     progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
             self._grant.begin_block(self._label, block)
@@ -259,13 +259,13 @@ MUTANTS = (
         why="how many units were drawn is private",
         file="training/loop.py",
         before="progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)",
-        after="progress(len(drawn), self._plan.sampler.iterations)",
+        after="progress(len(chosen), self._plan.sampler.iterations)",
         tests=(LOOP,),
     ),
     Mutant(
         name="trial on private series",
         why="an error about the network depends on private values, before anything was charged",
-        file="training/windows.py",
+        file="training/batches.py",
         before="made = rng.random(shape).astype(array.dtype)",
         after="made = np.resize(array, shape)",
         tests=(WINDOWS,),
@@ -281,7 +281,7 @@ MUTANTS = (
     Mutant(
         name="two forms of a shared parameter normed apart",
         why="a unit weighs up to √2 times the clip norm",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="if forms > 1 or (None in self.kept and len(self.kept) > 1):",
         after="if None in self.kept and len(self.kept) > 1:",
         tests=(TIED,),
@@ -289,7 +289,7 @@ MUTANTS = (
     Mutant(
         name="a slab and the whole of a parameter normed apart",
         why="a unit weighs up to √2 times the clip norm",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="if forms > 1 or (None in self.kept and len(self.kept) > 1):",
         after="if forms > 1:",
         tests=(TIED,),
@@ -297,7 +297,7 @@ MUTANTS = (
     Mutant(
         name="rows of a table not counted among the forms",
         why="an embedding that is also an output layer is normed twice",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="forms = bool(self.kept) + (self.outer is not None) + (self.rows is not None)",
         after="forms = bool(self.kept) + (self.outer is not None)",
         tests=(TIED,),
@@ -305,7 +305,7 @@ MUTANTS = (
     Mutant(
         name="kept gradients added up in float32",
         why="one unit moves the rounding of all others, many times the clip norm",
-        file="training/clipping/records.py",
+        file="training/clipping/per_unit_gradients.py",
         before="_FLOAT32_PAIRS = 1 << 11",
         after="_FLOAT32_PAIRS = 1 << 40",
         tests=(SUMS,),
@@ -313,7 +313,7 @@ MUTANTS = (
     Mutant(
         name="outer products added up in float32",
         why="one unit moves the rounding of all others, many times the clip norm",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="target.addmm_((self.output * factors.unsqueeze(1)).t(), self.input.double())",
         after="target += (self.output * factors.unsqueeze(1)).float().t() @ self.input",
         tests=(SUMS,),
@@ -321,7 +321,7 @@ MUTANTS = (
     Mutant(
         name="squares of a wide gradient added up in float32",
         why="a norm that comes out short lets a unit past the clip norm",
-        file="training/clipping/forms.py",
+        file="training/clipping/per_unit_gradients.py",
         before="_BLOCK = 2048",
         after="_BLOCK = 1 << 30",
         tests=(SUMS,),
@@ -329,7 +329,7 @@ MUTANTS = (
     Mutant(
         name="gradients not put on the lattice",
         why="low-order bits of the sum are in the weights and tell neighbours apart",
-        file="training/flat.py",
+        file="training/private_gradient.py",
         before="vector.mul_(1 / step).round_()",
         after="vector.mul_(1 / step)",
         tests=("tests/statistical/test_low_order_bits.py",),
@@ -337,7 +337,7 @@ MUTANTS = (
     Mutant(
         name="trial at zero",
         why="a network that mixes units behind a layer that starts at zero passes",
-        file="training/validate_module.py",
+        file="training/validation.py",
         before="torch.random.fork_rng(devices=[]), _shaken(model):",
         after="torch.random.fork_rng(devices=[]):",
         tests=(VALIDATE,),
@@ -345,9 +345,9 @@ MUTANTS = (
     Mutant(
         name="numbers shared when a unit is left out",
         why="a loss that draws at random can't be compared, and all of them would be refused or none",
-        file="training/validate_module.py",
-        before="with UnitDraws(units, by_unit):",
-        after="with UnitDraws(range(len(units)), ()):",
+        file="training/validation.py",
+        before="with PerUnitRandomness(units, by_unit):",
+        after="with PerUnitRandomness(range(len(units)), ()):",
         tests=(VALIDATE,),
     ),
 )

@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 FOLDER = "tests/unit/synthesizers/vflgan_ts"
 SOUND, METHOD, EXCHANGE = (f"{FOLDER}/test_{name}.py" for name in ("sound", "method", "exchange"))
 HOLDERS = "tests/unit/synthesizers/spectral/test_holders.py"
-BLOCKS = "tests/unit/training/test_blocks.py"
+BLOCKS = "tests/unit/training/test_plan.py"
 
 MUTANTS = (
     Mutant(
@@ -179,9 +179,9 @@ MUTANTS = (
     Mutant(
         name="local rows claimed to hide who takes part",
         why="rows of mode `local` can be counted, so that one unit less is seen by everybody",
-        file="privacy/statements.py",
-        before="return VALUES_ADJACENCY if NOISY_ROWS in labels else ADJACENCY",
-        after="return ADJACENCY",
+        file="privacy/events.py",
+        before='return "values" if counted else "add-or-remove"',
+        after='return "add-or-remove"',
         tests=(f"{METHOD}::test_the_certificate_of_each_mode_says_what_it_is",),
     ),
     Mutant(

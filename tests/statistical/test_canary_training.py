@@ -21,7 +21,7 @@ from understudy.audit.training import training_iteration
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping import PerUnitClipper, engine
-from understudy.training.flat import NormalReserve
+from understudy.training.private_gradient import NormalReserve
 
 FALSE_ALARM, MISSED = 1e-9, 1e-6
 BLOCKS = (3, 4)  # two layers

@@ -17,7 +17,7 @@ from understudy.privacy.border import lattice_step
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 from understudy.training import DPSGDConfig, Performance, PrivateGradient
-from understudy.training.step import gradient_step
+from understudy.training.private_gradient import gradient_step
 
 RELEASES = 4000
 

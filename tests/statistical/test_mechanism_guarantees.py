@@ -1,10 +1,7 @@
 """Do the mechanisms keep their promise on neighbours? False-alarm rate 1e-9; an error of 10 % is found."""
 
-import math
-
 import numpy as np
 import pytest
-from scipy.special import ndtri
 from scipy.stats import chi2
 
 from tests.releases import released
@@ -13,7 +10,6 @@ from understudy.privacy.events import Gaussian, PureDP
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.selection import Selection
 
 FALSE_ALARM = 1e-9
 
@@ -44,7 +40,7 @@ def exponential_probabilities(scores, epsilon, sensitivity):
 
 def test_the_quantile_mechanism_draws_with_exactly_the_promised_odds():
     """Chi-squared against the law; and the law itself keeps epsilon between all neighbours."""
-    from understudy.privacy.quantiles import quantile_scores
+    from understudy.privacy.selections import quantile_scores
 
     epsilon, q, grid, draws = 1.0, 0.75, np.linspace(0, 8, 9), 4000
     values = np.array([1.0, 2.0, 2.5, 6.0, 7.0])
@@ -61,18 +57,3 @@ def test_the_quantile_mechanism_draws_with_exactly_the_promised_odds():
     for added in (-1.0, 2.2, 9.0):
         other = exponential_probabilities(quantile_scores(np.append(values, added), grid, q), epsilon, 0.75)
         assert np.abs(np.log(law / other)).max() <= epsilon + 1e-12
-
-
-@pytest.mark.parametrize(("distribution", "mean"), [("poisson", 4.0), ("geometric", 4.0)])
-def test_the_secret_number_of_tries_has_the_declared_mean_and_law(distribution, mean):
-    base = SpendingPlan((PlanEntry("fit", Gaussian(5.0)),), Guarantee(2.0, 1e-6))
-    chosen = Selection(label="tune", base=base, expected_runs=mean, distribution=distribution)
-    noise, draws = NoiseSource.secure(), 40_000
-    numbers = np.array([chosen._number_of_runs(noise) for _ in range(draws)])
-    variance = mean if distribution == "poisson" else mean * (mean - 1)
-    bound = -ndtri(FALSE_ALARM / 2) * math.sqrt(variance / draws)
-    assert abs(numbers.mean() - mean) < bound
-    for wrong in (0.9, 1.1):
-        assert abs(numbers.mean() - wrong * mean) > bound
-    none = float((numbers == 0).mean())
-    assert (none == 0) if distribution == "geometric" else abs(none - math.exp(-mean)) < 0.01

@@ -13,8 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, ks_2samp, norm
 
 from understudy.privacy import noise as noise_module
-from understudy.privacy.discrete import tabulated_gaussian, tabulated_laplace
-from understudy.privacy.noise import NoiseSource
+from understudy.privacy.noise import NoiseSource, tabulated_gaussian, tabulated_laplace
 
 FALSE_ALARM = 1e-9
 SOURCES = {"secure": NoiseSource.secure, "seeded": lambda: NoiseSource.seeded(11)}

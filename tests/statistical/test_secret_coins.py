@@ -21,11 +21,10 @@ from tests.unit.training.toy import grant_for, plan_of, regression_arrays
 from understudy.audit.panels import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import NoiseSource, PoissonSampler
 from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training import DrawUnits, Optimisation, Task, UnitWindows, train
+from understudy.training import Optimisation, Task, UnitBatches, UnitWindows, train
 from understudy.training.loop import _Run
 
 TRAINED = [name for name, subject in SUBJECTS.items() if subject.trained]
@@ -88,7 +87,7 @@ def trained_seeds(runs: int, iterations: int = 4) -> list[tuple[int, int]]:
     for _ in range(runs):
         torch.manual_seed(0)
         plan = plan_of(iterations=iterations, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), DrawUnits(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
         train(Task(model=nn.Linear(3, 1), loss=loss, windows=windows), plan, grant_for(plan))
     return seeds
 
@@ -112,7 +111,7 @@ def test_dropout_of_the_same_rows_differs_between_runs() -> None:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 1))
         plan = plan_of(iterations=1, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), DrawUnits(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
         loss = lambda network, batch, _: (network(batch["x"]) - batch["y"]).square()  # noqa: E731
         plainly = Optimisation(make=lambda parameters: torch.optim.SGD(parameters, lr=1.0))  # Adam shows signs only
         task, grant = Task(model=model, loss=loss, windows=windows), grant_for(plan, NoiseSource.constant(0.0))

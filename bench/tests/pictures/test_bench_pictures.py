@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from typer.testing import CliRunner
+from understudy_bench.cli import app
 from understudy_bench.pictures.draw import draw, drawings
 from understudy_bench.pub2priv.pictures import pictures
 from understudy_bench.registry import BENCHMARKS
 
-from understudy.cli.app import app
 from understudy.data.portfolios import simulate_market, simulate_portfolios
 
 
@@ -87,6 +87,6 @@ def test_the_command_draws_what_a_benchmark_found(tmp_path, monkeypatch):
     monkeypatch.setitem(
         BENCHMARKS, "spectral-stock", lambda *_: {"name": "spectral-stock", "scale": "quick", **swept()}
     )
-    done = CliRunner().invoke(app, ["bench", "run", "spectral-stock", "--pictures", str(tmp_path / "drawn")])
+    done = CliRunner().invoke(app, ["run", "spectral-stock", "--pictures", str(tmp_path / "drawn")])
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["epsilon.png", "epsilon.svg"]

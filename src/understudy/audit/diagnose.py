@@ -30,7 +30,7 @@ from understudy.synthesizers.dit.model import empty_network
 from understudy.synthesizers.dit.network import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
 from understudy.synthesizers.dit.recipe import Tightness
-from understudy.training import DPSGDConfig, DrawUnits, Optimisation, Task, UnitWindows, adam, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, adam, train
 from understudy.training.clipping.engine import PerUnitClipper
 from understudy.training.plan import TRAINING
 
@@ -132,7 +132,7 @@ def _watched(public: Panel, method: Dit, noise_multiplier: float, told: partial[
         Task(
             model=model,
             loss=denoising.loss,
-            windows=UnitWindows(examples, np.arange(number), DrawUnits(), np.random.default_rng(method.seed)),
+            windows=UnitWindows(examples, np.arange(number), UnitBatches(), np.random.default_rng(method.seed)),
             after_iteration=watch,
         ),
         plan,

@@ -18,7 +18,7 @@ from understudy.audit.witness import Answers, Witness
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from understudy.synthesizers.vflgan_ts import agreement
 from understudy.training import loop
-from understudy.training.flat import NormalReserve
+from understudy.training.private_gradient import NormalReserve
 
 GRADIENTS = "gradients"  # label under which noisy sums are heard, one after another
 _SEED = 0

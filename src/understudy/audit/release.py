@@ -20,7 +20,7 @@ from understudy.audit.transcript import Inversion, invert, recorded, rows_by_par
 from understudy.data import Panel, windows
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Release
 from understudy.synthesizers.vflgan_ts.method import VflganTs

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from understudy.privacy import accountants
-from understudy.privacy.claim import Certificate, parsed_events
+from understudy.privacy import accounting
+from understudy.privacy.accounting import gaussian_epsilon, gaussian_log_delta
+from understudy.privacy.certificate import Certificate, parsed_events
 from understudy.privacy.events import Event
-from understudy.privacy.gaussian import gaussian_epsilon, gaussian_log_delta
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class AuditResult:
         single (epsilon, delta). The bound's confidence covers all of them.
         """
         claimed = tuple(events)
-        return any(self.evidence.delta(at) > accountants.delta(claimed, at) for at in self.evidence.epsilons())
+        return any(self.evidence.delta(at) > accounting.delta(claimed, at) for at in self.evidence.epsilons())
 
     def sentence(self) -> str:
         """The finding in words, with what could have been found at most beside it."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from understudy.audit.mechanisms import LABEL, Mechanism, grant_for
-from understudy.training import DPSGDConfig, DrawUnits, MechanismPlan, Optimisation, Task, UnitWindows, train
+from understudy.training import DPSGDConfig, MechanismPlan, Optimisation, Task, UnitBatches, UnitWindows, train
 
 
 class CanaryNetwork(nn.Module):
@@ -69,7 +69,7 @@ def _moves(plan: MechanismPlan, rows: NDArray[np.float64], blocks: Sequence[int]
 
     note(0)  # the first iteration starts from zero, too
     windows = UnitWindows(
-        {"gradient": rows.astype(np.float32)}, np.arange(len(rows)), DrawUnits(), np.random.default_rng(0)
+        {"gradient": rows.astype(np.float32)}, np.arange(len(rows)), UnitBatches(), np.random.default_rng(0)
     )
     task = Task(model=model, loss=inner_product, windows=windows, after_iteration=note)
     descent = Optimisation(make=lambda parameters: torch.optim.SGD(parameters, lr=1.0))

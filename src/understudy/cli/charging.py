@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def ledger_file(schema_file: Path, schema: "Schema") -> Path:
     """Returns where the population's ledger lies or will lie: beside the schema."""
-    from understudy.privacy.declaration import file_name
+    from understudy.privacy.charges import file_name
 
     return schema_file.absolute().parent / f"{file_name(schema.name)}.ledger"
 
@@ -25,7 +25,7 @@ def able_to_pay(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label
 
     A ledger that does not exist yet is judged by what it would declare.
     """
-    from understudy.privacy.declaration import declared
+    from understudy.privacy.charges import declared
     from understudy.privacy.ledger import Ledger
 
     if ledger_file(schema_file, schema).exists():

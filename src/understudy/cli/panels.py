@@ -139,7 +139,7 @@ def _released(folder: Path, release: "Release", seed: int, progress: Progress, c
     from understudy.cli.sample import sample_in_pieces
     from understudy.data import read_panel
     from understudy.data.io import read_context_windows
-    from understudy.privacy.claim import file_hashes
+    from understudy.privacy.certificate import file_hashes
     from understudy.synthesizers.release import DATA_FILE
 
     rng, table = np.random.default_rng(seed), None

@@ -152,7 +152,7 @@ def certificate(
 
 def page_of(release: Path, format: Format) -> str:
     """Returns a certificate in one of its forms; an edited one is refused."""
-    from understudy.privacy.certificate import to_html, to_markdown
+    from understudy.privacy.certificate_page import to_html, to_markdown
 
     found, checks = checked(release, None)
     failed = [check.name for check in checks if not check.ok and not check.unknown]

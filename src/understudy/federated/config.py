@@ -15,7 +15,7 @@ from understudy.errors import InputError, MissingData
 from understudy.federated.account import Account
 from understudy.federated.contract import Alignment, Contract
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.declaration import file_name
+from understudy.privacy.charges import file_name
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.modes import Mode
 from understudy.synthesizers.vflgan_ts.parts import own_schema

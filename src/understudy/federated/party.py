@@ -31,15 +31,13 @@ from understudy.federated.documents import (
     whole_numbers,
 )
 from understudy.files import whole_file
-from understudy.privacy.certificate import FILE_NAME, Certificate
-from understudy.privacy.claim import cosigned_bytes
+from understudy.privacy.certificate import FILE_NAME, Certificate, cosigned_bytes
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.frame.facts import Facts
 from understudy.synthesizers.vflgan_ts import owners, parts
-from understudy.synthesizers.vflgan_ts.modes import noisy_rows
+from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, noisy_rows
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
 from understudy.synthesizers.vflgan_ts.protocol import END, Frame, PartySide
 from understudy.training.networks import to_arrays as network_arrays

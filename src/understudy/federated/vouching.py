@@ -12,11 +12,18 @@ from understudy.errors import CertificateError, InputError
 from understudy.federated.contract import Contract
 from understudy.federated.documents import Documents, from_arrays, from_json
 from understudy.files import whole_folder
-from understudy.privacy.certificate import FILE_NAME, Certificate, issue, ledger_facts, sign
-from understudy.privacy.claim import cosigned_bytes, file_hashes
+from understudy.privacy.certificate import (
+    FILE_NAME,
+    Certificate,
+    cosigned_bytes,
+    file_hashes,
+    is_as_signed,
+    issue,
+    ledger_facts,
+    sign,
+)
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey, is_signed_by
-from understudy.privacy.verification import is_as_signed
 from understudy.synthesizers.release import FACTS_FILE, MODEL_FILE, SCHEMA_FILE
 from understudy.synthesizers.vflgan_ts.drawing import PARTY
 

@@ -1,4 +1,4 @@
-"""Layers the clipping engine knows beside PyTorch's: a linear that runs backwards, an offset, many linears at once."""
+"""Linear layers the clipping engine knows beside PyTorch's: one that runs backwards, and many at once."""
 
 import math
 
@@ -17,17 +17,6 @@ class ReversibleLinear(nn.Linear):
     def forward(self, x: Tensor, back: bool = False) -> Tensor:
         """Runs in either direction."""
         return x @ self.weight if back else functional.linear(x, self.weight, self.bias)
-
-
-class LearnedOffset(nn.Module):
-    """x + offset, where `shape` broadcasts against one series of x. A bare `nn.Parameter` works too, but slower."""
-
-    def __init__(self, *shape: int, scale: float = 0.02) -> None:
-        super().__init__()
-        self.offset = nn.Parameter(torch.randn(*shape) * scale)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.offset
 
 
 class StackedLinear(nn.Module):

@@ -9,14 +9,14 @@ from typing import Any, get_type_hints
 from understudy.data import Schema
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
-from understudy.privacy.composition import Composition
-from understudy.privacy.declaration import declared
+from understudy.privacy.charges import Composition, declared
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.auto import TASKS, choose
 
 # The lowest ratio of gradient noise to the largest possible summed gradient at which `dit` was measured
-# (bench/docs/record, record-*.json: 0.8 for 10,000 homes at epsilon 10 and for 100,000 at epsilon 1). All 49 releases of `dit` and `dp-gan`
-# at or above this ratio were poor: evidence begins here; whether noise alone is to blame is not known.
+# (bench/docs/record, record-*.json: 0.8 for 10,000 homes at epsilon 10 and for 100,000 at epsilon 1). All 49
+# releases of `dit` and `dp-gan` at or above this ratio were poor: evidence begins here; whether noise alone is to blame
+# is not known.
 _LEAST_NOISE_TRIED = 0.75
 _ELSEWHERE = ("window_steps", "window_stride")  # options of the command itself
 

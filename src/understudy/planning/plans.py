@@ -10,13 +10,20 @@ from understudy.errors import InputError
 from understudy.planning.choices import MethodChoice, doubts, guarantee_for
 from understudy.planning.cost import Expected, expected_cost
 from understudy.planning.simulation import Simulation, simulate, sized
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.declaration import file_name
-from understudy.privacy.events import DiscreteGaussian, Event, Gaussian, MixtureOfGaussians, PureDP, SubsampledGaussian
+from understudy.privacy.charges import file_name
+from understudy.privacy.events import (
+    DiscreteGaussian,
+    Event,
+    Gaussian,
+    MixtureOfGaussians,
+    PureDP,
+    SubsampledGaussian,
+    relation,
+)
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.plan import SpendingPlan
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers import Progress, Synthesizer
 
 # Signal-to-noise of the best release below which, on invented data of several shapes, no method beat the
@@ -108,18 +115,17 @@ def plan(
         spending = own.spending_plan(declared if population is None else assumed, guarantee)
         outlook = (*own.outlook(assumed, guarantee), *doubts(own, assumed, guarantee, task))
         events, delta = spending.events, guarantee.delta
-        paid = accountants.epsilon(events, delta), accountants.replace_one_epsilon(events, delta)
+        paid = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
         cost = finish(spending)
     foreseen = verdict(spending, assumed, own.window_steps)
     trial = None
     if simulated or public is not None:
         trial = simulate(own, assumed, guarantee, public=public, context=context, progress=progress)
-    counted = any(entry.label == NOISY_ROWS for entry in spending.entries)
     return Plan(
         population=declared.name,
         units=size,
         unit=declared.unit.sentence(),
-        relation="whose values are taken away" if counted else "added or removed",
+        relation="whose values are taken away" if relation(spending.events) == "values" else "added or removed",
         method=own.name,
         why=why,
         epsilon=paid[0],

@@ -17,8 +17,8 @@ from understudy.data.channels import num_codes
 from understudy.data.households import households_schema
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, MissingData
+from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.gaussian import gaussian_epsilon, gaussian_mu
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import METHODS, Draw, Progress, Release, Synthesizer

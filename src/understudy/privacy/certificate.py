@@ -1,47 +1,277 @@
 """What exactly is promised about one release, in a form anybody can recompute without the data.
 
-The first field says whether the release is private. The rest says who is protected, from what, by which
-events, at which cost, and what is not protected; then the hash of every released file and a signature.
+The first field says whether the release is private. The rest says who is protected, from what, by which events, at
+which cost, and what is not protected; then the hash of every released file and a signature. `verify` checks all of it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from understudy.data.schema import Schema
+import pydantic
+
+from understudy.data.given import require_argument, require_path
+from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
-from understudy.privacy import accountants
-from understudy.privacy.budget import check_delta
-from understudy.privacy.claim import FILE_NAME, Certificate, file_hashes, recompute, signed_bytes, status
-from understudy.privacy.events import Event, to_json
-from understudy.privacy.export import to_html, to_markdown
-from understudy.privacy.grant import Grant, Receipt
-from understudy.privacy.keys import SigningKey
-from understudy.privacy.statements import THREAT_MODEL, adjacency
-from understudy.privacy.verification import Check, verify
+from understudy.privacy import accounting, canonical, keys
+from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most, check_delta
+from understudy.privacy.events import Event, NonPrivate, Relation, executions, from_json, relation, to_json
 
-__all__ = [
-    "FILE_NAME",
-    "Certificate",
-    "Check",
-    "issue",
-    "ledger_facts",
-    "recompute",
-    "seal",
-    "sign",
-    "to_html",
-    "to_markdown",
-    "verify",
-]
+if TYPE_CHECKING:
+    from understudy.data.schema import Schema
+    from understudy.privacy.grant import Grant, Receipt
 
+FORMAT = 1
+FILE_NAME = "certificate.json"
+_NOT_ALWAYS = ("parties", "marginal_obfuscation", "arithmetic")  # fields that are written only where they say something
 _VERSIONED = ("understudy", "dp-accounting", "opendp", "cryptography", "numpy", "scipy")
+_TOLERANCE = 0.01
+_PROTECTING = ("entity", "event")  # kinds of units that are somebody's
+ADJACENCIES: Mapping[Relation, str] = {
+    "add-or-remove": (
+        "Add or remove: two datasets are neighbours if one has a unit that the other has not. The replace-one figure "
+        "is for neighbours in which one unit's data is exchanged for other data."
+    ),
+    "values": (
+        "Values: neighbouring datasets hold the same units with as many series or windows each; one unit's values are "
+        "replaced by a null record. Participation, and with how many series, is not protected. The replace-one figure "
+        "is for neighbours in which one unit's values are exchanged for other values."
+    ),
+}
+THREAT_MODEL = (
+    "Protected against: whoever receives the synthetic data or the model, with any side knowledge, any feasible "
+    "computing power and full knowledge of this software.",
+    "Not protected against: whoever runs the tool or holds the table (trusted curator).",
+    "Not protected against: whoever sees evaluation or audit reports, timings, memory or error messages of the run.",
+)
+ASSUMPTIONS = (
+    "The schema (bounds, categories, time axis, population size) and all public inputs were chosen without looking at "
+    "the private table, or were bought with differential privacy as a charge to the same ledger.",
+    "The unit column names the same person, meter or account wherever it appears, in this and in every other run.",
+    "The ledger file was not replaced by an older copy of itself.",
+    "Answers whose arithmetic is exact are sums of whole numbers with exact discrete noise. The others (gradients, "
+    "choices) are analysed in real arithmetic and computed in floating point.",
+)
+NOT_PROTECTED = (
+    "Facts about the population as a whole: learning them is the purpose of the release.",
+    "What a person's data has in common with many others, including what can be inferred from it about that person.",
+    "Several units that belong together (a family, a company) are protected less: k of them by k times this epsilon, "
+    "at a delta that grows faster than k.",
+    "Anything declared public: bounds, categories, context columns, the time axis, the population size.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """All claims about one release. Every field is public.
+
+    Attributes:
+        parties: Organisations that made the release together, one entry each: `party`, its own `ledger` and what was
+            `executed` of it, its key (`signer`) and its `signature`. Empty, and then not written, where one made it.
+        arithmetic: For each label how its answers are computed: *exact*, whole numbers with exact discrete noise, or
+            *idealised*, real numbers in the proof and floating point in the machine. Older certificates have none.
+        marginal_obfuscation: What is said about a distribution that was to be hidden, a sentence each. No part of the
+            privacy guarantee and never added to epsilon; empty, and then not written, where nothing was hidden.
+    """
+
+    status: str
+    format: int = FORMAT
+    population: str
+    population_size: int | None
+    unit: str
+    unit_kind: str
+    adjacency: str
+    method: str
+    epsilon: float
+    delta: float
+    epsilon_at_delta: tuple[tuple[float, float], ...]
+    replace_one_epsilon: float
+    events: tuple[Mapping[str, Any], ...]
+    labels: tuple[str, ...]
+    executed: Mapping[str, int]
+    noise: str
+    noise_is_secure: bool
+    ledger: Mapping[str, Any]
+    versions: Mapping[str, str]
+    public_inputs: Mapping[str, str]
+    overrides: Mapping[str, str]
+    threat_model: tuple[str, ...] = THREAT_MODEL
+    assumptions: tuple[str, ...] = ASSUMPTIONS
+    not_protected: tuple[str, ...] = NOT_PROTECTED
+    files: Mapping[str, str] = field(default_factory=dict)
+    parties: tuple[Mapping[str, Any], ...] = ()
+    marginal_obfuscation: tuple[str, ...] = ()
+    arithmetic: Mapping[str, str] = field(default_factory=dict)
+    signer: str | None = None
+    signature: str | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the first field says so."""
+        return self.status == "private"
+
+    @property
+    def hides_presence(self) -> bool:
+        """Whether it is protected that a unit takes part, and not its values alone."""
+        return self.adjacency != ADJACENCIES["values"]
+
+    @property
+    def amendments(self) -> tuple[str, ...]:
+        """What was changed about the ledgers that paid, after they were made, a sentence each."""
+        paid = [(self.ledger, ""), *((entry.get("ledger"), f"{entry.get('party')}: ") for entry in self.parties)]
+        told = [(who, ledger.get("amendments")) for ledger, who in paid if isinstance(ledger, Mapping)]
+        return tuple(f"{who}{sentence}" for who, found in told if isinstance(found, list) for sentence in found)
+
+    def sentence(self) -> str:
+        """The guarantee in one plain sentence."""
+        if not self.is_private:
+            return f"This release is {self.status}"
+        odds = math.exp(self.epsilon)
+        it = "it" if self.hides_presence else "its values"
+        known = "" if self.hides_presence else " That it takes part is not protected."
+        kept = " The charge was kept in memory only." if self.ledger.get("kind") == "in-memory" else ""
+        return (
+            f"{self.unit} With or without {it} in the data, any conclusion from this release is at most "
+            f"{at_most(odds)} times likelier (epsilon = {at_most(self.epsilon)}), but for a chance of "
+            f"{at_most(self.delta, 2)}.{known}{kept}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, `status` first."""
+        silent = [name for name in _NOT_ALWAYS if not getattr(self, name)]
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.name not in silent}
+
+    def dumps(self) -> str:
+        """JSON for people: indented, `status` first."""
+        body = json.loads(canonical.dumps(self.to_json()))
+        return json.dumps({name: body[name] for name in self.to_json()}, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, body: Any) -> "Certificate":
+        """The certificate that `to_json` wrote; missing or unknown fields are an error."""
+        names = {item.name for item in fields(cls)}
+        if not isinstance(body, dict) or set(body).union(_NOT_ALWAYS) != names:
+            raise CertificateError(
+                "This is not a certificate of format 1: fields are missing or unknown. It was edited, "
+                "or written by "
+                "another version."
+            )
+        try:
+            values = dict(body)
+            for name in ("epsilon", "delta", "replace_one_epsilon"):
+                values[name] = canonical.number(body[name])
+            pairs = body["epsilon_at_delta"]
+            values["epsilon_at_delta"] = [(canonical.number(at), canonical.number(cost)) for at, cost in pairs]
+            return _typed().validate_json(json.dumps(values), strict=True)
+        except (TypeError, ValueError) as problem:
+            raise CertificateError("A field of this certificate has the wrong form: it was edited.") from problem
+
+    @classmethod
+    def loads(cls, text: str) -> "Certificate":
+        """Reads the text that `dumps` wrote."""
+        try:
+            body = canonical.loads(text)
+        except ValueError as problem:
+            raise CertificateError(
+                "This is not a certificate: JSON that says each field once is expected. Get the release anew from its "
+                "holder."
+            ) from problem
+        return cls.from_json(body)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Certificate":
+        """Reads a certificate file, or the one in a release directory."""
+        require_path(path, "Certificate.load")
+        target = Path(path)
+        target = target / FILE_NAME if target.is_dir() else target
+        unreadable = CertificateError(f"There is no readable certificate at '{target}'.")
+        if not target.is_file():  # devices may have no end
+            raise unreadable
+        try:
+            return cls.loads(target.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as problem:
+            raise unreadable from problem
+
+
+@cache
+def _typed() -> pydantic.TypeAdapter[Certificate]:
+    """Knows of what type each field is, so that whoever reads a certificate can rely on it."""
+    return pydantic.TypeAdapter(Certificate)
+
+
+def signed_bytes(certificate: Certificate) -> bytes:
+    """What a signature covers: all fields but the signature itself, in one canonical form."""
+    body = certificate.to_json()
+    del body["signature"]
+    return b"understudy certificate\n" + canonical.dumps(body).encode()
+
+
+def cosigned_bytes(certificate: Certificate) -> bytes:
+    """What the signature of a party covers: all fields, the other parties' included, but no signature."""
+    body = certificate.to_json()
+    del body["signature"]
+    body["parties"] = [
+        {name: value for name, value in entry.items() if name != "signature"} for entry in certificate.parties
+    ]
+    return b"understudy party\n" + canonical.dumps(body).encode()
+
+
+def file_hashes(directory: Path) -> dict[str, str]:
+    """sha256 of every file below `directory` except the certificate, by relative path."""
+    found = sorted(path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir())
+    for path in found:
+        if path.is_symlink() or not path.is_file():
+            raise InputError(f"'{path}' is a link or a device. A release holds plain files only: get it anew.")
+    names = {path.relative_to(directory).as_posix(): path for path in found}
+    names.pop(FILE_NAME, None)
+    return {name: canonical.file_sha256(path) for name, path in names.items()}
+
+
+def recompute(certificate: Certificate) -> float:
+    """Epsilon at the certificate's delta, from its events alone."""
+    return accounting.epsilon(parsed_events(certificate), certificate.delta)
+
+
+def parsed_events(certificate: Certificate) -> tuple[Event, ...]:
+    """The certificate's events as objects."""
+    try:
+        accounting.check_form(certificate.events)
+        return tuple(from_json(body) for body in certificate.events)
+    except (InputError, UnsupportedEvent, TypeError) as problem:
+        raise CertificateError(f"The events of this certificate can't be accounted: {problem}") from problem
+
+
+def status(
+    events: tuple[Event, ...],
+    epsilon: float,
+    *,
+    protects_a_person: bool,
+    secure: bool,
+    reproduction: str | None,
+) -> str:
+    """Says "private", or "not private: " and the first thing that is wrong."""
+    reasons = [event.reason for event in events if isinstance(event, NonPrivate)]
+    if not protects_a_person:
+        return "not private: protects no person; its unit is one of many overlapping windows of the same series"
+    if not secure:
+        return "not private: reproducible noise; whoever knows the seed can subtract it"
+    if reasons:
+        return f"not private: {reasons[0]}"
+    if not epsilon <= MAX_PRIVATE_EPSILON:
+        return f"not private: epsilon is above {MAX_PRIVATE_EPSILON:g}, which hides nothing"
+    if reproduction is not None:
+        return f"not private: delta as in the paper being reproduced ({reproduction})"
+    return "private"
 
 
 def issue(
-    grant: Grant,
-    schema: Schema,
+    grant: "Grant",
+    schema: "Schema",
     *,
     method: str,
     public_inputs: Mapping[str, str] | None = None,
@@ -80,12 +310,12 @@ def issue(
         population_size=population,
         unit=schema.unit.sentence(),
         unit_kind=schema.unit.kind,
-        adjacency=adjacency(entry.label for entry in plan.entries),
+        adjacency=ADJACENCIES[relation(plan.events)],
         method=method,
         epsilon=cost,
         delta=plan.guarantee.delta,
         epsilon_at_delta=_three_deltas(plan.events, plan.guarantee.delta, population),
-        replace_one_epsilon=accountants.replace_one_epsilon(plan.events, plan.guarantee.delta),
+        replace_one_epsilon=accounting.replace_one_epsilon(plan.events, plan.guarantee.delta),
         events=tuple(to_json(event) for event in plan.events),
         labels=tuple(entry.label for entry in plan.entries),
         executed=grant.executed,
@@ -102,7 +332,7 @@ def issue(
     )
 
 
-def seal(certificate: Certificate, directory: Path | str, key: SigningKey | None) -> Certificate:
+def seal(certificate: Certificate, directory: Path | str, key: keys.SigningKey | None) -> Certificate:
     """Hashes every file of a release directory, signs, and writes `certificate.json` last.
 
     The written file appears whole or not at all. Without a key the certificate is unsigned and says so to
@@ -115,7 +345,7 @@ def seal(certificate: Certificate, directory: Path | str, key: SigningKey | None
     return sealed
 
 
-def sign(certificate: Certificate, key: SigningKey | None) -> Certificate:
+def sign(certificate: Certificate, key: keys.SigningKey | None) -> Certificate:
     """The certificate with `key`'s name and signature over everything else in it."""
     if key is None:
         return replace(certificate, signer=None, signature=None)
@@ -126,10 +356,10 @@ def sign(certificate: Certificate, key: SigningKey | None) -> Certificate:
 def _three_deltas(events: tuple[Event, ...], delta: float, population: int | None) -> tuple[tuple[float, float], ...]:
     largest = 10 * delta if population is None else max(delta, min(10 * delta, 1 / (10 * population)))
     wanted = sorted({delta / 10, delta, min(largest, 0.1)})
-    return tuple((at, accountants.epsilon(events, at)) for at in wanted)
+    return tuple((at, accounting.epsilon(events, at)) for at in wanted)
 
 
-def ledger_facts(receipt: Receipt) -> dict[str, Any]:
+def ledger_facts(receipt: "Receipt") -> dict[str, Any]:
     """What a certificate says about the ledger that was charged."""
     amended = {"amendments": list(receipt.amendments)} if receipt.amendments else {}
     return {
@@ -150,3 +380,162 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "unknown"
     return found
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question put to a certificate and its answer.
+
+    Attributes:
+        unknown: Not ok only because the signing key is unknown on this computer.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    unknown: bool = False
+
+
+def verify(
+    certificate: Certificate,
+    directory: Path | str | None,
+    trusted_keys: Iterable[keys.PublicKey] | None = None,
+) -> list[Check]:
+    """Recomputes epsilon from the events, every file's hash, and the signature.
+
+    Args:
+        directory: the release; None checks the certificate alone.
+        trusted_keys: the signer must be among them. None means this computer's own and trusted keys; a signer who is
+            not among those is unknown, which is not ok: anybody can sign a forgery with a new key.
+    """
+    require_argument(certificate, Certificate, "verify: certificate", "Read it first: Certificate.load(folder).")
+    checks = [Check("format", certificate.format == FORMAT, f"certificate format {certificate.format}")]
+    try:
+        checks += _check_figures(certificate, parsed_events(certificate))
+    except (CertificateError, InputError) as problem:
+        checks.append(Check("epsilon", False, str(problem)))
+    if directory is not None:
+        checks.append(_check_files(certificate, Path(directory)))
+    checks.append(_check_signature(certificate))
+    trusted_keys = None if trusted_keys is None else tuple(trusted_keys)
+    trusted = keys.trusted() if trusted_keys is None else trusted_keys
+    named = bool(trusted_keys)
+    checks.append(_check_signer(certificate.signer, trusted, named=named))
+    message = cosigned_bytes(certificate) if certificate.parties else b""
+    return checks + [_check_party(entry, message, trusted, named=named) for entry in certificate.parties]
+
+
+def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[Check]:
+    accounting.check_workload(events)
+    if len(certificate.epsilon_at_delta) > accounting.MAX_DELTAS:
+        raise CertificateError(
+            f"Epsilon at no more than {accounting.MAX_DELTAS} deltas is expected. Do not rely on it."
+        )
+    found = accounting.epsilon(events, certificate.delta)
+    stated = f"stated {at_most(certificate.epsilon, 4)}, recomputed {at_most(found, 4)}"
+    stated += f" at delta {at_most(certificate.delta)}"
+    return [
+        Check("epsilon", _agrees(certificate.epsilon, found), stated),
+        _check_other_figures(certificate, events),
+        _check_account(certificate, events),
+        _check_status(certificate, events, found),
+        _check_neighbours(certificate, events),
+    ]
+
+
+def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check:
+    """Every mechanism has a label, and none was executed more often than charged."""
+    charged = dict(zip(certificate.labels, map(executions, events), strict=False))
+    named = len(charged) == len(events) == len(certificate.labels) and set(certificate.executed) <= set(charged)
+    within = named and all(0 <= number <= charged[label] for label, number in certificate.executed.items())
+    return Check("account", within, f"{len(events)} mechanisms, none executed more often than charged")
+
+
+def _check_neighbours(certificate: Certificate, events: tuple[Event, ...]) -> Check:
+    """The relation is the one for which these mechanisms were charged."""
+    charged = relation(events)
+    return Check("neighbours", certificate.adjacency == ADJACENCIES[charged], f"'{charged}' belongs to the mechanisms")
+
+
+def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:
+    """The three deltas and the replace-one figure: a reader may quote any of them."""
+    costs = [(cost, accounting.epsilon(events, at)) for at, cost in certificate.epsilon_at_delta]
+    replaced = accounting.replace_one_epsilon(events, certificate.delta)
+    right = all(_agrees(cost, found) for cost, found in [*costs, (certificate.replace_one_epsilon, replaced)])
+    return Check("other figures", right, f"epsilon at three deltas; replace-one {at_most(replaced, 4)}")
+
+
+def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: float) -> Check:
+    """A certificate may say "private" only if its own fields allow it."""
+    if certificate.status.startswith("not private: "):
+        return Check("status", True, certificate.status)
+    check_delta(certificate.delta, certificate.population_size)
+    expected = status(
+        events,
+        epsilon,
+        protects_a_person=certificate.unit_kind in _PROTECTING,
+        secure=certificate.noise_is_secure,
+        reproduction=certificate.overrides.get("reproduction"),
+    )
+    return Check("status", certificate.status == expected == "private", expected)
+
+
+def _check_files(certificate: Certificate, directory: Path) -> Check:
+    if not directory.is_dir():
+        return Check("files", False, f"'{directory}' is not a directory")
+    try:
+        found = file_hashes(directory)
+    except InputError as problem:
+        return Check("files", False, str(problem))
+    missing = sorted(set(certificate.files) - set(found))
+    extra = sorted(set(found) - set(certificate.files))
+    altered = sorted(name for name in set(found) & set(certificate.files) if found[name] != certificate.files[name])
+    problems = [
+        f"{word}: {', '.join(names)}"
+        for word, names in (("missing", missing), ("not certified", extra), ("altered", altered))
+        if names
+    ]
+    return Check("files", not problems, "; ".join(problems) or f"{len(found)} files as certified")
+
+
+def _check_signature(certificate: Certificate) -> Check:
+    if certificate.signer is None or certificate.signature is None:
+        return Check("signature", False, "the certificate is not signed")
+    right = is_as_signed(certificate)
+    return Check("signature", right, "the certificate is as it was signed" if right else "edited after it was signed")
+
+
+def is_as_signed(certificate: Certificate) -> bool:
+    """Whether somebody, whoever it is, vouches for all that the certificate says."""
+    if certificate.signer is None or certificate.signature is None:
+        return False
+    return keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
+
+
+def _check_party(
+    entry: Mapping[str, Any], message: bytes, trusted: tuple[keys.PublicKey, ...], *, named: bool
+) -> Check:
+    """One of several organisations: it signed just this certificate, with a key that is trusted here."""
+    name, signer = f"party {entry.get('party')}", str(entry.get("signer"))
+    if not keys.is_signed_by(signer, str(entry.get("signature")), message):
+        return Check(name, False, "did not sign this certificate, or it was edited since")
+    return replace(_check_signer(signer, trusted, named=named), name=name)
+
+
+def _check_signer(signer: str | None, trusted: tuple[keys.PublicKey, ...], *, named: bool) -> Check:
+    """Whether a known key signed; if keys were named for this question, another one contradicts and is not unknown."""
+    if signer is None:
+        return Check("signer", False, "nobody signed")
+    mark = keys.fingerprint(signer)
+    for key in trusted:
+        if key.hexadecimal == signer:
+            return Check("signer", True, f"{key.name}, {mark}")
+    if named:
+        return Check("signer", False, f"another key than expected: {mark}. Trust it with `understudy keys trust FILE`.")
+    return Check("signer", False, f"unknown here: {mark}. `understudy keys trust FILE` records a key", unknown=True)
+
+
+def _agrees(stated: float, found: float) -> bool:
+    if math.isinf(stated) or math.isinf(found):
+        return stated == found
+    return abs(stated - found) <= _TOLERANCE * max(abs(found), 1e-9)

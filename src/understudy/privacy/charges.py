@@ -1,22 +1,208 @@
-"""What a ledger's rows mean: charges, executions, and what is left."""
+"""What a ledger is about and what its rows mean: declared facts, composition of runs, charges and amendments.
+
+Inside a run all parameters are frozen first, so the run has one privacy loss distribution. Across runs each may be
+chosen after seeing the results of the last, and then only some rules hold: basic composition of each run's (epsilon,
+delta) (Rogers et al. 2016), Rényi divergence at one order chosen beforehand (Feldman & Zrnic 2021), and concentrated
+DP. Adding up privacy loss distributions of adaptively chosen runs is *not* among them.
+"""
 
 import json
 import math
+import re
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import Annotated, Any
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic
 
-from understudy.errors import BudgetExceeded, InputError, LedgerError
+from understudy.data.given import require_argument
+from understudy.errors import BudgetExceeded, InputError, LedgerError, SchemaError
 from understudy.privacy import canonical
-from understudy.privacy.budget import check_delta
-from understudy.privacy.composition import TOLERANCE, Composition
+from understudy.privacy.accounting import (
+    ORDERS,
+    check_workload,
+    concentrated_budget,
+    concentrated_rho,
+    gaussian_epsilon,
+    renyi_at,
+)
+from understudy.privacy.budget import Guarantee, at_most, check_delta
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row, Writer
-from understudy.privacy.workload import check_workload
+
+if TYPE_CHECKING:
+    from understudy.data.schema import Schema
+
+COMPOSITIONS = ("basic", "rdp", "zcdp")
+TOLERANCE = 1e-9  # rounding only: a budget of 2 must pay for two runs of 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition:
+    """The rule a ledger was created with. Its kind never changes; its budget may be raised, on the record.
+
+    Attributes:
+        first: The budget before it was raised, for which an "rdp" ledger chose its order; None if it never was.
+    """
+
+    kind: str
+    guarantee: Guarantee
+    max_runs: int = 1
+    first: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in COMPOSITIONS:
+            raise InputError(f"composition must be one of {', '.join(COMPOSITIONS)}, got '{self.kind}'.")
+        if self.max_runs < 1:
+            raise InputError(f"max_runs must be at least 1, got {self.max_runs}.")
+        if self.kind != "basic" and math.isinf(self.guarantee.epsilon):
+            raise InputError("An infinite budget (for runs that are not private) needs composition = 'basic'.")
+
+    @property
+    def run_delta(self) -> float:
+        """The most delta one run may use: an equal slice under basic composition, else all of it."""
+        return self.guarantee.delta / self.max_runs if self.kind == "basic" else self.guarantee.delta
+
+    @cached_property
+    def order(self) -> float:
+        """The one Rényi order of an "rdp" ledger: where Gaussian releases get most out of the budget."""
+        chosen_for = self.first or self.guarantee  # what was charged at one order can't be told at another
+        room = [(_renyi_room(chosen_for, order) / order, order) for order in ORDERS]
+        return float(max(room)[1])
+
+    @cached_property
+    def limit(self) -> float:
+        """The whole budget in the rule's own currency: epsilon, Rényi divergence or rho."""
+        if self.kind == "basic":
+            return self.guarantee.epsilon
+        if self.kind == "rdp":
+            return max(0.0, _renyi_room(self.guarantee, self.order))
+        return concentrated_budget(self.guarantee.epsilon, self.guarantee.delta)
+
+    def price(self, plan: SpendingPlan) -> float:
+        """What a run costs in the rule's own currency."""
+        if self.kind == "basic":
+            return plan.epsilon()
+        if self.kind == "rdp":
+            return renyi_at(plan.events, self.order)
+        rho = concentrated_rho(plan.events)
+        if rho is None:
+            raise InputError(
+                "This ledger composes by zCDP, which holds only un-subsampled Gaussian (and pure) releases; "
+                "DP-SGD would lose its amplification. Use a ledger with composition = 'basic'."
+            )
+        return rho
+
+    def epsilon_left(self, left: float) -> float:
+        """Epsilon that one more run may ask for: exact under "basic", else for one Gaussian release."""
+        if self.kind == "basic" or left <= 0:
+            return max(0.0, left)
+        rho = left / self.order if self.kind == "rdp" else left
+        return gaussian_epsilon(math.sqrt(2 * rho), self.run_delta)
+
+
+def _renyi_room(guarantee: Guarantee, order: float) -> float:
+    """Divergence at `order` that (epsilon, delta) pays for (arXiv:2004.00010v4, Proposition 12, inverted)."""
+    return guarantee.epsilon - math.log1p(-1 / order) + math.log(guarantee.delta * order) / (order - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the first row of a ledger states; the types hold, whoever wrote the file."""
+
+    identity: str
+    name: str
+    unit: str
+    epsilon: float
+    delta: float
+    max_runs: int
+    composition: str
+    population: int | None
+    reproduction: str | None
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> "Facts":
+        """The facts that `ledger_facts` wrote; anything else is a `ValueError` or a `KeyError`."""
+        values = body | {"epsilon": canonical.number(body["epsilon"])}
+        return _facts().validate_json(json.dumps(values), strict=True)
+
+
+@cache
+def _facts() -> pydantic.TypeAdapter[Facts]:
+    return pydantic.TypeAdapter(Facts)
+
+
+def ledger_facts(
+    name: str,
+    unit_sentence: str,
+    guarantee: Guarantee,
+    max_runs: int,
+    composition: str,
+    population: int | None,
+    reproduction: str | None,
+) -> dict[str, Any]:
+    require_argument(guarantee, Guarantee, "guarantee", "Write Guarantee(1.0, 1e-6).")
+    require_argument(max_runs, int, "max_runs", "Write max_runs=5.")
+    require_argument(population, int | None, "population", "Write population=10000.")
+    check_delta(guarantee.delta, population, reproduction=reproduction)
+    Composition(kind=composition, guarantee=guarantee, max_runs=max_runs)
+    return {
+        "identity": uuid.uuid4().hex,
+        "name": name,
+        "unit": unit_sentence,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "max_runs": max_runs,
+        "composition": composition,
+        "population": population,
+        "reproduction": reproduction,
+    }
+
+
+def declared(schema: "Schema") -> dict[str, Any]:
+    """What a schema says about its ledger."""
+    if schema.budget is None:
+        raise SchemaError(
+            "The schema declares no [budget]: add epsilon, max_runs and, if you like, delta.", key="budget"
+        )
+    delta = schema.budget.delta
+    if delta is None and schema.population.size is None:
+        raise SchemaError(
+            "Declare budget.delta, or population.size from which it follows as 1/(100·size).",
+            key="budget.delta",
+        )
+    return {
+        "name": schema.name,
+        "unit_sentence": schema.unit.sentence(),
+        "guarantee": Guarantee(schema.budget.epsilon, schema.delta if delta is None else delta),
+        "max_runs": schema.budget.max_runs,
+        "composition": schema.budget.composition,
+        "population": schema.protected_units,
+    }
+
+
+def other_declaration(path: Path | None, facts: Facts, current: Composition) -> LedgerError:
+    """What to say about a schema that declares other people, another unit or another budget than the ledger's."""
+    return LedgerError(
+        f"'{path}' was made for the population '{facts.name}' with epsilon = {current.guarantee.epsilon:g}, delta = "
+        f"{current.guarantee.delta:g}, max_runs = {current.max_runs}, composition = '{current.kind}' and the unit: "
+        f"{facts.unit} The schema now says otherwise. Put the declaration back: what was promised about spent budget "
+        "can't be changed by an edit. `understudy ledger raise` raises a budget on the record."
+    )
+
+
+def file_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise SchemaError(
+            f"The population name '{name}' can't be a file name: use letters, digits, '.', '_' and '-'.",
+            key="name",
+        )
+    return name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,3 +441,64 @@ def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
 def now() -> str:
     """The time of day for people who read a ledger; nothing is computed from it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def composition_of(facts: Facts, rows: Sequence[Row]) -> Composition:
+    """Returns the rule by which runs add up, with the budget as it was last raised."""
+    raised = next((row.body for row in reversed(rows) if row.kind == "raised"), None)
+    if raised is None:
+        return _composition(facts.composition, Guarantee(facts.epsilon, facts.delta), facts.max_runs, None)
+    first, runs = Guarantee(facts.epsilon, facts.delta), int(raised["max_runs"])
+    return _composition(facts.composition, Guarantee(float(raised["epsilon"]), _delta(facts, runs)), runs, first)
+
+
+@lru_cache(maxsize=64)
+def _composition(kind: str, guarantee: Guarantee, max_runs: int, first: Guarantee | None) -> Composition:
+    return Composition(kind=kind, guarantee=guarantee, max_runs=max_runs, first=first)
+
+
+def raised_body(
+    facts: Facts, current: Composition, epsilon: float | None, max_runs: int | None, reason: str
+) -> dict[str, Any]:
+    """Returns the row that raises a budget; refuses one that lowers it, gives no reason or too large a delta."""
+    epsilon = current.guarantee.epsilon if epsilon is None else epsilon
+    runs = current.max_runs if max_runs is None else max_runs
+    require_reason(reason)
+    if current.kind != "basic" and runs != current.max_runs:
+        raise InputError("max_runs: only a ledger with composition = 'basic' counts runs. Leave it out.")
+    grows = epsilon >= current.guarantee.epsilon and runs >= current.max_runs
+    if not grows or (epsilon, runs) == (current.guarantee.epsilon, current.max_runs) or not epsilon < float("inf"):
+        raise InputError(
+            f"A finite epsilon or max_runs above the ledger's {current.guarantee.epsilon:g} and {current.max_runs} is "
+            f"expected, got {epsilon:g} and {runs}. A budget is raised, never lowered."
+        )
+    check_delta(_delta(facts, runs), facts.population, reproduction=facts.reproduction)
+    return {"epsilon": epsilon, "max_runs": runs, "reason": reason.strip(), "recorded_at": now()}
+
+
+def sentences(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Returns what was changed about a ledger after it was made, a sentence each."""
+    told = {"raised": _told_raised, "adopted": _told_adopted}
+    return tuple(told[row.kind](row.body) for row in rows if row.kind in told)
+
+
+def _told_raised(body: dict[str, Any]) -> str:
+    budget = f"epsilon = {at_most(float(body['epsilon']))} and {body['max_runs']} runs"
+    return f"The budget was raised to {budget} on {body['recorded_at'][:10]}: {body['reason']}"
+
+
+def _told_adopted(body: dict[str, Any]) -> str:
+    return (
+        f"An older copy of the ledger was adopted on {body['recorded_at'][:10]}; {body['runs']} runs that it had "
+        f"forgotten count as spent: {body['reason']}"
+    )
+
+
+def _delta(facts: Facts, max_runs: int) -> float:
+    """Each run keeps its share of delta, so that more runs need more of it."""
+    return facts.delta * max_runs / facts.max_runs if facts.composition == "basic" else facts.delta
+
+
+def require_reason(reason: str) -> None:
+    if not reason.strip():
+        raise InputError("reason: a text is expected; the ledger keeps it and every later certificate prints it.")

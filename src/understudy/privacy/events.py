@@ -1,24 +1,35 @@
 """What happened to private data, as facts an accountant can price: frozen dataclasses that map to JSON.
 
-All events speak of neighbours that differ by one added or removed unit. A noise multiplier is the noise's
-standard deviation divided by the most one unit can move the released vector (in Euclidean norm).
+Neighbouring datasets differ by one added or removed unit, unless an event says otherwise. A noise multiplier is the
+noise's standard deviation divided by the most one unit can move the released vector (in Euclidean norm).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from understudy.errors import InputError, UnsupportedEvent
+
+Relation = Literal["add-or-remove", "values"]
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """`count` Gaussian releases, every unit in each of them."""
+    """`count` Gaussian releases, every unit in each of them.
+
+    Attributes:
+        relation: "values" where the shape of the release tells how many units there are, so that neighbouring datasets
+            hold the same units and one unit's values are replaced by zeros.
+    """
 
     noise_multiplier: float
     count: int = 1
+    relation: Relation = "add-or-remove"
 
     def __post_init__(self) -> None:
         _positive(self, "noise_multiplier", "count")
+        if self.relation not in get_args(Relation):
+            raise InputError(f"Gaussian.relation: one of {', '.join(get_args(Relation))} is expected.")
 
 
 @dataclass(frozen=True)
@@ -89,78 +100,34 @@ class ApproximateDP:
 
 
 @dataclass(frozen=True)
-class Composed:
-    """Several events as one, for a mechanism made of parts (a candidate's training and its score)."""
-
-    parts: tuple["Event", ...]
-
-
-@dataclass(frozen=True)
-class RepeatAndSelect:
-    """`base` run a random number of times, only the best result released (Papernot & Steinke 2022)."""
-
-    base: "Event"
-    expected_runs: float
-    distribution: Literal["poisson", "geometric"] = "poisson"
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.expected_runs <= 500:  # beyond that exp(−mean) leaves the doubles the draw is made with
-            raise InputError(f"expected_runs must be from 1 to 500, got {self.expected_runs}.")
-        if self.distribution not in ("poisson", "geometric"):
-            raise InputError(f"distribution must be 'poisson' or 'geometric', got {self.distribution!r}.")
-        if self.distribution == "geometric" and self.expected_runs <= 1:
-            raise InputError("A geometric number of runs needs expected_runs above 1: it never is 0.")
-
-
-@dataclass(frozen=True)
 class NonPrivate:
     """Something that no accountant covers; epsilon is infinite and the certificate says why."""
 
     reason: str
 
 
-Event = (
-    Gaussian
-    | DiscreteGaussian
-    | SubsampledGaussian
-    | MixtureOfGaussians
-    | PureDP
-    | ApproximateDP
-    | Composed
-    | RepeatAndSelect
-    | NonPrivate
-)
+Event = Gaussian | DiscreteGaussian | SubsampledGaussian | MixtureOfGaussians | PureDP | ApproximateDP | NonPrivate
+_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
-_TYPES: dict[str, type[Any]] = {
-    "Gaussian": Gaussian,
-    "DiscreteGaussian": DiscreteGaussian,
-    "SubsampledGaussian": SubsampledGaussian,
-    "MixtureOfGaussians": MixtureOfGaussians,
-    "PureDP": PureDP,
-    "ApproximateDP": ApproximateDP,
-    "Composed": Composed,
-    "RepeatAndSelect": RepeatAndSelect,
-    "NonPrivate": NonPrivate,
-}
+
+def relation(events: Iterable[Event]) -> Relation:
+    """Return the neighbouring relation for which all events together are accounted."""
+    counted = any(isinstance(event, Gaussian) and event.relation == "values" for event in events)
+    return "values" if counted else "add-or-remove"
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """A dict of plain JSON values with the event's name under "type"."""
+    """Return plain JSON values, with the event's name under "type" and its relation where it is not the usual one."""
     if type(event).__name__ not in _TYPES:
         raise UnsupportedEvent(f"No JSON form for an event of type {type(event).__name__}.")
-    body: dict[str, Any] = {"type": type(event).__name__}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        if isinstance(value, tuple):
-            value = [to_json(part) for part in value]
-        elif type(value).__name__ in _TYPES:
-            value = to_json(value)
-        body[field.name] = value
+    body = {"type": type(event).__name__} | {field.name: getattr(event, field.name) for field in fields(event)}
+    if body.get("relation") == "add-or-remove":
+        del body["relation"]
     return body
 
 
 def from_json(body: Any) -> Event:
-    """The event that `to_json` wrote; a type or field this version does not know is an error, never ignored."""
+    """Return the event that `to_json` wrote; a type or field this version does not know is an error, never ignored."""
     name = body.get("type") if isinstance(body, dict) else None
     if not isinstance(name, str) or name not in _TYPES:
         raise UnsupportedEvent(
@@ -168,7 +135,7 @@ def from_json(body: Any) -> Event:
             "It may come from a newer version; upgrade to read it."
         )
     known = {field.name for field in fields(_TYPES[name])}
-    if set(body) - {"type"} != known:
+    if (set(body) - {"type"}) | (known & {"relation"}) != known:
         raise UnsupportedEvent(f"Event {name} must have exactly the fields {', '.join(sorted(known))}.")
     values = {key: _parsed(key, value) for key, value in body.items() if key != "type"}
     event: Event = _TYPES[name](**values)
@@ -185,13 +152,9 @@ def executions(event: Event) -> int:
 
 
 def _parsed(key: str, value: Any) -> Any:
-    if key == "base":
-        return from_json(value)
-    if key == "parts":
-        return tuple(from_json(part) for part in value)
     if key == "one_vote":
         return bool(value)
-    if key in ("reason", "distribution"):
+    if key in ("reason", "relation"):
         return str(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnsupportedEvent(f"Event field '{key}' must be a number.")

@@ -15,22 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.border import WIDENING, Counted, Private, Statistic, lattice_step
-from understudy.privacy.domains import domain_threshold, first_keys_by_noisy_count
 from understudy.privacy.events import (
     ApproximateDP,
-    Composed,
     DiscreteGaussian,
     Gaussian,
     MixtureOfGaussians,
     NonPrivate,
     PureDP,
-    RepeatAndSelect,
     SubsampledGaussian,
 )
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
-from understudy.privacy.quantiles import quantile_scores
-from understudy.privacy.threshold import AboveThreshold
+from understudy.privacy.selections import AboveThreshold, domain_threshold, first_keys_by_noisy_count, quantile_scores
 
 Charged = TypeVar("Charged")
 _LARGEST_SCALE = 2.0**52  # of discrete noise
@@ -187,7 +183,7 @@ class Grant:
         return self._place(event.epsilon * totals)
 
     def above_threshold(self, label: str, max_questions: int, mistake: float) -> AboveThreshold:
-        """Whoever answers, up to `max_questions` times, whether a private figure is above zero.
+        """Return an AboveThreshold (sparse vector) oracle for up to `max_questions` queries.
 
         **Privacy**: epsilon-DP for all answers together, however many there are; the one execution is counted now.
         """
@@ -224,17 +220,6 @@ class Grant:
         self._event(label, NonPrivate)
         self._execute(label)
 
-    def begin_selection(self, label: str, base: SpendingPlan) -> Callable[[], "Grant"]:
-        """Starts a repeat-and-select; returns a maker of grants, one for each repetition of `base`.
-
-        The repetitions are not written down: their number is secret until forgotten.
-        """
-        event = self._event(label, RepeatAndSelect)
-        if event.base != Composed(base.events):
-            raise InputError(f"'{label}' was charged for another base plan than the one to be repeated.")
-        self._execute(label)
-        return lambda: Grant(plan=base, noise=self.noise, receipt=self.receipt, record=lambda _label, _number: 0)
-
     def _place(self, exponents: NDArray[np.float64]) -> int:
         """A place drawn with probability proportional to exp(exponent)."""
         weights = np.cumsum(np.exp(exponents - exponents.max()))
@@ -256,8 +241,7 @@ class Grant:
             before = self._executed[label]
             if before + number > self.plan.executions(label):
                 raise BudgetExceeded(
-                    f"'{label}' was charged for {self.plan.executions(label)} executions and this would "
-                    f"be more. "
+                    f"'{label}' was charged for {self.plan.executions(label)} executions and this would be more. "
                     "Charge a new plan.",
                     requested=before + number,
                     remaining=self.plan.executions(label) - before,

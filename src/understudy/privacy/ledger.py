@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, final
 
 from understudy.data.given import require_argument
 from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
-from understudy.privacy import registry, rollback
-from understudy.privacy.amendments import composition_of, raised_body, sentences
+from understudy.privacy import registry
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import (
+    Composition,
     Entry,
+    Facts,
     Remaining,
     amount_left,
     append_executed,
@@ -28,13 +29,18 @@ from understudy.privacy.charges import (
     check_price,
     check_room,
     check_rows,
+    composition_of,
+    declared,
     entry_of,
+    file_name,
     latest_total,
+    ledger_facts,
     now,
+    other_declaration,
     paid_charges,
+    raised_body,
+    sentences,
 )
-from understudy.privacy.composition import Composition
-from understudy.privacy.declaration import Facts, declared, file_name, ledger_facts, other_declaration
 from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
@@ -93,7 +99,7 @@ class Ledger:
         except LedgerError:  # another process claimed the name meanwhile; nothing was charged to this file yet
             target.unlink()
             raise
-        rollback.remember(store, facts["identity"])
+        registry.remember(store, facts["identity"])
         return cls(store)
 
     @classmethod
@@ -104,7 +110,7 @@ class Ledger:
         if not target.is_file():
             raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
         ledger = cls.checked(Store(target))
-        rollback.check_newest(ledger._store, ledger._facts.identity)
+        registry.check_newest(ledger._store, ledger._facts.identity)
         registry.claim(ledger.name, target, ledger._facts.identity)
         return ledger
 
@@ -116,7 +122,7 @@ class Ledger:
         """
         ledger = cls.checked(Store(Path(path).absolute()))
         registry.claim(ledger.name, Path(path).absolute(), ledger._facts.identity)
-        rollback.adopt(ledger._store, ledger._facts.identity, reason)
+        registry.adopt(ledger._store, ledger._facts.identity, reason)
         return ledger
 
     @classmethod
@@ -149,8 +155,7 @@ class Ledger:
         elsewhere = registry.lookup(schema.name)
         if elsewhere is not None and not elsewhere.exists():
             raise LedgerError(
-                f"The ledger of population '{schema.name}' was '{elsewhere}' and is gone. Put it back, "
-                f"to this "
+                f"The ledger of population '{schema.name}' was '{elsewhere}' and is gone. Put it back, to this "
                 "folder if you like: a new one would forget what has been spent."
             )
         try:
@@ -288,7 +293,7 @@ class Ledger:
         return check_price(self.composition, plan, label, self.population, self.reproduction)
 
     def _writing(self, *, thorough: bool = True) -> AbstractContextManager[Writer]:
-        return rollback.writing(self._store, self._facts.identity, thorough=thorough)
+        return registry.writing(self._store, self._facts.identity, thorough=thorough)
 
     def _grant(
         self,

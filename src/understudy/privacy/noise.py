@@ -1,8 +1,8 @@
-"""Where all privacy noise and every private coin comes from: an AES-CTR keystream.
+"""Where all privacy noise and every private coin comes from: an AES-CTR keystream, and OpenDP's discrete samplers.
 
-A statistical generator such as numpy's has a state that a few outputs reveal; subtracting predictable noise
-undoes the guarantee. Here the noise is as hard to predict as AES-128 is to break. Normals are made in double
-precision from 53-bit uniforms and used for gradients alone; integers go through OpenDP's exact discrete samplers.
+A statistical generator such as numpy's has a state that a few outputs reveal; subtracting predictable noise undoes the
+guarantee. Here the noise is as hard to predict as AES-128 is to break. Normals are made in double precision from 53-bit
+uniforms and used for gradients alone; integers go through OpenDP's exact discrete samplers.
 """
 
 import hashlib
@@ -10,6 +10,9 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -17,14 +20,83 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.privacy import discrete
 
+_CHUNK = 1 << 16
 _PAIRS = 1 << 14  # candidate pairs per block: all temporaries stay in the processor's cache
 _BLOCK_BYTES = 16 * _PAIRS
 _ZEROS = bytes(_BLOCK_BYTES)
 _LARGEST_TABLE = 4096.0  # scale up to which seeded discrete noise, for tests, is read off a table
 _live: "weakref.WeakSet[NoiseSource]" = weakref.WeakSet()
 Size = int | tuple[int, ...]
+
+
+def secure_gaussian(scale: float, count: int) -> NDArray[np.int64]:
+    """`count` integers with P(x) proportional to exp(−x²/(2·scale²)), from OpenDP's own secure generator."""
+    return _draw(_gaussian(_checked(scale)), count)
+
+
+def secure_laplace(scale: float, count: int) -> NDArray[np.int64]:
+    """`count` integers with P(x) proportional to exp(−|x|/scale), from OpenDP's own secure generator."""
+    return _draw(_laplace(_checked(scale)), count)
+
+
+def tabulated_gaussian(scale: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The same distribution by inversion of a table, to double precision; reproducible, for tests."""
+    reach = int(10 * scale) + 10
+    support = np.arange(-reach, reach + 1)
+    return _invert(support, np.exp(-(support**2) / (2 * _checked(scale) ** 2)), uniforms)
+
+
+def tabulated_laplace(scale: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The same distribution by inversion of a table, to double precision; reproducible, for tests."""
+    reach = int(40 * scale) + 10
+    support = np.arange(-reach, reach + 1)
+    return _invert(support, np.exp(-np.abs(support) / _checked(scale)), uniforms)
+
+
+def _invert(
+    support: NDArray[np.int64], weights: NDArray[np.float64], uniforms: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    cumulative = np.cumsum(weights)
+    places = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
+    chosen: NDArray[np.int64] = support[np.minimum(places, len(support) - 1)]
+    return chosen
+
+
+def _draw(measurement: Any, count: int) -> NDArray[np.int64]:
+    parts = [measurement([0] * min(_CHUNK, count - start)) for start in range(0, count, _CHUNK)]
+    return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts] or [np.empty(0, dtype=np.int64)])
+
+
+@lru_cache(maxsize=64)
+def _gaussian(scale: float) -> Any:
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+
+    return make_gaussian(_integer_vectors(), l2_distance(T="f64"), scale)
+
+
+@lru_cache(maxsize=64)
+def _laplace(scale: float) -> Any:
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+
+    return make_laplace(_integer_vectors(), l1_distance(T="f64"), scale)
+
+
+def _integer_vectors() -> Any:
+    # Here and not at the top: OpenDP takes a second to import, which most commands never need.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return vector_domain(atom_domain(T="i64"))
+
+
+def _checked(scale: float) -> float:
+    if not 0 < scale < 2.0**52:
+        raise InputError(f"A discrete noise scale must be positive and below 2⁵², got {scale}.")
+    return float(scale)
 
 
 @final
@@ -110,10 +182,10 @@ class NoiseSource:
         if self._constant is not None:
             return np.full(size, round(scale * self._constant), dtype=np.int64)
         if self.is_secure:
-            return discrete.secure_gaussian(scale, count).reshape(size)
+            return secure_gaussian(scale, count).reshape(size)
         if scale > _LARGEST_TABLE:  # so fine that rounded normals have the same distribution to double precision
             return np.rint(self.normal(scale, size)).astype(np.int64)
-        return discrete.tabulated_gaussian(scale, self.uniform(count)).reshape(size)
+        return tabulated_gaussian(scale, self.uniform(count)).reshape(size)
 
     def discrete_laplace(self, scale: float, size: Size) -> NDArray[np.int64]:
         """Independent discrete Laplace integers: P(x) proportional to exp(−|x| / scale)."""
@@ -121,8 +193,8 @@ class NoiseSource:
         if self._constant is not None:
             return np.full(size, round(scale * self._constant), dtype=np.int64)
         if self.is_secure:
-            return discrete.secure_laplace(scale, count).reshape(size)
-        return discrete.tabulated_laplace(scale, self.uniform(count)).reshape(size)
+            return secure_laplace(scale, count).reshape(size)
+        return tabulated_laplace(scale, self.uniform(count)).reshape(size)
 
     def _fill_normals(self, out: NDArray[np.float64]) -> None:
         """Marsaglia's polar form of Box & Muller: no sine, and no pair is used twice."""
@@ -185,3 +257,30 @@ def _rekey_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_rekey_after_fork)
+
+
+@dataclass(frozen=True)
+class PoissonSampler:
+    """Every unit takes part in every iteration with probability `rate`, on its own secret coin.
+
+    Both numbers are public constants, chosen before data is read; `rate` is expected batch / declared
+    population, never expected batch / number of rows.
+    """
+
+    rate: float
+    iterations: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise InputError(f"rate must lie in (0, 1], got {self.rate}. Use expected batch / declared population.")
+        if self.iterations < 1:
+            raise InputError(f"iterations must be at least 1, got {self.iterations}.")
+
+    def draw(self, num_units: int, noise: NoiseSource, *, done: int = 0) -> Iterator[NDArray[np.int64]]:
+        """Yields the unit indices of each remaining iteration.
+
+        **Privacy**: batches differ in size and may be empty. An empty batch is an iteration like any other:
+        it must be noised and counted, or its absence would be seen.
+        """
+        for _ in range(done, self.iterations):
+            yield noise.poisson_selection(self.rate, num_units)

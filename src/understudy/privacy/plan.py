@@ -1,12 +1,20 @@
-"""What one run is going to do to private data, frozen before it reads any."""
+"""What one run is going to do to private data, frozen before it reads any, and the least noise for it."""
 
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Event, executions, from_json, to_json
+from understudy.privacy.loss import INTERVAL
+
+_QUICK = 10 * INTERVAL  # grid on which the root is looked for first
+_NEAR, _FAR = 1e-3, math.log(4)  # how far from there it is looked for next, and at most in one step, in logarithms
+_HAIR = 4e-6  # how exactly it is found
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class SpendingPlan:
 
     def epsilon(self, delta: float | None = None) -> float:
         """Epsilon of all events together, at the guarantee's delta unless another is given."""
-        return accountants.epsilon(self.events, self.guarantee.delta if delta is None else delta)
+        return accounting.epsilon(self.events, self.guarantee.delta if delta is None else delta)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -66,3 +74,74 @@ class SpendingPlan:
             return cls(entries, Guarantee(float(promised["epsilon"]), float(promised["delta"])))
         except (KeyError, TypeError) as problem:
             raise InputError("A spending plan needs 'guarantee' and labelled 'entries'.") from problem
+
+
+def noise_multipliers(guarantee: Guarantee, shares: Mapping[str, float]) -> dict[str, float]:
+    """Noise multiplier of each of several Gaussian releases, where `shares` divide mu².
+
+    Example:
+        >>> noise_multipliers(Guarantee(0.7, 1e-5), {"votes": 1.0})
+        {'votes': 5.1665}
+    """
+    if not shares or min(shares.values()) <= 0 or sum(shares.values()) > 1 + 1e-9:
+        raise InputError("shares must be positive and add up to at most 1; they divide the run's mu².")
+    mu = accounting.gaussian_mu(guarantee.epsilon, guarantee.delta)
+    total = max(1.0, sum(shares.values()))
+    return {label: round_up(1 / (mu * math.sqrt(share / total))) for label, share in shares.items()}
+
+
+def smallest_noise_multiplier(
+    event_factory: Callable[[float], Event], guarantee: Guarantee, others: Iterable[Event] = ()
+) -> float:
+    """Least noise multiplier for which `event_factory(noise_multiplier)` and `others` meet `guarantee`.
+
+    Raises:
+        InputError: `others` alone use up the guarantee.
+    """
+    fixed = tuple(others)
+    if fixed and accounting.epsilon(fixed, guarantee.delta) >= guarantee.epsilon:
+        raise InputError("The other events alone cost more than the guarantee: give them less, or ask for more.")
+
+    def excess(noise: float, interval: float = INTERVAL) -> float:
+        cost = accounting.epsilon((*fixed, event_factory(noise)), guarantee.delta, interval)
+        return min(cost, 1e6) - guarantee.epsilon
+
+    near = _root(partial(excess, interval=_QUICK), 0.0, _FAR)  # a looser bound: a little too much noise
+    noise, step = round_up(math.exp(_root(excess, near, _NEAR))), _HAIR
+    while excess(noise) > 0:  # a root may lie on the wrong side, and where delta is tiny the cost does not quite fall
+        noise, step = round_up(noise * (1 + step)), 2 * step
+    return noise
+
+
+def round_up(value: float, digits: int = 6) -> float:
+    """`value` with `digits` significant digits, never smaller than it was."""
+    if value <= 0 or not math.isfinite(value):
+        raise InputError(f"A noise multiplier must be positive and finite, got {value}.")
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    rounded = float(f"{math.ceil(value / step) * step:.{digits - 1}e}")
+    return rounded if rounded >= value else float(f"{(math.ceil(value / step) + 1) * step:.{digits - 1}e}")
+
+
+def _root(excess: Callable[[float], float], start: float, step: float) -> float:
+    """Returns the logarithm of where `excess`, which falls, is zero, or of the least that is looked at.
+
+    Steps from `start`, where the root is thought to be near, grow up to the factor 4.
+    """
+    from scipy.optimize import brentq  # a tenth of a second, which most commands never need
+
+    low, high = _bracket(lambda log_noise: excess(math.exp(log_noise)), start, step)
+    return float(brentq(lambda log_noise: excess(math.exp(log_noise)), low, high, xtol=_HAIR)) if low < high else high
+
+
+def _bracket(excess: Callable[[float], float], start: float, step: float) -> tuple[float, float]:
+    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even little fits."""
+    low = high = start
+    while excess(high) > 0:
+        low, high, step = high, high + step, min(4 * step, _FAR)
+        if high > math.log(1e9):
+            raise InputError("No noise multiplier below 10⁹ meets the guarantee: lower the rate or the iterations.")
+    while low == high or excess(low) <= 0:
+        low, high, step = low - step, low, min(4 * step, _FAR)
+        if low < math.log(1e-3):
+            return high, high
+    return low, high

@@ -2,30 +2,102 @@
 
 A purchase checks what it can without the table, names its price as a spending plan, reads, and answers under a
 grant with a schema in which the fact is declared. What constraints say is public and corrects an answer for free.
+Every unit enters with one value of its own, so its influence does not grow with the length of its series.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from understudy.data.channels import LARGEST, Categorical, Continuous, Integer
 from understudy.data.constraint_kinds import NonNegative, ZeroWhen
 from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
 from understudy.data.io.categories import read_first_categories
 from understudy.data.io.context import is_array_file
+from understudy.data.panel import Panel
 from understudy.data.schema import Population, Schema
 from understudy.data.table import Table, table_of
 from understudy.errors import DataError, InputError, SchemaError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.domains import domain_threshold
+from understudy.privacy.events import ApproximateDP, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.preprocessing import CategoryDomain, ChannelBounds, Count, Grid
+from understudy.privacy.selections import domain_threshold
 
 _ROUNDING = 0.99  # share of a run's delta that a domain spends: accountants need room for rounding
 _SURE = 0.95
+_ENDS: tuple[Literal["min", "max"], ...] = ("min", "max")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Public candidates for a bound, evenly spaced, chosen without looking at the data."""
+
+    low: float
+    high: float
+    points: int = 1001
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise InputError("A grid needs finite ends with low below high.")
+        if not 2 <= self.points <= 1_000_000:
+            raise InputError(f"A grid needs between 2 and a million points, got {self.points}.")
+
+    def candidates(self) -> NDArray[np.float64]:
+        """All points in order."""
+        return np.linspace(self.low, self.high, self.points)
+
+    @classmethod
+    def of_round_numbers(cls, low: float, high: float, *, whole: bool = False) -> "Grid":
+        """About a thousand round numbers, from at most `low` to at least `high`.
+
+        >>> Grid.of_round_numbers(0.001, 49.99)
+        Grid(low=0.0, high=50.0, points=1001)
+        """
+        rough = (high - low) / 1000
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))
+        step = max(1.0, step) if whole else step
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        places = _decimal_places(step)
+        return cls(round(first * step, places), round(last * step, places), last - first + 1)
+
+    def rounded(self, point: float) -> float:
+        """A point as a person would write it, without the last digits of binary arithmetic."""
+        return round(float(point), _decimal_places((self.high - self.low) / (self.points - 1)))
+
+
+def one_per_unit(panel: Panel, channel: str, which: Literal["min", "max"]) -> NDArray[np.float64]:
+    """Return each unit's own minimum or maximum of a channel or static column; NaN if it has no value.
+
+    **Privacy**: the result is private, one number per unit, and looks at no other unit.
+    """
+    values = np.asarray(_column(panel, channel), dtype=np.float64)
+    if panel.num_series == 0:
+        return np.empty(0, dtype=np.float64)
+    starts = np.flatnonzero(np.diff(panel.unit, prepend=-1))
+    furthest = {"min": np.fmin, "max": np.fmax}[which]
+    return np.asarray(furthest.reduceat(furthest.reduce(values, axis=1), starts), dtype=np.float64)
+
+
+def _column(panel: Panel, name: str) -> NDArray[np.float32]:
+    """Return a channel, or a static column as a channel of one step: [series, step]."""
+    channels = [column.name for column in panel.schema.channels]
+    static = [column.name for column in panel.schema.static]
+    if name in channels:
+        return panel.values[:, :, channels.index(name)]
+    if name in static:
+        return panel.static[:, [static.index(name)]]
+    raise InputError(f"There is no channel '{name}'. Channels: {', '.join([*channels, *static])}.")
+
+
+def _decimal_places(step: float) -> int:
+    return max(0, -math.floor(math.log10(step) + 1e-6))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +175,8 @@ class BuyBounds(Purchase):
         """Two quantiles for each column, within the guarantee however coarsely the accountant rounds."""
         share = guarantee.epsilon / len(self.columns)
         for _ in range(200):
-            queries = [ChannelBounds(channel=name, epsilon=share, grid=Grid(0.0, 1.0)) for name in self.columns]
-            plan = SpendingPlan(tuple(PlanEntry(query.label, query.event()) for query in queries), guarantee)
+            entries = tuple(PlanEntry(f"bounds of {name}", PureDP(share / 2, count=2)) for name in self.columns)
+            plan = SpendingPlan(entries, guarantee)
             if plan.epsilon() <= guarantee.epsilon:
                 return plan
             share *= 0.999 * guarantee.epsilon / plan.epsilon()
@@ -124,16 +196,27 @@ class BuyBounds(Purchase):
         """
         bought = {}
         for name in self.columns:
-            grid = self._grid(schema, name)
-            query = ChannelBounds(channel=name, epsilon=1.0, grid=grid, coverage=self.coverage)  # the grant prices it
-            low, high = (grid.rounded(end) for end in query.run(grant, private))
-            bought[name] = _agreeing(schema, name, low, high)
+            bought[name] = _agreeing(schema, name, *self.bounds_of(name, self._grid(schema, name), grant, private))
         try:
             made = with_bounds(schema, bought)
         except SchemaError:  # what the constraints say about several columns does not fit these bounds
             made = with_bounds(schema, self._widest(schema))
         columns = [private_column(made, name) for name in self.columns]
         return Bought(schema=made, facts={c.name: {"low": c.bounds[0], "high": c.bounds[1]} for c in columns})
+
+    def bounds_of(self, column: str, grid: Grid, grant: Grant, table: Table) -> tuple[float, float]:
+        """Return (low, high) with low below high; the grid's ends if the two noisy quantiles meet.
+
+        **Privacy**: two quantiles, of each unit's minimum and of each unit's maximum.
+        """
+        label, points = f"bounds of {column}", grid.candidates()
+        least, most = (
+            np.concatenate([np.zeros(0), *(one_per_unit(panel, column, which) for panel in table.panels())])
+            for which in _ENDS
+        )
+        low = grant.quantile(label, least, points, 1 - self.coverage)
+        high = grant.quantile(label, most, points, self.coverage)
+        return (grid.rounded(low), grid.rounded(high)) if low < high else (grid.low, grid.high)
 
     def blurred_share(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """Returns by how much of the population a bound may miss its rank; from public facts, free.
@@ -184,8 +267,8 @@ class BuyCategories(Purchase):
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
         """One list of categories."""
-        query = self._query(guarantee)
-        return SpendingPlan((PlanEntry(query.label, query.event()),), guarantee)
+        event = ApproximateDP(guarantee.epsilon, guarantee.delta * _ROUNDING)
+        return SpendingPlan((PlanEntry(self.label, event),), guarantee)
 
     def read(self, source: Any, schema: Schema) -> Any:
         """Returns one category per unit.
@@ -206,7 +289,7 @@ class BuyCategories(Purchase):
         **Privacy**: one vote per unit.
         """
         votes, whole = private
-        found: tuple[str | int, ...] = self._query(grant.plan.guarantee).run(grant, votes)
+        found: tuple[str | int, ...] = grant.stable_domain(self.label, votes)
         if whole:
             found = tuple(sorted(int(category) for category in found))
         made = with_fields(schema, {self.column: {"categories": found}})
@@ -215,9 +298,6 @@ class BuyCategories(Purchase):
     def threshold(self, guarantee: Guarantee) -> int:
         """Returns how many units have to hold a category, give or take the noise; from public facts, free."""
         return domain_threshold(guarantee.epsilon, guarantee.delta * _ROUNDING)
-
-    def _query(self, guarantee: Guarantee) -> CategoryDomain:
-        return CategoryDomain(self.label, guarantee.epsilon, guarantee.delta * _ROUNDING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +318,7 @@ class BuyPopulation(Purchase):
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
         """One count."""
-        return SpendingPlan((PlanEntry(self.label, Count(guarantee.epsilon).event()),), guarantee)
+        return SpendingPlan((PlanEntry(self.label, PureDP(guarantee.epsilon)),), guarantee)
 
     def read(self, source: Any, schema: Schema) -> Any:
         """Returns the table of all declared columns.
@@ -252,7 +332,7 @@ class BuyPopulation(Purchase):
 
         **Privacy**: one unit moves the count by one.
         """
-        size = Count(grant.plan.guarantee.epsilon, self.label).run(grant, private)
+        size = max(1, grant.count(self.label, private))
         return Bought(schema=replace(schema, population=Population(size)), facts={"population": size})
 
 

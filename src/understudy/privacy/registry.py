@@ -2,17 +2,21 @@
 
 A second ledger for one population is refused, and so is a ledger file that was replaced by an older copy of itself.
 One small SQLite file, `populations.sqlite`, in the folder named by UNDERSTUDY_HOME (default ~/.understudy).
+
+Order of durable writes: first the ledger's rows, then the registry. A process killed in between leaves a ledger that is
+ahead of the registry, which contradicts nothing; a charge is granted only when both are on the disk.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.errors import LedgerError
-from understudy.privacy.store import plain_errors
+from understudy.privacy.charges import now, paid_charges, require_reason
+from understudy.privacy.store import Row, Store, Writer, plain_errors
 
 
 def home() -> Path:
@@ -84,24 +88,20 @@ class Seen:
     amount: float
 
 
-def seen(identity: str) -> tuple[Seen, ...]:
-    """Returns what was remembered of the ledger with this identity, the newest row last."""
-    return _seen(identity, "ORDER BY sequence")
-
-
 def newest(identity: str) -> Seen | None:
     """Returns the newest row that was remembered of a ledger, None if it was never seen here."""
-    return next(iter(_seen(identity, "ORDER BY sequence DESC LIMIT 1")), None)
+    return next(iter(_heads(identity, "DESC LIMIT 1")), None)
 
 
-def _seen(identity: str, order: str) -> tuple[Seen, ...]:
-    query = f"SELECT sequence, head, runs, amount FROM heads WHERE identity = ? {order}"
+def _heads(identity: str, order: str = "") -> tuple[Seen, ...]:
+    """Return what was remembered of the ledger with this identity, the newest row last."""
+    query = f"SELECT sequence, head, runs, amount FROM heads WHERE identity = ? ORDER BY sequence {order}"
     with _opened() as connection:
         found = connection.execute(query, (identity,)).fetchall()
     return tuple(Seen(sequence=row[0], head=row[1], runs=row[2], amount=row[3]) for row in found)
 
 
-def remember(identity: str, row: Seen, *, instead: bool = False) -> None:
+def _record(identity: str, row: Seen, *, instead: bool = False) -> None:
     """Records the newest row of a ledger, after the ledger itself has it on the disk.
 
     Args:
@@ -122,8 +122,7 @@ def _is_copy(registered: Path, path: Path) -> bool:
 
 def _taken(name: str, path: Path | str) -> LedgerError:
     return LedgerError(
-        f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the "
-        f"first has "
+        f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the first has "
         "spent. Use that ledger; if this really is another population, rename it in the schema.",
         path=str(path),
     )
@@ -148,3 +147,77 @@ def _opened() -> Iterator[sqlite3.Connection]:
             connection.execute("COMMIT")
         finally:
             connection.close()
+
+
+@contextmanager
+def writing(store: Store, identity: str, *, thorough: bool = True) -> Iterator[Writer]:
+    """Exclusive use of the newest copy of a ledger; the registry learns of new rows when they are on the disk."""
+    with store.writing(thorough=thorough) as writer:
+        if store.path is not None and is_older(writer.rows, store.genesis, newest(identity)):
+            raise _rolled_back(store.path)
+        yield writer
+    remember(store, identity)
+
+
+def check_newest(store: Store, identity: str) -> None:
+    """Refuses an older copy than this computer has seen."""
+    assert store.path is not None
+    last = newest(identity)  # before the rows: another process may add one meanwhile
+    if is_older(store.rows(), store.genesis, last):
+        raise _rolled_back(store.path)
+
+
+def remember(store: Store, identity: str) -> None:
+    """Tells the registry which row is the newest, unless the ledger lives in memory."""
+    if store.path is not None:
+        _record(identity, _seen(store))
+
+
+def adopt(store: Store, identity: str, reason: str) -> None:
+    """Goes on with an older copy, on the record; what the newer one had spent is counted as spent."""
+    require_reason(reason)
+    with store.writing() as writer:
+        remembered = _heads(identity)
+        if not is_older(writer.rows, store.genesis, remembered[-1] if remembered else None):
+            raise LedgerError("This ledger is the newest that this computer has seen: there is nothing to adopt.")
+        shared = [row for row in remembered if _knows(writer.rows, store.genesis, row)]
+        lost = remembered[-1]
+        runs, amount = (shared[-1].runs, shared[-1].amount) if shared else (0, 0.0)
+        body = {
+            "forgotten_sequence": lost.sequence,
+            "forgotten_head": lost.head,
+            "runs": lost.runs - runs,
+            "amount": lost.amount - amount if lost.amount > amount else 0.0,  # both may be infinite
+            "reason": reason.strip(),
+            "recorded_at": now(),
+        }
+        writer.append("adopted", body)
+    _record(identity, _seen(store), instead=True)
+
+
+def is_older(rows: Sequence[Row], genesis: str, last: Seen | None) -> bool:
+    """Says whether a ledger lacks the newest row that this computer has seen of it."""
+    return last is not None and not _knows(rows, genesis, last)
+
+
+def _knows(rows: Sequence[Row], genesis: str, row: Seen) -> bool:
+    if row.sequence == 0:
+        return genesis == row.head
+    return row.sequence <= len(rows) and rows[row.sequence - 1].hash == row.head
+
+
+def _seen(store: Store) -> Seen:
+    rows = store.rows_cached()
+    paid = paid_charges(rows)
+    amount = sum(float(body["amount"]) for body in paid)
+    return Seen(sequence=len(rows), head=rows[-1].hash if rows else store.genesis, runs=len(paid), amount=amount)
+
+
+def _rolled_back(path: Path) -> LedgerError:
+    return LedgerError(
+        f"The ledger '{path}' lacks the last charge that this computer has recorded for it: the file was replaced by "
+        "an older copy, which has forgotten what was spent. Put the newest copy back. If it is lost, `understudy "
+        f"ledger adopt {path} --reason TEXT` goes on with this copy: what was spent stays spent, runs charged before "
+        "can't be resumed, and every later certificate says so.",
+        path=str(path),
+    )

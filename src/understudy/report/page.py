@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.report import views
 from understudy.report.audit_pictures import audit_drawings
 from understudy.report.drawing import Drawing

@@ -13,7 +13,7 @@ from understudy.evaluate.panels import Panels
 from understudy.evaluate.portraits import Frame, embedding, portrait
 from understudy.evaluate.scorecard import Scorecard
 from understudy.privacy import canonical
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.report.words import internal_cautions, public_cautions
 from understudy.synthesizers import Release
 

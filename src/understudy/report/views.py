@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.report import words
 from understudy.report.figures import Sides
 from understudy.report.words import figure, interval, promise, share, verdict

@@ -4,6 +4,7 @@ from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from importlib.metadata import entry_points
 
+from understudy.extras import naming_extras
 from understudy.synthesizers.base import Synthesizer
 
 
@@ -14,15 +15,20 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
     """
 
     def __init__(self, **places: str) -> None:
-        own = {name.replace("_", "-"): f"understudy.synthesizers.{place}" for name, place in places.items()}
+        own: dict[str, type[Synthesizer] | str] = {
+            name.replace("_", "-"): f"understudy.synthesizers.{place}" for name, place in places.items()
+        }
         others = {point.name: point.value.replace(":", ".") for point in entry_points(group="understudy.methods")}
-        self._found: dict[str, type[Synthesizer] | str] = {**others, **own}
+        self._found: dict[str, type[Synthesizer] | str] = own | {
+            name: place for name, place in others.items() if name not in own
+        }
 
     def __getitem__(self, name: str) -> type[Synthesizer]:
         found = self._found[name]
         if isinstance(found, str):
             module, kind = found.rsplit(".", 1)
-            found = self._found[name] = getattr(import_module(module), kind)
+            with naming_extras(name):
+                found = self._found[name] = getattr(import_module(module), kind)
         assert not isinstance(found, str)
         return found
 

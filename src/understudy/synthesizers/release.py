@@ -19,9 +19,7 @@ from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, ReleaseError, UnderstudyError
 from understudy.files import whole_folder
 from understudy.privacy import canonical, keys
-from understudy.privacy.certificate import FILE_NAME, Certificate, seal
-from understudy.privacy.claim import file_hashes
-from understudy.privacy.verification import is_as_signed
+from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
 
 if TYPE_CHECKING:
     from understudy.synthesizers.base import Gaps, Synthesizer

@@ -1,26 +1,25 @@
 """Private training: the only code that sees gradients of single units."""
 
-from understudy.training.loop import Checkpoints, Optimisation, Task, adam, check_task, train
-from understudy.training.plan import DPSGDConfig, DrawUnits, DrawWindows, MechanismPlan, Performance
-from understudy.training.progress import progress_bar
-from understudy.training.step import PrivateGradient
-from understudy.training.validate_module import validate_module
-from understudy.training.windows import UnitWindows
+from understudy.training.batches import UnitWindows
+from understudy.training.loop import Checkpoints, Optimisation, Report, Task, adam, check_task, train
+from understudy.training.plan import DPSGDConfig, MechanismPlan, Performance, UnitBatches, WindowBatches
+from understudy.training.private_gradient import PrivateGradient
+from understudy.training.validation import validate_module
 
 __all__ = [
     "Checkpoints",
     "DPSGDConfig",
-    "DrawUnits",
-    "DrawWindows",
     "MechanismPlan",
     "Optimisation",
     "Performance",
     "PrivateGradient",
+    "Report",
     "Task",
+    "UnitBatches",
     "UnitWindows",
+    "WindowBatches",
     "adam",
     "check_task",
-    "progress_bar",
     "train",
     "validate_module",
 ]

@@ -19,9 +19,9 @@ from understudy.errors import ReleaseError
 from understudy.files import whole_file
 from understudy.privacy.events import to_json
 from understudy.privacy.grant import Grant
-from understudy.training.ema import RunningAverage
-from understudy.training.flat import FlatParameters
+from understudy.training.networks import ExponentialMovingAverage
 from understudy.training.plan import MechanismPlan
+from understudy.training.private_gradient import FlatParameters
 
 FORMAT = 1
 FILE = "checkpoint.safetensors"
@@ -57,7 +57,7 @@ def save(
     iteration: int,
     flat: FlatParameters,
     optimiser: torch.optim.Optimizer,
-    average: RunningAverage | None,
+    average: ExponentialMovingAverage | None,
 ) -> None:
     """Writes the state after `iteration` useful iterations; on return it is on the disk."""
     state = optimiser.state_dict()
@@ -90,7 +90,7 @@ def load(
     executed: int,
     flat: FlatParameters,
     optimiser: torch.optim.Optimizer,
-    average: RunningAverage | None,
+    average: ExponentialMovingAverage | None,
 ) -> int:
     """Restores a run in place and returns its useful iterations; 0 where there is no checkpoint yet.
 

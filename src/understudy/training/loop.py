@@ -14,19 +14,18 @@ from torch import nn
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.training import checkpoint
-from understudy.training.ema import RunningAverage
-from understudy.training.flat import MakeOptimiser
+from understudy.training.batches import UnitWindows
+from understudy.training.networks import ExponentialMovingAverage
 from understudy.training.plan import MechanismPlan, Performance
-from understudy.training.progress import Report
-from understudy.training.step import Loss, PrivateGradient, PublicLoss
-from understudy.training.validate_module import try_out, validate_module
-from understudy.training.windows import UnitWindows
+from understudy.training.private_gradient import Loss, MakeOptimiser, PrivateGradient, PublicLoss
+from understudy.training.validation import try_out, validate_module
 
+Report = Callable[[int, int], None]  # iterations executed, iterations planned
 _TRIAL_UNITS = 3
 
 
 def adam(learning_rate: float) -> MakeOptimiser:
-    """Returns a maker of Adam optimisers."""
+    """Returns a factory of Adam optimisers."""
     return lambda parameters: torch.optim.Adam(parameters, lr=learning_rate, fused=True)
 
 
@@ -35,7 +34,7 @@ _DEFAULT = adam(1e-3)
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What is trained, on what.
+    """A network, its loss and the private windows it is trained on.
 
     Attributes:
         model: the network; its trainable parameters are updated in place.
@@ -54,13 +53,16 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Optimisation:
-    """How noisy gradients become parameters; free of charge, whatever it does.
+    """How noisy gradients become parameters.
+
+    Privacy:
+        Post-processing of noisy gradients: free of charge, whatever it does.
 
     Attributes:
         make: any torch optimiser. Element-wise ones see the parameters as a few flat vectors.
         warm_up: iterations over which the learning rate rises from near zero.
         cool_down: iterations at the end over which it falls towards zero again.
-        average_decay: weight of the past in the running average that becomes the result; None: last iterate.
+        average_decay: decay of the exponential moving average that becomes the result; None: last iterate.
     """
 
     make: MakeOptimiser = _DEFAULT
@@ -117,7 +119,7 @@ def train(
 
 
 class _Run:
-    """The moving parts of one call of `train`."""
+    """The state of one call of `train`."""
 
     def __init__(
         self,
@@ -135,7 +137,7 @@ class _Run:
         self._rates = [group["lr"] for group in self._optimiser.param_groups]
         self._warm_up, self._cool_down = optimisation.warm_up, optimisation.cool_down
         decay = optimisation.average_decay
-        self._average = None if decay is None else RunningAverage(self._flat.values, decay)
+        self._average = None if decay is None else ExponentialMovingAverage(self._flat.values, decay)
         self._generator = torch.Generator(device=performance.device).manual_seed(secrets.randbits(63))
         self._iteration = 0
 
@@ -147,14 +149,14 @@ class _Run:
         if checkpoints is not None:
             executed = self._grant.executed[self._label]
             self._iteration = checkpoint.load(checkpoints.directory, identity, executed, *state)
-        draws = self._plan.sampler.draw(
-            self._task.windows.num_drawable, self._grant.noise, done=self._grant.executed[self._label]
+        batches = self._plan.sampler.draw(
+            self._task.windows.num_candidates, self._grant.noise, done=self._grant.executed[self._label]
         )
         while (left := self._grant.remaining(self._label)) > 0:
             block = left if checkpoints is None else min(left, checkpoints.every)
             self._grant.begin_block(self._label, block)
-            for place, drawn in enumerate(islice(draws, block), start=1):
-                self._iterate(drawn)
+            for place, chosen in enumerate(islice(batches, block), start=1):
+                self._iterate(chosen)
                 if progress is not None:
                     progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
             if checkpoints is not None:
@@ -162,12 +164,12 @@ class _Run:
         if self._average is not None:
             self._flat.values.copy_(self._average.values)
 
-    def _iterate(self, drawn: np.ndarray) -> None:
+    def _iterate(self, chosen: np.ndarray) -> None:
         """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
         task = self._task
         self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: anew for every iteration
-        with _secret_coins(self._generator.device):
-            self._gradient.write(task.loss, task.windows, drawn, self._generator)
+        with _secret_seed(self._generator.device):
+            self._gradient.write(task.loss, task.windows, chosen, self._generator)
         if task.public_loss is not None:
             self._gradient.add_public(task.public_loss, self._generator)
         left = self._plan.sampler.iterations - self._iteration
@@ -183,10 +185,10 @@ class _Run:
 
 
 @contextmanager
-def _secret_coins(device: torch.device) -> Iterator[None]:
-    """Seeds torch's own generator in secret for a while: dropout draws from it, by place in the batch.
+def _secret_seed(device: torch.device) -> Iterator[None]:
+    """Seeds torch's global generator in secret within the block: dropout reads it, by place in the batch.
 
-    One unit more shifts the masks of all that follow it. Were they known, everybody's gradient would move with it.
+    One more unit shifts the masks of all units after it. With known masks it would move the gradients of all of them.
     """
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(secrets.randbits(63))

@@ -1,16 +1,16 @@
-"""Networks as arrays, counting their parameters, and training on public data."""
+"""Networks: as arrays, their size, their moving average, and training on public data."""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from understudy.training.step import Loss
+from understudy.training.private_gradient import Loss
 
 
-def sizes_only() -> torch.device:
-    """Returns a context in which networks have shapes and no memory, to count parameters of any number."""
+def meta_device() -> torch.device:
+    """Returns a context in which networks have shapes and take no memory, to count their parameters."""
     return torch.device("meta")
 
 
@@ -30,7 +30,7 @@ def load_arrays(network: nn.Module, arrays: Mapping[str, np.ndarray], prefix: st
     network.load_state_dict({name: torch.tensor(array) for name, array in own.items()})
 
 
-def train_publicly(
+def train_on_public_data(
     network: nn.Module,
     loss: Loss,
     examples: Mapping[str, np.ndarray],
@@ -41,7 +41,11 @@ def train_publicly(
     seed: int,
     progress: Callable[[int, int], None],
 ) -> None:
-    """Trains on public windows with ordinary gradients; `progress` hears of iterations done and planned."""
+    """Trains on public windows with ordinary gradients; `progress` receives iterations done and planned.
+
+    Privacy:
+        None: no example may be private.
+    """
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     number = len(next(iter(examples.values())))
     optimiser = torch.optim.Adam([weight for weight in network.parameters() if weight.requires_grad], lr=learning_rate)
@@ -52,3 +56,23 @@ def train_publicly(
         loss(network, shown, generator).mean().backward()
         optimiser.step()
         progress(done + 1, iterations)
+
+
+class ExponentialMovingAverage:
+    """Exponential moving average of a flat parameter vector; early on it averages over what there is.
+
+    Privacy:
+        Post-processing of noisy iterates: free of charge.
+    """
+
+    def __init__(self, values: Tensor, decay: float) -> None:
+        self.decay = decay
+        self.values = values.detach().clone()
+        self.updates = 0
+
+    @torch.no_grad()
+    def update(self, values: Tensor) -> None:
+        """Takes in the next iterate; the weight of the past grows to `decay`, so the start is soon forgotten."""
+        self.updates += 1
+        decay = min(self.decay, self.updates / (self.updates + 10))
+        self.values.lerp_(values, 1 - decay)

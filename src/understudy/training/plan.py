@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import smallest_noise_multiplier
 from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import PoissonSampler
+from understudy.privacy.plan import smallest_noise_multiplier
 
 TRAINING = "training"  # label under which gradients are charged
-MOSTLY_NOISE = 3.0  # ratio of noise to the largest possible gradient above which little else is learned
+MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise
 SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
 
 
@@ -27,8 +27,8 @@ def _check_clip(clip_norm: float) -> None:
 
 
 @dataclass(frozen=True)
-class DrawUnits:
-    """Each iteration draws units; a drawn unit shows `windows` of its windows, averaged *before* the clip."""
+class UnitBatches:
+    """Batches of units: a sampled unit shows `windows` of its windows, averaged *before* the clip."""
 
     windows: int = 1
 
@@ -37,8 +37,8 @@ class DrawUnits:
 
 
 @dataclass(frozen=True)
-class DrawWindows:
-    """Each iteration draws windows, each clipped on its own; a unit owns at most `max_windows` of them."""
+class WindowBatches:
+    """Batches of windows, each clipped on its own; a unit owns at most `max_windows` of them."""
 
     max_windows: int
 
@@ -54,9 +54,9 @@ class DPSGDConfig:
         sampling_rate: probability with which each unit (or window) takes part in one iteration.
         iterations: optimiser updates; not epochs, which would depend on the private number of units.
         expected_batch: what the noisy sum is divided by: rate · declared population.
-        clip_norm: the most one unit (or window) may weigh in a sum.
+        clip_norm: clipping norm of one unit's (or window's) gradient.
         noise_multiplier: noise standard deviation ÷ clip norm; None until calibrated.
-        draw: whole units (default) or single windows.
+        batches: of whole units (default) or of single windows.
     """
 
     sampling_rate: float
@@ -64,7 +64,7 @@ class DPSGDConfig:
     expected_batch: float
     clip_norm: float = 1.0
     noise_multiplier: float | None = None
-    draw: DrawUnits | DrawWindows = DrawUnits()
+    batches: UnitBatches | WindowBatches = UnitBatches()
 
     def __post_init__(self) -> None:
         if not 0 < self.sampling_rate <= 1:
@@ -78,7 +78,7 @@ class DPSGDConfig:
     def for_population(
         cls, population: int, *, expected_batch: float, iterations: int, clip_norm: float = 1.0
     ) -> "DPSGDConfig":
-        """Returns a configuration that draws `expected_batch` of a declared population on average."""
+        """Returns a configuration whose batches hold `expected_batch` of a declared population on average."""
         return cls(
             sampling_rate=min(1.0, expected_batch / population),
             iterations=iterations,
@@ -87,7 +87,7 @@ class DPSGDConfig:
         )
 
     def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
-        """Returns a copy with the least noise that meets `guarantee` beside `others`, rounded up."""
+        """Returns a copy with the least noise, rounded up, that meets `guarantee` in composition with `others`."""
         noise = smallest_noise_multiplier(lambda multiplier: self._event(multiplier), guarantee, others)
         return replace(self, noise_multiplier=noise)
 
@@ -97,7 +97,7 @@ class DPSGDConfig:
             raise InputError("Expected a noise_multiplier, got none. Call calibrated(guarantee) first.")
         return MechanismPlan(
             sampler=PoissonSampler(self.sampling_rate, self.iterations),
-            draw=self.draw,
+            batches=self.batches,
             clip_norm=self.clip_norm,
             noise_multiplier=self.noise_multiplier,
             expected_batch=self.expected_batch,
@@ -105,7 +105,7 @@ class DPSGDConfig:
         )
 
     def _event(self, noise_multiplier: float) -> SubsampledGaussian | MixtureOfGaussians:
-        return _event(PoissonSampler(self.sampling_rate, self.iterations), self.draw, noise_multiplier)
+        return _event(PoissonSampler(self.sampling_rate, self.iterations), self.batches, noise_multiplier)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,13 +113,13 @@ class MechanismPlan:
     """What every iteration does to private data, and the event that prices all of them. Made by `DPSGDConfig.plan`.
 
     Privacy:
-        Neighbours differ by one added or removed unit. An iteration draws at `sampler.rate`, clips every drawn
-        unit (or window) to `clip_norm`, adds N(0, (noise_multiplier · clip_norm)²) to every coordinate of the
-        sum, also to an empty one, and divides by `expected_batch`.
+        Neighbours differ by one added or removed unit. An iteration samples units (or windows) at `sampler.rate`,
+        clips each of them to `clip_norm`, adds N(0, (noise_multiplier · clip_norm)²) to every coordinate of the sum,
+        also to an empty one, and divides by `expected_batch`.
     """
 
     sampler: PoissonSampler
-    draw: DrawUnits | DrawWindows
+    batches: UnitBatches | WindowBatches
     clip_norm: float
     noise_multiplier: float
     expected_batch: float
@@ -127,7 +127,7 @@ class MechanismPlan:
 
     def __post_init__(self) -> None:
         _check_clip(self.clip_norm)
-        if self.event != _event(self.sampler, self.draw, self.noise_multiplier):
+        if self.event != _event(self.sampler, self.batches, self.noise_multiplier):
             raise InputError("Expected the event of this sampler and noise, got another. Use DPSGDConfig.plan().")
 
     @property
@@ -158,15 +158,17 @@ class Performance:
 
 
 def _event(
-    sampler: PoissonSampler, draw: DrawUnits | DrawWindows, noise_multiplier: float
+    sampler: PoissonSampler, batches: UnitBatches | WindowBatches, noise_multiplier: float
 ) -> SubsampledGaussian | MixtureOfGaussians:
-    if isinstance(draw, DrawUnits):
+    if isinstance(batches, UnitBatches):
         return SubsampledGaussian(sampler.rate, noise_multiplier, sampler.iterations)
-    return MixtureOfGaussians(sampler.rate, noise_multiplier, draw.max_windows, sampler.iterations)
+    return MixtureOfGaussians(sampler.rate, noise_multiplier, batches.max_windows, sampler.iterations)
 
 
-def as_charged(event: Event, population: int, clip_norm: float, draw: DrawUnits | DrawWindows) -> DPSGDConfig:
-    """Returns DP-SGD as it was charged, for a population that is known by now."""
+def charged_config(
+    event: Event, population: int, clip_norm: float, batches: UnitBatches | WindowBatches
+) -> DPSGDConfig:
+    """Returns the configuration of a charged event, for a declared population."""
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
     return DPSGDConfig(
         sampling_rate=event.sampling_rate,
@@ -174,31 +176,35 @@ def as_charged(event: Event, population: int, clip_norm: float, draw: DrawUnits 
         expected_batch=event.sampling_rate * population,
         clip_norm=clip_norm,
         noise_multiplier=event.noise_multiplier,
-        draw=draw,
+        batches=batches,
     )
 
 
-def noise_ratio(noise_multiplier: float, num_parameters: int, drawn: float) -> float:
-    """Returns the length of the noise on a summed gradient over the largest possible sum of `drawn` clipped ones."""
-    return noise_multiplier * math.sqrt(num_parameters) / drawn
-
-
-def block_of(plan: MechanismPlan, num_blocks: int, influence: int = 1) -> MechanismPlan:
-    """Returns what each of `num_blocks` owners does so that together they execute `plan`.
+def noise_ratio(noise_multiplier: float, num_parameters: int, batch: float) -> float:
+    """Returns the ratio of the gradient noise to the largest possible sum of `batch` clipped gradients.
 
     Privacy:
-        Every owner clips a drawn row to C / (influence · √blocks) and adds N(0, (z·C)²) to each of its coordinates. One
-        row moves the blocks together by at most C / influence, and a unit that changes up to `influence` rows' worth
+        Public: a function of the plan and the size of the network.
+    """
+    return noise_multiplier * math.sqrt(num_parameters) / batch
+
+
+def split_plan(plan: MechanismPlan, num_blocks: int, influence: int = 1) -> MechanismPlan:
+    """Returns the plan of each of `num_blocks` owners of parameters, who together execute `plan`.
+
+    Privacy:
+        Every owner clips a row to C / (influence · √blocks) and adds N(0, (z·C)²) to each of its coordinates. One row
+        moves the blocks together by at most C / influence, and a unit that changes up to `influence` rows' worth
         (an event: twice the windows it touches) moves them by at most C. No norms are exchanged. Where that clip would
-        be smaller than float32 can vouch for, clip and noise are larger by the same factor.
+        be too small for float32, clip and noise are larger by the same factor.
     """
     assert isinstance(plan.event, SubsampledGaussian)
-    assert isinstance(plan.draw, DrawUnits)
+    assert isinstance(plan.batches, UnitBatches)
     share = 1 / (influence * math.sqrt(num_blocks))
     noise_multiplier = plan.noise_multiplier / share
     return MechanismPlan(
         sampler=plan.sampler,
-        draw=plan.draw,
+        batches=plan.batches,
         clip_norm=max(SMALLEST_CLIP, plan.clip_norm * share),
         noise_multiplier=noise_multiplier,
         expected_batch=plan.expected_batch,

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from understudy.audit.result import AuditResult, ErrorRates, GaussianShift
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import Event, Gaussian, NonPrivate, PureDP, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
@@ -64,7 +64,7 @@ def test_epsilon_from_error_rates_is_read_both_ways() -> None:
 @pytest.mark.parametrize("event", [PureDP(1.3), SubsampledGaussian(0.2, 1.0, 5), Gaussian(0.8)])
 def test_no_test_that_an_event_allows_refutes_it(event: Event) -> None:
     """Rates on the event's own trade-off curve, as its accountant gives it, in both directions."""
-    losses = [(math.exp(at), accountants.delta([event], at)) for at in np.linspace(0, 5, 101)]
+    losses = [(math.exp(at), accounting.delta([event], at)) for at in np.linspace(0, 5, 101)]
     for a in (0.01, 0.1, 0.3):
         least = max(0.0, *(1 - odds * a - delta for odds, delta in losses), *((1 - a - d) / o for o, d in losses))
         assert not result_of(ErrorRates(a, least + 2e-3)).refutes([event])

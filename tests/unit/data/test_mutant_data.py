@@ -6,8 +6,6 @@ import pytest
 from tests.unit.data.toy import simple_schema
 from understudy.data.io.checks import check_units
 from understudy.errors import DataError
-from understudy.privacy.preprocessing import one_per_unit
-from understudy.synthesizers.contract.panels import make_panel, plain_schema
 
 
 def test_the_refusal_of_a_small_table_reads_the_same_for_every_number_of_units() -> None:
@@ -24,14 +22,3 @@ def test_a_unit_with_more_series_than_declared_is_refused() -> None:
     with pytest.raises(DataError, match="max_series"):
         check_units(unit, simple_schema(), allow_few_units=False)
     check_units(np.arange(200), simple_schema(), allow_few_units=False)
-
-
-@pytest.mark.parametrize("statistic", ["mean", "mean square"])
-def test_a_reading_beyond_the_bounds_counts_as_one_at_the_bounds(statistic: str) -> None:
-    panel = make_panel(plain_schema())
-    channel = panel.schema.channels[0]
-    low, high = channel.bounds
-    wild = panel.with_values(np.where(np.arange(panel.num_series)[:, None, None] % 2, 1e30, -1e30) + 0 * panel.values)
-    numbers = one_per_unit(wild, channel.name, statistic, low, high)
-    assert numbers.min() >= min(low, 0.0)
-    assert numbers.max() <= max(high, 1.0)

@@ -8,11 +8,11 @@ import pytest
 from tests.unit.evaluate.sets import waves
 from understudy.data import Panel, Time
 from understudy.evaluate.metric import BRIEF, QUICK
-from understudy.evaluate.panels import prepare
+from understudy.evaluate.panels import subsampled
 
 
 def _prepared(panel: Panel, other: Panel):
-    return prepare(panel, other, None, BRIEF)
+    return subsampled(panel, other, None, BRIEF)
 
 
 @pytest.mark.parametrize(

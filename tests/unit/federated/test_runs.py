@@ -14,10 +14,9 @@ from tests.unit.federated.banks import FINITE, SMALL, UNITS, Banks, banks, contr
 from tests.unit.synthesizers.vflgan_ts import test_parts as mixed
 from understudy.data import Population, PrivacyUnit
 from understudy.errors import BudgetExceeded, InputError
-from understudy.privacy.certificate import verify
+from understudy.privacy.certificate import ADJACENCIES, verify
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.statements import VALUES_ADJACENCY
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.vflgan_ts.method import VflganTs
 from understudy.synthesizers.vflgan_ts.protocol import Frame, PartySide, converse
@@ -191,7 +190,7 @@ def test_local_rows_are_noised_once_and_kept(tmp_path: Path) -> None:
     assert (tmp_path / "bank" / "state" / "rows.safetensors").read_bytes() == kept
     certificate = Release.load(tmp_path / "bank" / "release").certificate
     assert certificate.is_private
-    assert certificate.adjacency == VALUES_ADJACENCY
+    assert certificate.adjacency == ADJACENCIES["values"]
 
 
 def test_what_was_bought_and_lost_is_not_bought_twice(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from tests.unit.federated.banks import sines, usual
 from understudy.errors import CertificateError
 from understudy.federated.documents import documents_of, frame_of, from_json, to_json
 from understudy.privacy import keys
-from understudy.privacy.certificate import FILE_NAME, Certificate, sign, to_html, to_markdown, verify
+from understudy.privacy.certificate import FILE_NAME, Certificate, sign, verify
+from understudy.privacy.certificate_page import to_html, to_markdown
 from understudy.synthesizers.release import MODEL_FILE, Release
 from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, Frames, converse
 

@@ -5,7 +5,8 @@ import pytest
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import BudgetExceeded, InputError, LedgerError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.certificate import issue, to_markdown
+from understudy.privacy.certificate import issue
+from understudy.privacy.certificate_page import to_markdown
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.privacy.accountants import epsilon
+from understudy.privacy.accounting import epsilon
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers, round_up, smallest_noise_multiplier
 from understudy.privacy.events import Gaussian, PureDP, SubsampledGaussian
+from understudy.privacy.plan import noise_multipliers, round_up, smallest_noise_multiplier
 
 
 def test_shares_of_mu_meet_the_guarantee_and_leave_nothing_over():

@@ -11,20 +11,19 @@ from understudy.errors import CertificateError
 from understudy.privacy import keys
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import (
+    ADJACENCIES,
     Certificate,
     issue,
     recompute,
     seal,
     sign,
-    to_html,
-    to_markdown,
     verify,
 )
+from understudy.privacy.certificate_page import to_html, to_markdown
 from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.statements import NOISY_ROWS, VALUES_ADJACENCY
 
 
 def certify(plan=None, schema=None, noise=None, **ledger):
@@ -234,8 +233,8 @@ def test_an_epsilon_edited_and_signed_again_still_fails_by_one_percent(release, 
         ({"unit_kind": "overlapping-window"}, "status"),
         ({"unit_kind": "Overlapping-Window"}, "status"),
         ({"adjacency": "Two datasets are neighbours if they are equal."}, "neighbours"),
-        ({"adjacency": VALUES_ADJACENCY}, "neighbours"),
-        ({"labels": (NOISY_ROWS,), "executed": {NOISY_ROWS: 1}}, "neighbours"),
+        ({"adjacency": ADJACENCIES["values"]}, "neighbours"),
+        ({"events": ({"type": "Gaussian", "noise_multiplier": 5.2, "count": 1, "relation": "values"},)}, "neighbours"),
         ({"labels": ()}, "account"),
         ({"executed": {"statistic": 1000}}, "account"),
         ({"executed": {"something else": 1}}, "account"),
@@ -322,7 +321,7 @@ def test_the_page_says_what_is_protected_from_whom_and_how_measured(render, rele
 
 @pytest.mark.parametrize("render", [to_markdown, to_html])
 def test_the_page_does_not_say_that_rows_stay_uncounted_where_they_can_be_counted(render):
-    plan = SpendingPlan((PlanEntry(NOISY_ROWS, Gaussian(10.0)),), Guarantee(3.0, 5e-7))
+    plan = SpendingPlan((PlanEntry("rows", Gaussian(10.0, relation="values")),), Guarantee(3.0, 5e-7))
     counted, usual = render(certify(plan=plan)), render(certify())
     assert "takes part" in counted
     assert "row count" not in counted

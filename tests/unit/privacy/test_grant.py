@@ -16,6 +16,7 @@ from understudy.privacy.events import (
     PureDP,
     SubsampledGaussian,
 )
+from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
@@ -159,7 +160,7 @@ def test_a_quantile_of_nothing_is_a_point_of_the_grid():
 
 
 def test_one_unit_moves_a_quantile_score_by_at_most_the_declared_sensitivity():
-    from understudy.privacy.quantiles import quantile_scores
+    from understudy.privacy.selections import quantile_scores
 
     rng = np.random.default_rng(3)
     grid = np.linspace(-1, 1, 41)
@@ -177,7 +178,7 @@ def test_a_category_that_one_unit_holds_does_not_appear():
 
 def test_the_threshold_keeps_a_unique_category_below_delta():
     """Exact tail of the discrete Laplace distribution, summed."""
-    from understudy.privacy.domains import domain_threshold
+    from understudy.privacy.selections import domain_threshold
 
     for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-8), (5.0, 1e-3)):
         threshold = domain_threshold(epsilon, delta)
@@ -193,3 +194,12 @@ def test_a_grant_cannot_be_copied():
     with pytest.raises(TypeError):
         copy.copy(grant)
     assert "mean" in repr(grant)
+
+
+def test_a_grant_counts_its_own_executions_whatever_its_ledger_remembers():
+    _, charged = granted(mean=Gaussian(5.0, 2))
+    grant = Grant(plan=charged.plan, noise=charged.noise, receipt=charged.receipt, record=lambda label, number: 0)
+    for _ in range(2):
+        released(grant, "mean", np.zeros((1, 2)), 1.0)
+    with pytest.raises(BudgetExceeded):
+        released(grant, "mean", np.zeros((1, 2)), 1.0)

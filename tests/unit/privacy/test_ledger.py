@@ -13,7 +13,7 @@ from tests.releases import released
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import BudgetExceeded, InputError, LedgerError, SchemaError
 from understudy.privacy import registry
-from understudy.privacy.accountants import epsilon
+from understudy.privacy.accounting import epsilon
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, NonPrivate, PureDP, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
@@ -420,7 +420,7 @@ def test_an_rdp_ledger_composes_at_one_order_and_stays_within_its_promise():
 
 
 def test_what_remains_can_be_spent_and_a_little_more_cannot():
-    from understudy.privacy.calibrate import noise_multipliers
+    from understudy.privacy.plan import noise_multipliers
 
     for composition in ("basic", "zcdp", "rdp"):
         ledger = Ledger.in_memory(Guarantee(2.0, 1e-6), composition=composition, max_runs=1)

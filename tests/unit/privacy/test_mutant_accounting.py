@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.privacy.conftest import make_schema
-from understudy.privacy.claim import status
+from understudy.privacy.certificate import status
 from understudy.privacy.events import Gaussian
 
 

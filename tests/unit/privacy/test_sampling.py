@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.privacy.noise import NoiseSource
-from understudy.privacy.sampling import PoissonSampler
+from understudy.privacy.noise import NoiseSource, PoissonSampler
 
 
 def test_every_iteration_yields_a_batch_even_if_it_is_empty():

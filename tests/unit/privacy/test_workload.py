@@ -8,22 +8,19 @@ import pytest
 from tests.unit.privacy.conftest import gaussian_plan, make_schema
 from understudy.errors import CertificateError, InputError
 from understudy.privacy import keys
+from understudy.privacy.accounting import check_workload
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.certificate import issue, recompute, sign, verify
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate, issue, recompute, sign, verify
 from understudy.privacy.events import (
-    Composed,
     DiscreteGaussian,
     MixtureOfGaussians,
     PureDP,
-    RepeatAndSelect,
     SubsampledGaussian,
     to_json,
 )
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.workload import check_workload
 
 NOISE = NoiseSource.secure()
 MOST_CALLS = 20_000  # of Python functions; an account that is computed takes many more, or one that never returns
@@ -33,13 +30,6 @@ def nested(depth):
     event = to_json(PureDP(0.1))
     for _ in range(depth):
         event = {"type": "Composed", "parts": [event]}
-    return event
-
-
-def selected(depth):
-    event = to_json(PureDP(0.1))
-    for _ in range(depth):
-        event = {"type": "RepeatAndSelect", "base": event, "expected_runs": 2.0, "distribution": "poisson"}
     return event
 
 
@@ -54,12 +44,6 @@ HEAVY = {
     "a wide discrete Gaussian": [to_json(DiscreteGaussian(1e12, 1, one_vote=True))],
     "a long list": [to_json(PureDP(0.001 + place * 1e-9)) for place in range(50_000)],
     "a list of sampled events": [to_json(SubsampledGaussian(0.01, 2.0 + place / 1e4, 100)) for place in range(900)],
-    "a long list inside one event": [
-        to_json(Composed(tuple(PureDP(0.001 + place * 1e-9) for place in range(50_000))))
-    ],
-    "a deep composition": [nested(60)],
-    "a deep selection": [selected(60)],
-    "a heavy base": [to_json(RepeatAndSelect(MixtureOfGaussians(0.001, 30.0, 2000, 1000), 2.0))],
 }  # fmt: skip
 
 
@@ -110,7 +94,7 @@ def test_verify_refuses_more_deltas_than_anybody_issues(certificate):
 def test_a_deep_certificate_is_refused_from_its_text_on(certificate):
     text = replace(certificate, events=(nested(60),)).dumps()
     loaded = Certificate.loads(text)
-    with pytest.raises(CertificateError, match="nested"):
+    with pytest.raises(CertificateError, match="Unknown event"):
         recompute(loaded)
 
 
@@ -131,7 +115,6 @@ def test_what_verify_would_refuse_is_not_charged(event):
         MixtureOfGaussians(0.02, 4.0, 48, 1000),
         PureDP(0.001, 100_000),
         DiscreteGaussian(1000.0, 10_000, one_vote=True),
-        Composed((SubsampledGaussian(0.01, 1.0, 100), PureDP(0.1))),
     ],
 )
 def test_runs_as_people_make_them_are_not_refused(event):

@@ -7,9 +7,8 @@ import pytest
 from understudy.errors import InputError, ReleaseError
 from understudy.privacy import keys
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.certificate import seal
+from understudy.privacy.certificate import seal, verify
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.verification import verify
 from understudy.synthesizers import METHODS, Release
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.independent import Independent

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from understudy.training.clipping import PerUnitClipper
-from understudy.training.clipping.records import NORM_MARGIN
+from understudy.training.clipping.per_unit_gradients import NORM_MARGIN
 
 LossesOfRows = Callable[[slice], Tensor]
 

@@ -1,13 +1,11 @@
 """The private loop: it learns, it counts, it stops, it resumes, it shows nothing private."""
 
-import io
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from torch import nn
 
 from tests.unit.training.toy import (
@@ -120,17 +118,6 @@ def test_progress_tells_iterations_and_nothing_else() -> None:
     told = []
     train(regression_task(), QUICK, grant_for(QUICK), progress=lambda done, planned: told.append((done, planned)))
     assert told == [(done, 12) for done in range(1, 13)]
-
-
-def test_the_progress_bar_shows_public_facts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from understudy.training import progress
-
-    screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=100)
-    monkeypatch.setattr("rich.progress.get_console", lambda: console)
-    with progress.progress_bar("training") as report:
-        report(3, 12)
-    assert "3/12" in screen.getvalue()
 
 
 def ledger_and_plan(directory: Path) -> tuple[Ledger, SpendingPlan]:

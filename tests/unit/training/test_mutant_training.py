@@ -72,7 +72,7 @@ def test_a_buffer_that_remembers_private_series_is_refused() -> None:
 
 def test_a_unit_is_drawn_once_however_many_windows_it_has() -> None:
     windows = windows_of(regression_arrays(5), unit=np.array([0, 0, 0, 0, 1]))
-    assert windows.num_drawable == 2
+    assert windows.num_candidates == 2
 
 
 class Forgetful(nn.Module):

@@ -1,14 +1,16 @@
 """The mechanism plan ties sampler, clip, noise and event together."""
 
+import math
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
 from understudy.errors import InputError
-from understudy.privacy.accountants import epsilon
+from understudy.privacy.accounting import epsilon
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, MixtureOfGaussians, SubsampledGaussian
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Performance
+from understudy.training import DPSGDConfig, Performance, UnitBatches, WindowBatches
+from understudy.training.plan import SMALLEST_CLIP, split_plan
 
 CONFIG = DPSGDConfig(sampling_rate=0.05, iterations=40, expected_batch=50.0)
 GUARANTEE = Guarantee(2.0, 1e-6)
@@ -27,12 +29,12 @@ def test_other_events_of_the_run_leave_less_for_training() -> None:
 
 def test_drawing_units_is_a_subsampled_gaussian_and_averaging_windows_changes_nothing() -> None:
     one = replace(CONFIG, noise_multiplier=1.5).plan()
-    many = replace(CONFIG, noise_multiplier=1.5, draw=DrawUnits(windows=8)).plan()
+    many = replace(CONFIG, noise_multiplier=1.5, batches=UnitBatches(windows=8)).plan()
     assert one.event == many.event == SubsampledGaussian(0.05, 1.5, 40)
 
 
 def test_drawing_windows_is_a_mixture_and_costs_more_at_the_same_noise() -> None:
-    capped = replace(CONFIG, draw=DrawWindows(max_windows=4))
+    capped = replace(CONFIG, batches=WindowBatches(max_windows=4))
     assert replace(capped, noise_multiplier=1.5).plan().event == MixtureOfGaussians(0.05, 1.5, 4, 40)
     costs = [epsilon([replace(config, noise_multiplier=4.0).plan().event], 1e-6) for config in (capped, CONFIG)]
     assert costs[0] > 2 * costs[1]
@@ -83,3 +85,33 @@ def test_rate_and_batch_come_from_the_declared_population() -> None:
 
 def test_performance_has_no_field_of_the_mechanism() -> None:
     assert not set(Performance.__dataclass_fields__) & set(DPSGDConfig.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("influence", [1, 6])
+@pytest.mark.parametrize("num_blocks", [2, 3, 11])
+def test_blocks_together_are_as_long_as_the_clip_norm_and_noised_like_the_whole(
+    num_blocks: int, influence: int
+) -> None:
+    config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clip_norm=15.0, noise_multiplier=0.8)
+    whole = config.plan()
+    block = split_plan(whole, num_blocks, influence)
+    assert math.isclose(influence * math.sqrt(num_blocks) * block.clip_norm, whole.clip_norm)
+    assert math.isclose(block.noise_scale, whole.noise_scale)
+    assert block.expected_batch == whole.expected_batch
+    assert isinstance(block.event, SubsampledGaussian)
+    assert math.isclose(block.event.noise_multiplier, 0.8 * influence * math.sqrt(num_blocks))
+
+
+@pytest.mark.parametrize("influence", [40, 1000])
+def test_a_clip_that_float32_could_not_vouch_for_grows_together_with_its_noise(influence: int) -> None:
+    config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clip_norm=1.5, noise_multiplier=0.8)
+    block = split_plan(config.plan(), 3, influence)
+    reach = influence * math.sqrt(3) * block.clip_norm  # of a unit, over all blocks
+    assert block.clip_norm == SMALLEST_CLIP
+    assert math.isclose(block.noise_scale, 0.8 * reach)
+
+
+def test_no_plan_has_a_smaller_clip() -> None:
+    plan = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, noise_multiplier=0.8).plan()
+    with pytest.raises(InputError, match="clip_norm"):
+        replace(plan, clip_norm=SMALLEST_CLIP / 2)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.events import Gaussian, MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
@@ -210,4 +210,4 @@ def _with_noise(method: Dit, study: Study, noise: float, delta: float) -> tuple[
     private = method.private_series(study.train, schema.population.size or 1)
     arrays = method.learn(private, grant, lambda stage, share: None)
     made = Release(synthesizer=method, schema=private.schema, arrays=arrays, certificate=None)  # type: ignore[arg-type]
-    return made, accountants.epsilon((event,), delta)
+    return made, accounting.epsilon((event,), delta)

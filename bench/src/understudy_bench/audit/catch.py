@@ -21,9 +21,9 @@ from understudy.audit.gaussian_test import mu_test, required_runs
 from understudy.audit.panels import panel_scenes
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import audit_scores
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.claim import parsed_events
+from understudy.privacy.certificate import parsed_events
 from understudy.privacy.events import ApproximateDP, DiscreteGaussian, Event, Gaussian, SubsampledGaussian
 from understudy.synthesizers.vflgan_ts import method as vflgan_ts
 from understudy.synthesizers.vflgan_ts.recipe import MODELS
@@ -92,7 +92,7 @@ def _unclaimed(mode: str, model: str, runs: int) -> Row:
     # Theorem 4.3: an attribute's generator costs α/σ² per iteration, twice a Gaussian's α/(2σ²).
     theorem = (Gaussian(_PAPER_NOISE / math.sqrt(2), rounds),)
     claim = theorem if mode == "paper" else (ApproximateDP(_CLAIM, GUARANTEE.delta),)
-    claimed = accountants.epsilon(theorem, GUARANTEE.delta) if mode == "paper" else _CLAIM
+    claimed = accounting.epsilon(theorem, GUARANTEE.delta) if mode == "paper" else _CLAIM
     facts = _line(f"{model}, mode {mode}", "protects nobody", found, claimed, found.refutes(claim), expected=True)
     return row(model, facts.pop("metrics"), epsilon=claimed, seconds=watch.seconds, **facts)
 

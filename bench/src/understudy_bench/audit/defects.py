@@ -11,7 +11,7 @@ from torch import Tensor
 
 from understudy.data import Panel
 from understudy.privacy.noise import NoiseSource, Size
-from understudy.training.flat import NormalReserve
+from understudy.training.private_gradient import NormalReserve
 
 
 @contextmanager

@@ -15,11 +15,10 @@ from understudy.data import Panel, Schema
 from understudy.errors import InputError
 from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.contributions import Cells, Rows
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries, Remembered
 from understudy.synthesizers.base import Draw, num_pooled
 from understudy.synthesizers.frame.facts import Facts, facts_of, shares_of

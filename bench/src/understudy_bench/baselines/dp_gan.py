@@ -30,10 +30,10 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame.facts import Facts, facts_of
 from understudy.synthesizers.options import require_above_zero
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
-from understudy.training.networks import num_parameters, sizes_only
-from understudy.training.plan import TRAINING, as_charged, noise_ratio
-from understudy.training.windows import Batch
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training.batches import Batch
+from understudy.training.networks import meta_device, num_parameters
+from understudy.training.plan import TRAINING, charged_config, noise_ratio
 from understudy_bench.baselines import ads_gan, rows
 from understudy_bench.baselines.rows import Layout, generated, scored
 
@@ -118,7 +118,7 @@ class DpGan(Synthesizer):
                 windows=UnitWindows(layout.rows(private), unit, draw, np.random.default_rng()),
                 after_iteration=contest.after_iteration,
             ),
-            as_charged(grant.plan.event(TRAINING), private.population, self.recipe.clip_norm, draw).plan(),
+            charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clip_norm, draw).plan(),
             grant,
             label=TRAINING,
             optimisation=Optimisation(make=adam(self.recipe.critic_rate)),
@@ -143,7 +143,7 @@ class DpGan(Synthesizer):
             return None
         event = self._plan(learned, config, guarantee).event(TRAINING)
         layout = Layout.of(learned, facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0)))
-        with sizes_only():
+        with meta_device():
             number = num_parameters(layout.critic(self.recipe.width, self.seed))
         drawn = config.sampling_rate * self.num_contributions(schema, schema.population.size or 1)
         return noise_ratio(getattr(event, "noise_multiplier", 0.0), number, drawn)
@@ -172,12 +172,12 @@ class DpGan(Synthesizer):
             iterations=self.recipe.iterations,
             expected_batch=self.recipe.batch,
             clip_norm=self.recipe.clip_norm,
-            draw=self._draw(schema, self.influence(schema)),
+            batches=self._draw(schema, self.influence(schema)),
         )
 
-    def _draw(self, schema: Schema, influence: int) -> DrawUnits | DrawWindows:
+    def _draw(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
         """One series of each drawn unit; for events single windows, of which one event takes away `influence`."""
-        return DrawWindows(influence) if schema.unit.kind == "event" else DrawUnits()
+        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 class Contest:

@@ -3,9 +3,8 @@
 import math
 from dataclasses import replace
 
-from understudy.privacy.calibrate import round_up
 from understudy.privacy.events import Gaussian
-from understudy.privacy.plan import PlanEntry
+from understudy.privacy.plan import PlanEntry, round_up
 
 
 def repeated(entries: tuple[PlanEntry, ...], count: int, *labels: str) -> tuple[PlanEntry, ...]:

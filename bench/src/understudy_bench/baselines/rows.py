@@ -14,10 +14,9 @@ from torch.nn import functional
 
 from understudy.data import Panel, Schema
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry
+from understudy.privacy.plan import PlanEntry, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, num_pooled
 from understudy.synthesizers.frame import facts

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from understudy.errors import UnderstudyError
 from understudy.privacy.noise import NoiseSource
 from understudy.training import DPSGDConfig, Performance, PrivateGradient, adam
-from understudy.training.step import units_that_fit
+from understudy.training.private_gradient import units_that_fit
 from understudy_bench.cost.dpsgd_models import SequenceDiscriminator, Workload
 
 PLAIN, AGAIN = "non-private", "non-private again"

@@ -1,13 +1,24 @@
 """The networks whose training cost is measured."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from understudy.nn.residual_conv import ResidualConvDenoiser
-from understudy.synthesizers.dit.network import Bounds, PlainDiT, preset
+from understudy.nn.attention import TimeEmbedding, positions
+from understudy.synthesizers.dit.network import (
+    SHIFT_SCALE,
+    UNBOUNDED,
+    Bounds,
+    DiTBlock,
+    Modulation,
+    modulate,
+    preset,
+    projected,
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,75 @@ class SequenceDiscriminator(nn.Module):
         return logit
 
 
+class PlainDiT(nn.Module):
+    """Blocks of `dit` without masks, classes or patches: predicts the noise in x [unit, step, channel]."""
+
+    def __init__(
+        self,
+        *,
+        channels: int,
+        width: int,
+        depth: int,
+        num_heads: int = 8,
+        bounds: Bounds = UNBOUNDED,
+    ) -> None:
+        super().__init__()
+        self.embed = nn.Linear(channels, width)
+        self.time = TimeEmbedding(width)
+        self.radius, inside = bounds.condition, bounds.inside_the_ball
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside)
+        self.predict = nn.Linear(width, channels)
+
+    def forward(self, x: Tensor, time: Tensor) -> Tensor:
+        hidden = self.embed(x)
+        hidden = hidden + positions(hidden.shape[1], hidden.shape[2]).to(hidden)
+        condition = projected(self.time(time), self.radius)  # Eq. 5
+        for block in self.blocks:
+            hidden = block(hidden, condition)
+        output: Tensor = self.predict(modulate(hidden, *self.condition(condition)))
+        return output
+
+
+class ResidualConvBlock(nn.Module):
+    """Returns the next residual stream and a skip contribution, both [unit, width, step]."""
+
+    def __init__(self, width: int, dilation: int) -> None:
+        super().__init__()
+        self.condition = nn.Linear(width, width)
+        self.dilated = nn.Conv1d(width, 2 * width, 3, padding=dilation, dilation=dilation)
+        self.project_out = nn.Conv1d(width, 2 * width, 1)
+
+    def forward(self, x: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.dilated(x + self.condition(condition).unsqueeze(2))
+        gate, value = hidden.chunk(2, 1)
+        residual, skip = self.project_out(torch.sigmoid(gate) * torch.tanh(value)).chunk(2, 1)
+        return (x + residual) / math.sqrt(2), skip
+
+
+class ResidualConvDenoiser(nn.Module):
+    """Gated dilated convolutions with skip connections (DiffWave, Kong et al., arXiv:2009.09761v3)."""
+
+    def __init__(self, *, channels: int, width: int, depth: int, dilation_cycle: int = 4) -> None:
+        super().__init__()
+        self.embed = nn.Conv1d(channels, width, 1)
+        self.time = TimeEmbedding(width)
+        self.blocks = nn.ModuleList(ResidualConvBlock(width, 2 ** (k % dilation_cycle)) for k in range(depth))
+        self.skip = nn.Conv1d(width, width, 1)
+        self.predict = nn.Conv1d(width, channels, 1)
+
+    def forward(self, x: Tensor, time: Tensor) -> Tensor:
+        hidden = functional.relu(self.embed(x.transpose(1, 2)))
+        condition = self.time(time)
+        skips = torch.zeros_like(hidden)
+        for block in self.blocks:
+            hidden, skip = block(hidden, condition)
+            skips = skips + skip
+        hidden = functional.relu(self.skip(skips / math.sqrt(len(self.blocks))))
+        output: Tensor = self.predict(hidden).transpose(1, 2)
+        return output
+
+
 def squared_error(output: Tensor, target: Tensor) -> Tensor:
     """Element-wise squared error."""
     return (output - target).square()
@@ -61,7 +141,7 @@ def _denoising(model: nn.Module, steps: int) -> Workload:
 def _dit(width: int, depth: int, steps: int) -> Workload:
     torch.manual_seed(0)
     bounds = preset("medium", Bounds(condition=width**0.5, scale=1.0, shift=1.0, gate=1.0))  # as `dit` has them
-    return _denoising(PlainDiT(channels=7, steps=steps, width=width, depth=depth, bounds=bounds), steps)
+    return _denoising(PlainDiT(channels=7, width=width, depth=depth, bounds=bounds), steps)
 
 
 def _conv() -> Workload:

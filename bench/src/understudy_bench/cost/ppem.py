@@ -12,14 +12,14 @@ import torch
 from torch import nn
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
-from understudy.nn import stein
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.training import DPSGDConfig, Performance, PrivateGradient
-from understudy.training.clipping.patch import Expand, Patch
+from understudy.training.clipping.engine import Expand, Patch
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, result, row
 

@@ -27,7 +27,7 @@ from understudy.synthesizers.vflgan_ts.party import Party, Rows
 from understudy.synthesizers.vflgan_ts.protocol import Frame, converse
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate
-from understudy.training.plan import DPSGDConfig, block_of
+from understudy.training.plan import DPSGDConfig, split_plan
 from understudy_bench.cells import Cells
 from understudy_bench.cost.vertical_reference import OneByOne
 from understudy_bench.result import Progress, Row, result, row
@@ -96,7 +96,7 @@ def _world(name: str, mode: str, iterations: int) -> tuple[dict[str, Party], Agg
 def _sound_rule(iterations: int) -> Rule:
     config = DPSGDConfig(sampling_rate=BATCH / UNITS, iterations=iterations, expected_batch=BATCH, noise_multiplier=1.0)
     plan, noise = config.plan(), NoiseSource.secure()
-    update = partial(ClippedUpdate, block=block_of(plan, 3), noise=noise)
+    update = partial(ClippedUpdate, block=split_plan(plan, 3), noise=noise)
 
     def draws(num_rows: int) -> Iterator[Tensor]:
         return (torch.from_numpy(drawn) for drawn in plan.sampler.draw(num_rows, noise))

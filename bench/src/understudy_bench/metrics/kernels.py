@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from scipy.stats import chi2, norm
 
-from understudy.nn.stein import (
+from understudy.synthesizers.ppem.stein import (
     linear_discrepancy,
     median_bandwidth,
     normalised_discrepancy,

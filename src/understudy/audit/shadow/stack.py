@@ -27,8 +27,7 @@ from understudy.synthesizers.vflgan_ts.network import kept_by_dropout
 from understudy.synthesizers.vflgan_ts.objectives import Objective
 from understudy.synthesizers.vflgan_ts.party import Party, Rows
 from understudy.synthesizers.vflgan_ts.updates import PlainUpdate
-from understudy.training.flat import NormalReserve
-from understudy.training.step import gradient_step
+from understudy.training.private_gradient import NormalReserve, gradient_step
 
 _SLOPE = 0.2
 

@@ -9,7 +9,7 @@ import numpy as np
 from understudy.data import Continuous, Population
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.claim import recompute
+from understudy.privacy.certificate import recompute
 from understudy.privacy.events import to_json
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from understudy.data.masks import Coins, training_masks
 from understudy.nn.diffusion import Diffusion
 from understudy.synthesizers.dit.bridge import bridge
-from understudy.training.windows import Batch
+from understudy.training.batches import Batch
 
 DDPM = Diffusion(steps=1000, first_beta=1e-4, last_beta=0.02, schedule="linear")  # paper 003, section 5.1
 Prediction = Literal["velocity", "noise"]

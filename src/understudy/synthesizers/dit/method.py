@@ -30,10 +30,9 @@ from understudy.data import Panel, Schema
 from understudy.data.timegrid import parse_frequency
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Gaps, Progress, Synthesizer
 from understudy.synthesizers.dit import drawing, memory, packs, scale
@@ -55,9 +54,9 @@ from understudy.synthesizers.frame.encoding import linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.sampling import num_labels
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
-from understudy.training.networks import num_parameters, sizes_only, to_arrays
-from understudy.training.plan import MOSTLY_NOISE, TRAINING, as_charged, noise_ratio
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training.networks import meta_device, num_parameters, to_arrays
+from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio
 
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
 _DAY = 86_400_000_000  # microseconds
@@ -125,7 +124,7 @@ class Dit(Synthesizer):
         draw = self._draw(schema, private.influence)
         unit = None if schema.unit.kind == "event" else private.panel.unit
         windows = UnitWindows(examples, unit, draw, np.random.default_rng())
-        plan = as_charged(grant.plan.event(TRAINING), private.population, self.recipe.clip, draw).plan()
+        plan = charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clip, draw).plan()
         louder = noise_ratio(plan.noise_multiplier, num_parameters(model), plan.expected_batch)
         train(
             Task(model=model, loss=self.denoising(schema, neighbours).loss, windows=windows),
@@ -202,7 +201,7 @@ class Dit(Synthesizer):
         return SpendingPlan((*_fact_entries(learned, guarantee), PlanEntry(TRAINING, training)), guarantee)
 
     def _num_parameters(self, learned: Schema) -> int:
-        with sizes_only():
+        with meta_device():
             model = empty_network(self.shape(learned), learned, packs.reference(None, self.shape(learned)), self.seed)
         if self.recipe.tuned == "conditioning":
             freeze_all_but_conditioning(model)
@@ -221,12 +220,12 @@ class Dit(Synthesizer):
             iterations=recipe.iterations,
             expected_batch=rate * contributions if contributions else float(recipe.batch),
             clip_norm=recipe.clip,
-            draw=self._draw(schema, self.influence(schema)),
+            batches=self._draw(schema, self.influence(schema)),
         )
 
-    def _draw(self, schema: Schema, influence: int) -> DrawUnits | DrawWindows:
+    def _draw(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
         """One window of each drawn unit; for events single windows, of which one event can take away `influence`."""
-        return DrawWindows(influence) if schema.unit.kind == "event" else DrawUnits()
+        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 def season_of(schema: Schema) -> int:

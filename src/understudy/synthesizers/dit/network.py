@@ -23,7 +23,6 @@ from torch.nn import functional
 
 from understudy.errors import InputError
 from understudy.nn.attention import SelfAttention, TimeEmbedding, positions
-from understudy.nn.layers import LearnedOffset
 
 Operator = Literal["tanh", "hard", "soft", "straight-through"]
 Role = Literal["shift", "scale", "gate"]
@@ -199,37 +198,6 @@ class DiTBlock(nn.Module):
         shift_a, factor_a, gate_a, shift_f, factor_f, gate_f = self.condition(condition)
         x = x + gate_a.unsqueeze(1) * self.attention(modulate(x, shift_a, factor_a))  # Eq. 2
         return x + gate_f.unsqueeze(1) * self.feed_forward(modulate(x, shift_f, factor_f))
-
-
-class PlainDiT(nn.Module):
-    """Predicts the noise in x [unit, step, channel] at diffusion time [unit]."""
-
-    def __init__(
-        self,
-        *,
-        channels: int,
-        steps: int,
-        width: int,
-        depth: int,
-        num_heads: int = 8,
-        bounds: Bounds = UNBOUNDED,
-    ) -> None:
-        super().__init__()
-        self.embed = nn.Linear(channels, width)
-        self.position = LearnedOffset(steps, width)
-        self.time = TimeEmbedding(width)
-        self.radius, inside = bounds.condition, bounds.inside_the_ball
-        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside) for _ in range(depth))
-        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside)
-        self.predict = nn.Linear(width, channels)
-
-    def forward(self, x: Tensor, time: Tensor) -> Tensor:
-        hidden = self.position(self.embed(x))
-        condition = projected(self.time(time), self.radius)  # Eq. 5
-        for block in self.blocks:
-            hidden = block(hidden, condition)
-        output: Tensor = self.predict(modulate(hidden, *self.condition(condition)))
-        return output
 
 
 NUM_STATISTICS = 7

@@ -26,7 +26,7 @@ from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.spectral.columns import single_columns, single_values
 from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
-from understudy.training.networks import to_arrays, train_publicly
+from understudy.training.networks import to_arrays, train_on_public_data
 
 MIN_SERIES = 20
 _BATCH, _MEASURED, _HELD_OUT = 128, 512, 0.1
@@ -56,7 +56,7 @@ def pretrain(
     without = replace(network, tightness="none")
     model = empty_network(without, schema, default_reference(network.width), seed)
     before, share = _error(model, denoising, held_out), 1 / (1 + _BOUNDED * with_weights)
-    train_publicly(
+    train_on_public_data(
         model, denoising.loss, learned, iterations=iterations, batch=_BATCH, learning_rate=rate, seed=seed,
         progress=lambda done, planned: progress("without bounds", share * done / planned),
     )  # fmt: skip
@@ -66,7 +66,7 @@ def pretrain(
     if with_weights:
         bounded = empty_network(network, schema, reference, seed)
         bounded.load_state_dict(model.state_dict())
-        train_publicly(
+        train_on_public_data(
             bounded, denoising.loss, learned, iterations=max(1, int(_BOUNDED * iterations)), batch=_BATCH,
             learning_rate=rate / 2, seed=seed + 1,
             progress=lambda done, planned: progress("within bounds", share + (1 - share) * done / planned),

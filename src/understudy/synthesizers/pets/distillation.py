@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from understudy.synthesizers.pets.networks import PooledConv, TS2Vec, encode
+from understudy.synthesizers.pets.networks import PooledConv, Report, TS2Vec, encode
 from understudy.synthesizers.pets.waveforms import resampled
-from understudy.training.progress import Report
 
 _HELD_OUT = 0.1
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from understudy.data import Schema
 from understudy.errors import InputError
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.synthesizers.pets import drawing, world
 from understudy.synthesizers.pets.evolution import Proposal, propose, select
 from understudy.synthesizers.pets.method import Pets

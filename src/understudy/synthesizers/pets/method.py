@@ -26,10 +26,9 @@ from understudy.data import Panel, Schema
 from understudy.data.datasets import file_sha256
 from understudy.errors import InputError, MissingData
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers, round_up, smallest_noise_multiplier
 from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, round_up, smallest_noise_multiplier
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame.facts import shares_of

@@ -5,9 +5,8 @@ import torch
 from torch import Tensor
 
 from understudy.synthesizers.pets.modules import Generation
-from understudy.synthesizers.pets.networks import ConvVAE
+from understudy.synthesizers.pets.networks import ConvVAE, Report
 from understudy.synthesizers.pets.waveforms import peaks
-from understudy.training.progress import Report
 
 KL_WEIGHT, FREQUENCY_WEIGHT, DIFFERENCE_WEIGHT, PEAK_WEIGHT = 1e-3, 0.1, 0.5, 0.1
 WARM_UP = 0.2  # share of the iterations in which the weight of the KL term grows to its full size

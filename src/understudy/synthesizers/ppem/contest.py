@@ -17,8 +17,8 @@ from understudy.synthesizers.ppem import margin
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator, TemporalEnergy, TemporalGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
-from understudy.training.ema import RunningAverage
-from understudy.training.windows import Batch
+from understudy.training.batches import Batch
+from understudy.training.networks import ExponentialMovingAverage
 
 BETAS = (0.5, 0.9)  # of Adam
 _BLUR = 0.01  # deviation that makes codes look continuous (paper 002, section 5.2)
@@ -89,7 +89,7 @@ class Contest:
         rate = self.recipe.generator_rate
         self._optimiser = torch.optim.Adam(self.generators.parameters(), lr=rate, betas=BETAS)
         self._generator = torch.Generator().manual_seed(self.seed)
-        self._average = RunningAverage(parameters_to_vector(self.generators.parameters()), self.recipe.ema)
+        self._average = ExponentialMovingAverage(parameters_to_vector(self.generators.parameters()), self.recipe.ema)
 
     def private_loss(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Tensor:
         """Returns one number per row: energies of what is real, and their slopes on the way to what is generated.

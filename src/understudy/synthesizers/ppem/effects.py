@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from understudy.data.channels import num_codes
-from understudy.privacy import threshold
 from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.selections import needed_figure
 from understudy.synthesizers.frame.encoding import WORKING_BOUND
 from understudy.synthesizers.ppem.attributes import Attribute
 
@@ -151,6 +151,6 @@ def bound_of(effect: Effect, asked: float, num_released: int) -> float:
 
 def needed(effect: Effect, asked: float, units: float, epsilon: float, attempts: int, num_released: int) -> float:
     """Returns the effect from which a check on so many units passes more often than not; public."""
-    noise = threshold.needed(epsilon, attempts, MISTAKE / 2) * bound_of(effect, asked, num_released)
+    noise = needed_figure(epsilon, attempts, MISTAKE / 2) * bound_of(effect, asked, num_released)
     chance = effect.by_chance(1.0, MISTAKE / 4) * math.sqrt(units)
     return asked + effect.by_chance(num_released, MISTAKE / 4) + (noise + chance) / max(units, 1.0)

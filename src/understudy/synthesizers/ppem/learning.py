@@ -21,7 +21,7 @@ from understudy.synthesizers.ppem.contest import Contest, Energies, Generators, 
 from understudy.synthesizers.ppem.training import train_plainly, train_privately
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.training import UnitWindows
-from understudy.training.plan import TRAINING, as_charged
+from understudy.training.plan import TRAINING, charged_config
 
 if TYPE_CHECKING:
     from understudy.synthesizers.ppem.method import Ppem
@@ -220,7 +220,7 @@ class _Trial:
         private, method = self.private, self.run.method
         rule = method.draw_rule(private.panel.schema, private.influence)
         event = self.run.grant.plan.event(label)
-        plan = as_charged(event, private.population, method.recipe.clip_norm, rule).plan()
+        plan = charged_config(event, private.population, method.recipe.clip_norm, rule).plan()
         unit = None if private.panel.schema.unit.kind == "event" else private.panel.unit
         windows = UnitWindows(self._arrays, unit, rule, np.random.default_rng())
         train_privately(contest, windows, plan, self.run.grant, label, self._told(begin, end))

@@ -6,7 +6,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from understudy.nn import stein
+from understudy.synthesizers.ppem import stein
 
 Pairs = Callable[[Tensor, Tensor], Tensor]  # (points, scores) to u of consecutive points
 

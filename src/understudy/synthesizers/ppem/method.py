@@ -29,10 +29,9 @@ from understudy.data import Panel, Schema
 from understudy.data.datasets import file_sha256
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate, PureDP
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.options import require_one_of
@@ -42,7 +41,7 @@ from understudy.synthesizers.ppem.learning import CHECK, CONDITIONAL, HELD_OUT, 
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.targets import Target
 from understudy.synthesizers.spectral import Spectral
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows
+from understudy.training import DPSGDConfig, UnitBatches, WindowBatches
 from understudy.training.plan import TRAINING
 
 _RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
@@ -253,9 +252,9 @@ class Ppem(Synthesizer):
             iterations=recipe.iterations,
             expected_batch=recipe.batch,
             clip_norm=recipe.clip_norm,
-            draw=self.draw_rule(schema, self.influence(schema)),
+            batches=self.draw_rule(schema, self.influence(schema)),
         )
 
-    def draw_rule(self, schema: Schema, influence: int) -> DrawUnits | DrawWindows:
+    def draw_rule(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
         """One series of each drawn unit; for events single windows, of which one event takes away `influence`."""
-        return DrawWindows(influence) if schema.unit.kind == "event" else DrawUnits()
+        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()

@@ -136,6 +136,6 @@ def num_parameters(method: "Ppem", schema: Schema, attributes: tuple[Attribute, 
 
     nothing = facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0))
     partition = Partition(encoding_of(schema.without_context(), nothing, attributes), attributes)
-    with networks.sizes_only():
+    with networks.meta_device():
         energies = contest.Energies(partition, method.recipe, marginal=method.has_generator, conditional=True)
     return networks.num_parameters(energies)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from understudy.nn.diffusion import Diffusion
-from understudy.training.step import Loss
-from understudy.training.windows import Batch
+from understudy.training.batches import Batch
+from understudy.training.private_gradient import Loss
 
 Examples = dict[str, np.ndarray]
 _PAPER_STEPS = 400  # of Table 3, whose noise in all is kept when there are fewer steps
@@ -52,7 +52,7 @@ def denoising_loss(diffusion: Diffusion, draws: int, weight: float = 1.0) -> Los
     return loss
 
 
-def train_publicly(
+def train_on_public_data(
     model: nn.Module,
     loss: Loss,
     examples: Examples,

@@ -41,16 +41,16 @@ from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.options import require_above_zero, require_one_of
 from understudy.synthesizers.pub2priv import drawing, purchases
 from understudy.synthesizers.pub2priv.conditions import Conditions
-from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule, train_publicly, weights_of
+from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule, train_on_public_data, weights_of
 from understudy.synthesizers.pub2priv.followed import FOLLOWED, HOLDS, Followed
 from understudy.synthesizers.pub2priv.knowledge import GENERAL, Knowledge, load_pack, pack_from_bytes
 from understudy.synthesizers.pub2priv.projected import Projected, denoiser_of
 from understudy.synthesizers.pub2priv.published import Published
 from understudy.synthesizers.pub2priv.sketched import MOMENTS, Sketched
-from understudy.training import DPSGDConfig, DrawUnits, DrawWindows, Optimisation, Task, UnitWindows, adam, train
-from understudy.training.networks import num_parameters, sizes_only
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training.networks import meta_device, num_parameters
 from understudy.training.plan import MOSTLY_NOISE, noise_ratio
-from understudy.training.step import Loss
+from understudy.training.private_gradient import Loss
 
 TRAINING = "training"  # label under which the gradients are charged
 _PUBLIC_RATE = 1e-3  # learning rate where no noise is in the way
@@ -155,7 +155,7 @@ class Pub2Priv(Synthesizer):
         windows = UnitWindows(
             core.examples(private.panel, classes_of(private.panel)),
             None if schema.unit.kind == "event" else private.panel.unit,
-            config.draw,
+            config.batches,
             np.random.default_rng(),  # nobody knows it: one unit more would show other windows of all others
         )
         train(
@@ -249,7 +249,7 @@ class Pub2Priv(Synthesizer):
         model = self.empty_network(core)
         if self.public is not None:
             panel = purchases.public_panel(self.public, schema)
-            train_publicly(
+            train_on_public_data(
                 model,
                 self._loss(core),
                 core.examples(panel, classes_of(panel)),
@@ -265,7 +265,7 @@ class Pub2Priv(Synthesizer):
         if self.network != "paper":
             return num_parameters(denoiser_of(conditions, self.signals, diffusion, self.width, self.layers))
         published = Published(conditions, Encoding.of(schema, (), linear_scales(schema, None)), self.heads)
-        with sizes_only():
+        with meta_device():
             return num_parameters(self.empty_network(published))
 
     def _loss(self, core: Projected | Published) -> Loss:
@@ -293,7 +293,7 @@ class Pub2Priv(Synthesizer):
             rate, expected = min(1.0, self.batch / size), float(min(self.batch, size))
         return DPSGDConfig(
             sampling_rate=rate, iterations=self.iterations, expected_batch=expected, clip_norm=self.clip,
-            draw=self._draw(schema),
+            batches=self._draw(schema),
         )  # fmt: skip
 
     def _learning_rate(self, config: DPSGDConfig) -> float:
@@ -303,15 +303,15 @@ class Pub2Priv(Synthesizer):
         noise = (config.noise_multiplier or 0.0) / config.expected_batch
         return _PUBLIC_RATE if self.network == "paper" else float(np.clip(0.0022 / noise, 0.02, 0.1))
 
-    def _draw(self, schema: Schema) -> DrawUnits | DrawWindows:
+    def _draw(self, schema: Schema) -> UnitBatches | WindowBatches:
         """One window of each drawn unit. An event changes windows instead of taking them away, twice as far each."""
-        return DrawWindows(2 * schema.unit.max_series) if schema.unit.kind == "event" else DrawUnits()
+        return WindowBatches(2 * schema.unit.max_series) if schema.unit.kind == "event" else UnitBatches()
 
 
-def _charged(event: Event, population: int, clip: float, draw: DrawUnits | DrawWindows) -> DPSGDConfig:
+def _charged(event: Event, population: int, clip: float, draw: UnitBatches | WindowBatches) -> DPSGDConfig:
     """Returns DP-SGD as it was charged, for a population that is known by now."""
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
     return DPSGDConfig(
         sampling_rate=event.sampling_rate, iterations=event.iterations, clip_norm=clip,
-        expected_batch=event.sampling_rate * population, noise_multiplier=event.noise_multiplier, draw=draw,
+        expected_batch=event.sampling_rate * population, noise_multiplier=event.noise_multiplier, batches=draw,
     )  # fmt: skip

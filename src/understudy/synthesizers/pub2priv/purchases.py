@@ -9,10 +9,9 @@ import numpy as np
 from understudy.data import Panel, Schema, read_panel
 from understudy.errors import InputError, MissingData
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers, round_up
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry
+from understudy.privacy.plan import PlanEntry, noise_multipliers, round_up
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.frame import facts

@@ -50,9 +50,9 @@ class Grid:
         """Returns the cell of each value; values are inside the bounds."""
         if self.is_codes:
             return np.clip(np.rint(values), 0, self.num_cells - 1).astype(np.intp)
-        inner = np.searchsorted(self.right[1:-1], values, side="left") + 1
-        inner = np.where(values <= self.left[0], 0, inner)
-        return np.where(values >= self.right[-1], self.num_cells - 1, inner).astype(np.intp)
+        cells = np.asarray(np.searchsorted(self.right[:-1], values, side="left"))  # 0 for the lower bound itself
+        cells[values >= self.right[-1]] = self.num_cells - 1
+        return cells
 
 
 def declared_like(column: Channel) -> Hashable:
@@ -112,12 +112,14 @@ class Marginal:
 
     def scores_of(self, values: np.ndarray) -> np.ndarray:
         """Returns normal scores; NaN stays NaN."""
-        filled = np.where(np.isnan(values), self.grid.left[0], values)
+        width, mass = self.grid.right - self.grid.left, np.diff(self.cumulative)
+        slope = np.divide(mass, width, out=np.zeros_like(mass), where=width > 0)
+        start = self.cumulative[:-1] + np.where(width > 0, 0.0, mass / 2)
+        unknown = np.isnan(values)
+        filled = np.where(unknown, self.grid.left[0], values)
         cells = self.grid.cells_of(filled)
-        width = (self.grid.right - self.grid.left)[cells]
-        inside = np.where(width > 0, (filled - self.grid.left[cells]) / np.where(width > 0, width, 1), 0.5)
-        ranks = self.cumulative[cells] + inside * np.diff(self.cumulative)[cells]
-        return np.where(np.isnan(values), np.nan, bounded_scores(ranks))
+        scores = bounded_scores(start[cells] + slope[cells] * (filled - self.grid.left[cells]))
+        return np.where(unknown, np.nan, scores) if unknown.any() else scores
 
     def values_of(self, ranks: np.ndarray) -> np.ndarray:
         """Returns the values at the given ranks in [0, 1]."""

@@ -27,10 +27,9 @@ from scipy.special import ndtr
 
 from understudy.data import Panel, Schema
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.spectral import sampling

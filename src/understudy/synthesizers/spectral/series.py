@@ -13,11 +13,13 @@ def filled(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     never observed becomes 0, the middle of the distribution. No other series is looked at.
     """
     steps = np.arange(scores.shape[1])
+    bridged = np.stack([_bridge(scores[:, :, channel]) for channel in range(scores.shape[2])], axis=2)
+    if (lengths == scores.shape[1]).all():
+        return bridged
     last = np.maximum(lengths.astype(np.int64) - 1, 0)
     period = np.maximum(2 * last, 1)[:, None]
     folded = np.minimum(steps[None] % period, period - steps[None] % period)
     source = np.where(last[:, None] > 0, np.minimum(folded, last[:, None]), 0)
-    bridged = np.stack([_bridge(scores[:, :, channel]) for channel in range(scores.shape[2])], axis=2)
     return np.take_along_axis(bridged, source[:, :, None], axis=1)
 
 

@@ -29,12 +29,10 @@ from torch import nn
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.calibrate import noise_multipliers
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
@@ -46,7 +44,7 @@ from understudy.synthesizers.vflgan_ts.agreement import Agreement
 from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
 from understudy.synthesizers.vflgan_ts.fitting import Named, run
 from understudy.synthesizers.vflgan_ts.holdings import ALONE, holdings_of, num_classes, rows_of
-from understudy.synthesizers.vflgan_ts.modes import MODES, NOT_PRIVATE, Mode, Rule
+from understudy.synthesizers.vflgan_ts.modes import MODES, NOISY_ROWS, NOT_PRIVATE, Mode, Rule
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.training.networks import to_arrays
@@ -102,7 +100,10 @@ class VflganTs(Synthesizer):
             modes.check_rows_stay(schema)
             shares[NOISY_ROWS] = 1 - sum(shares.values())
         multipliers = noise_multipliers(guarantee, shares) if shares else {}
-        entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
+        entries = tuple(
+            PlanEntry(label, Gaussian(multiplier, relation="values" if label == NOISY_ROWS else "add-or-remove"))
+            for label, multiplier in multipliers.items()
+        )
         if self.mode == "local":
             return SpendingPlan(entries, guarantee)
         config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in entries])

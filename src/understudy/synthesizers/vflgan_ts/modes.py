@@ -14,23 +14,23 @@ from torch import Tensor
 
 from understudy.data import Schema
 from understudy.errors import InputError
-from understudy.privacy import accountants, contributions
+from understudy.privacy import accounting, contributions
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import NOISY_ROWS
 from understudy.synthesizers.vflgan_ts.aggregator import Draws
 from understudy.synthesizers.vflgan_ts.holdings import Holding, holdings_of
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, FirstLayerUpdate, MakeUpdate, PlainUpdate
-from understudy.training.plan import TRAINING, DrawUnits, MechanismPlan, as_charged, block_of, noise_ratio
-from understudy.training.windows import UnitWindows
+from understudy.training.batches import UnitWindows
+from understudy.training.plan import TRAINING, MechanismPlan, UnitBatches, charged_config, noise_ratio, split_plan
 
 Mode = Literal["sound", "plain", "paper", "local"]
 MODES = ("sound", "plain", "paper", "local")
+NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
 
 NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
@@ -102,7 +102,7 @@ def against_a_party(plan: SpendingPlan) -> float:
     if event.sampling_rate < 1:
         most = int(binom.isf(delta, event.iterations, event.sampling_rate))
     others: list[Event] = [entry.event for entry in plan.entries if entry.label != TRAINING]
-    return accountants.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
+    return accounting.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
 
 
 def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tuple[str, ...]:
@@ -167,10 +167,10 @@ def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties
     panel = private.panel
     by_itself = panel.schema.unit.kind == "event"  # then every window is drawn
     unit = np.arange(panel.num_series) if by_itself else panel.unit
-    windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, DrawUnits(), np.random.default_rng())
+    windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, UnitBatches(), np.random.default_rng())
 
     def draws(num_rows: int) -> Iterator[Tensor]:
-        for drawn in plan.sampler.draw(windows.num_drawable, grant.noise):
+        for drawn in plan.sampler.draw(windows.num_candidates, grant.noise):
             yield windows.batch(drawn, "cpu")["row"]
 
     return Rule(update, update, draws)
@@ -182,8 +182,8 @@ def sound_update(
     """Returns the plan of all owners together, and how each of them updates its block with its own grant's noise."""
     event = grant.plan.event(TRAINING)
     assert isinstance(event, SubsampledGaussian)
-    plan = as_charged(event, population, recipe.clip_norm, DrawUnits()).plan()
-    return plan, partial(ClippedUpdate, block=block_of(plan, num_parties + 1, influence), noise=grant.noise)
+    plan = charged_config(event, population, recipe.clip_norm, UnitBatches()).plan()
+    return plan, partial(ClippedUpdate, block=split_plan(plan, num_parties + 1, influence), noise=grant.noise)
 
 
 def paper_rule(recipe: Recipe, noise_multiplier: float, grant: Grant, seed: int) -> Rule:

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from understudy.nn.layers import StackedLinear
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.backpropagation import Slopes
-from understudy.training.clipping.records import Collector
-from understudy.training.flat import FlatParameters, NormalReserve
+from understudy.training.clipping.per_unit_gradients import Collector
 from understudy.training.plan import MechanismPlan, Performance
-from understudy.training.step import PrivateGradient, gradient_step
+from understudy.training.private_gradient import FlatParameters, NormalReserve, PrivateGradient, gradient_step
 
 All = Sequence[Slopes]  # of all networks of one owner
 AddGradient = Callable[[], None]  # adds to `flat.gradient`

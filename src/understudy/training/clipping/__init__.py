@@ -1,5 +1,5 @@
-"""Per-unit gradient clipping."""
+"""Per-unit gradient clipping: every unit's gradient over all parameters, clipped to one norm and added up."""
 
-from understudy.training.clipping.engine import Leave, Losses, PerUnitClipper
+from understudy.training.clipping.engine import Losses, PerUnitClipper, RecordGradients
 
-__all__ = ["Leave", "Losses", "PerUnitClipper"]
+__all__ = ["Losses", "PerUnitClipper", "RecordGradients"]

@@ -1,15 +1,27 @@
-"""The per-unit clipping engine: from one loss per unit to a sum in which no unit weighs more than the clip norm."""
+"""The per-unit clipping engine: from one loss per unit to a sum of gradients clipped to one norm.
 
+Layers report their per-unit gradients for the length of one forward and backward: by a hand-written rule, or, the
+general and slower way, vmapped over units on per-unit copies of their parameters, where ordinary autograd gives each
+copy its own gradient, including second derivatives.
+"""
+
+import enum
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils import parametrize
+from torch.utils import _pytree as pytree
 
 from understudy.errors import InputError, UnsafeModule
-from understudy.training.clipping.patch import Expand, Patch
-from understudy.training.clipping.records import (
+from understudy.nn.layers import ReversibleLinear, StackedLinear
+from understudy.training.clipping import layers, recurrent
+from understudy.training.clipping.per_unit_gradients import (
     NORM_MARGIN,
     Collector,
     NeedsExpandedParameters,
@@ -19,20 +31,20 @@ from understudy.training.clipping.records import (
 
 logger = logging.getLogger(__name__)
 
-Losses = Callable[[], Tensor]
-Leave = Callable[[Collector], None]
+Losses = Callable[[], Tensor]  # runs the network and returns losses [unit · rows, …]
+RecordGradients = Callable[[Collector], None]  # leaves the gradients of all units in a collector
 
 
 class PerUnitClipper:
     """Clips each unit's gradient over *all* trainable parameters of `model` to one norm, and adds them up.
 
     One forward and one backward per call. Layers of known type leave per-unit gradients as they go; others run
-    on a copy of their parameters per unit (said once in the log).
+    on a copy of their parameters per unit (logged once).
 
     Privacy:
         Adding or removing one unit moves what `add_clipped_sum` adds by at most `clip_norm` in L2, whatever the
         network, the loss or the data, as long as one unit's loss does not depend on another unit
-        (`validate_module` checks that). A unit whose gradient is not finite contributes zero.
+        (`training.validation` checks that). A unit whose gradient is not finite contributes zero.
     """
 
     def __init__(self, model: nn.Module, clip_norm: float) -> None:
@@ -62,10 +74,14 @@ class PerUnitClipper:
         """
         self._add_clipped(self.collect(losses, num_units), targets, in_all)
 
-    def add_clipped_records(self, leave: Leave, num_units: int, targets: Mapping[int, Tensor]) -> None:
-        """Does the same with gradients that the caller has worked out: `leave` leaves those of all units."""
+    def add_clipped_records(self, record: RecordGradients, num_units: int, targets: Mapping[int, Tensor]) -> None:
+        """Adds the clipped sum of per-unit gradients that the caller computed and `record` hands to a collector.
+
+        Privacy:
+            The same bound as `add_clipped_sum`, if each gradient depends on its own unit alone.
+        """
         collector = Collector(self._by_id, num_units, self._pool)
-        leave(collector)
+        record(collector)
         collector.unify()
         self._add_clipped(collector, targets, num_units)
 
@@ -96,8 +112,8 @@ class PerUnitClipper:
             except NeedsWholeModule:
                 self._fall_back(Expand.WHOLE, "a parameter used outside the layer that owns it")
 
-    def _fall_back(self, expand: Expand, reason: str) -> None:
-        """Takes a more general and slower way from now on, and says so once."""
+    def _fall_back(self, expand: "Expand", reason: str) -> None:
+        """Switches to a more general and slower way for good, and logs it once."""
         if self._patch.expand is Expand.WHOLE:
             raise UnsafeModule(
                 "Expected every parameter to be used inside the forward of the model that is trained, got one used "
@@ -108,15 +124,195 @@ class PerUnitClipper:
 
 
 def clip_factors(squared_norms: Tensor, clip_norm: float) -> Tensor:
-    """Returns a factor per unit such that factor · norm ≤ clip_norm · (1 − margin)."""
+    """Returns the clipping factor of each unit: factor · norm ≤ clip_norm · (1 − margin), and at most 1."""
     return (squared_norms.rsqrt() * (clip_norm * (1 - NORM_MARGIN))).clamp_(max=1.0)
 
 
 def _terms_per_unit(losses: Tensor, num_units: int) -> int:
-    """Returns how many losses one unit has. Refuses a loss reduced over units: nobody could take it apart again."""
+    """Returns how many losses one unit has; a loss reduced over units can't be split again and is refused."""
     if losses.ndim == 0 or losses.shape[0] == 0 or losses.shape[0] % num_units:
         raise InputError(
             "Expected losses with units in the first dimension, got a loss reduced over units or with another "
             "first dimension. Use reduction='none'."
         )
     return losses.numel() // num_units
+
+
+logger = logging.getLogger(__name__)
+
+# Exact types only: a subclass may compute something else in its forward.
+LAYER_RULES: dict[type[nn.Module], Callable[..., Any]] = {
+    nn.Linear: layers.linear,
+    ReversibleLinear: layers.reversible_linear,
+    StackedLinear: layers.stacked_linear,
+    nn.Conv1d: layers.conv1d,
+    nn.Embedding: layers.embedding,
+    nn.LayerNorm: layers.layer_norm,
+    nn.GroupNorm: layers.group_norm,
+    nn.LSTM: recurrent.lstm,
+    nn.GRU: recurrent.gru,
+}
+
+
+class Expand(enum.Enum):
+    """Which modules run on per-unit copies of their parameters instead of by a hand-written rule."""
+
+    UNKNOWN = enum.auto()  # only modules without a rule
+    LAYERS = enum.auto()  # every layer: ordinary autograd, so second derivatives are right
+    WHOLE = enum.auto()  # the network as one: parameters may be used anywhere inside its forward
+
+
+_PROPERTIES: tuple[Any, ...] = (Tensor.shape, Tensor.dtype, Tensor.device, Tensor.ndim, Tensor.is_cuda)
+_READABLE = {
+    *(descriptor.__get__ for descriptor in _PROPERTIES),
+    *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.is_floating_point),
+}
+_TRAINABLE: Any = Tensor.requires_grad
+
+
+class _Guard(Tensor):
+    """Placeholder of a parameter: has its shape, refuses to be computed with.
+
+    The gradient of a parameter used outside its layer would go missing.
+    """
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _READABLE:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        if func == _TRAINABLE.__get__:
+            return True
+        raise NeedsWholeModule
+
+
+class _Site:
+    """A module that owns trainable parameters, and how its forward is run while patched."""
+
+    def __init__(self, module: nn.Module, rule: Callable[..., Any] | None) -> None:
+        self.module = module
+        self.rule = rule
+        named = module.named_parameters(remove_duplicate=False)
+        self._parameters = dict(named)
+        self.collector: Collector | None = None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        assert self.collector is not None
+        if self.rule is not None:
+            return self.rule(self.module, self._parameters, self.collector, *args, **kwargs)
+        with _own_forwards(self.module):
+            return run_expanded(self.module, self._parameters, self.collector, args, kwargs)
+
+
+class Patch:
+    """Where and how one network is patched; made once, activated for every chunk of units."""
+
+    def __init__(self, model: nn.Module, expand: Expand) -> None:
+        self.expand = expand
+        self._sites = [_Site(model, None)] if expand is Expand.WHOLE else list(_sites(model, expand))
+        self._guards = [
+            (owner._parameters, name, parameter, parameter.detach().as_subclass(_Guard))
+            for owner in model.modules()
+            for name, parameter in owner._parameters.items()
+            if parameter is not None and parameter.requires_grad
+        ]
+        unknown = sorted({type(site.module).__name__ for site in self._sites if site.rule is None})
+        if unknown and expand is Expand.UNKNOWN:
+            logger.info("no hand-written per-unit gradient for %s: using vmap", ", ".join(unknown))
+
+    @contextmanager
+    def active(self, collector: Collector) -> Iterator[None]:
+        """Makes layers report to `collector` within the block, and refuses direct use of their parameters."""
+        for site in self._sites:
+            site.collector = collector
+            site.module.__dict__["forward"] = site.forward
+        for owned, name, _, guard in self._guards:
+            owned[name] = guard  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            for owned, name, parameter, _ in self._guards:
+                owned[name] = parameter
+            for site in self._sites:
+                site.module.__dict__.pop("forward", None)
+                site.collector = None
+
+
+def _sites(module: nn.Module, expand: Expand) -> Iterator[_Site]:
+    """Yields the outermost modules that own trainable parameters; what is below one of them runs inside it."""
+    own = [parameter for parameter in module._parameters.values() if parameter is not None]
+    if any(parameter.requires_grad for parameter in own) or parametrize.is_parametrized(module):
+        rule = LAYER_RULES.get(type(module)) if expand is Expand.UNKNOWN and _is_plain(module) else None
+        yield _Site(module, rule)
+        return
+    for child in module.children():
+        yield from _sites(child, expand)
+
+
+def _is_plain(module: Any) -> bool:
+    """Returns whether the hand-written rule for the module's type covers its options."""
+    if parametrize.is_parametrized(module) or next(iter(module.children()), None) is not None:
+        return False
+    if isinstance(module, nn.Embedding):
+        return module.max_norm is None and not module.scale_grad_by_freq
+    return True
+
+
+@contextmanager
+def _own_forwards(module: nn.Module) -> Iterator[None]:
+    """Gives `module` back its own forward, and its recurrent parts one that vmap can follow."""
+    patched = module.__dict__.pop("forward")
+    loops = [part for part in module.modules() if isinstance(part, nn.LSTM | nn.GRU)]
+    for part in loops:
+        part.__dict__["forward"] = recurrent.plain_forward(part)
+    try:
+        yield
+    finally:
+        for part in loops:
+            part.__dict__.pop("forward", None)
+        module.__dict__["forward"] = patched
+
+
+def run_expanded(
+    module: nn.Module, parameters: dict[str, nn.Parameter], collector: Collector, args: Any, kwargs: Any
+) -> Any:
+    """Runs `module` with one parameter copy per unit.
+
+    Every tensor argument must carry units first: a constant tensor that happened to have as many rows as there
+    are units could not be told apart. Constants belong in buffers.
+    """
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+    if not places:
+        raise UnsafeModule(
+            f"Expected {type(module).__name__} to be called with tensors that carry units first, got no tensor. "
+            "Use its parameters inside the forward of a module that receives the series."
+        )
+    rows = [collector.by_unit(leaves[place]) for place in places]
+    shape_of_output: list[Any] = []
+
+    def one_unit(weights: dict[str, Tensor], *tensors: Tensor) -> list[Tensor]:
+        filled = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            filled[place] = tensor
+        own_args, own_kwargs = pytree.tree_unflatten(filled, spec)
+        output = torch.func.functional_call(module, weights, own_args, own_kwargs)
+        parts, output_spec = pytree.tree_flatten(output)
+        shape_of_output[:] = [parts, output_spec]
+        return [part for part in parts if isinstance(part, Tensor)]
+
+    copies = {name: collector.expand(parameter) for name, parameter in parameters.items()}
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have neither a batching rule nor a second derivative
+        tensors = iter(torch.func.vmap(one_unit, randomness="different")(copies, *rows))
+    parts, output_spec = shape_of_output
+    merged = [_merge_rows(next(tensors), module) if isinstance(part, Tensor) else part for part in parts]
+    return pytree.tree_unflatten(merged, output_spec)
+
+
+def _merge_rows(tensor: Tensor, module: nn.Module) -> Tensor:
+    if tensor.ndim < 2:
+        raise UnsafeModule(
+            f"Expected {type(module).__name__} to return one row per series, got a value reduced over the batch. "
+            "Reduce inside each unit only."
+        )
+    return tensor.flatten(0, 1)

@@ -1,12 +1,14 @@
-"""Per-unit gradients of LSTM and GRU by hand-written backpropagation through time.
+"""LSTM and GRU: per-unit gradients by hand-written backpropagation through time, and plain loops that vmap can follow.
 
-torch's fused kernels do not expose gate gradients. These loops work on time-major tensors, do the sequential part
-with few calls per step, and leave each weight gradient to one batched matrix product at the end.
+torch's fused kernels do not expose gate gradients. The hand-written loops work on time-major tensors, do the sequential
+part with few calls per step, and leave each weight gradient to one batched matrix product at the end. The plain ones
+are differentiable operations only: slow, but second derivatives can follow them.
 
 **Notation** (shapes [step, row, …]): i, f, o = input, forget and output gate; g = candidate; c = cell;
 h = state; r, z, n = reset gate, update gate and candidate of the GRU.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -14,9 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.errors import UnsafeModule
-from understudy.training.clipping.linear import record_linear
-from understudy.training.clipping.observe import apply
-from understudy.training.clipping.records import Collector
+from understudy.training.clipping.layers import Parameters, apply, record_linear
+from understudy.training.clipping.per_unit_gradients import Collector
 
 Weights = tuple[nn.Parameter, nn.Parameter, nn.Parameter | None, nn.Parameter | None]  # W_ih, W_hh, b_ih, b_hh
 
@@ -151,67 +152,89 @@ def _gru_slopes(gates: Tensor, before: Tensor, pulled: Tensor) -> tuple[Tensor, 
     return slopes, candidate
 
 
-def _lstm_direction(x: Tensor, start: tuple[Tensor, ...], collector: Collector, weights: Weights) -> Any:
-    return apply(_LSTMLayer, collector.anchor, x, *start, collector, weights)
-
-
-def _gru_direction(x: Tensor, start: tuple[Tensor, ...], collector: Collector, weights: Weights) -> Any:
-    states = apply(_GRULayer, collector.anchor, x, *start, collector, weights)
-    return (states,)
-
-
-def _weights(parameters: dict[str, nn.Parameter], layer: int, reverse: bool) -> Weights:
+def _weights(parameters: Mapping[str, Any], layer: int, reverse: bool) -> Weights:
     suffix = f"_l{layer}" + ("_reverse" if reverse else "")
     names = [f"{kind}{suffix}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     return parameters[names[0]], parameters[names[1]], parameters.get(names[2]), parameters.get(names[3])
 
 
 def _stack(
-    module: Any,
-    parameters: dict[str, nn.Parameter],
-    collector: Collector,
-    x: Tensor,
-    start: Any,
-    direction: Any,
-) -> tuple[Tensor, list[list[Tensor]]]:
-    """Runs all layers and directions on [row, step, input]; returns the output and the last states of each."""
+    module: Any, parameters: Mapping[str, Any], x: Tensor, hx: Any, direction: Callable[..., tuple[Tensor, ...]]
+) -> tuple[Tensor, Any]:
+    """Runs all layers and directions on [row, step, input]; returns what `module` does: output and last states.
+
+    Args:
+        direction: ([step, row, input], first states, weights) → all h [step, row, hidden], then the last other states.
+    """
     if not isinstance(x, Tensor) or x.ndim != 3:
         raise UnsafeModule("Expected recurrent input [unit, step, channel], got a packed or unbatched sequence.")
-    directions = 2 if module.bidirectional else 1
+    num_states, directions = 2 if isinstance(module, nn.LSTM) else 1, 2 if module.bidirectional else 1
+    if hx is None:
+        start = (x.new_zeros(module.num_layers * directions, x.shape[0], module.hidden_size),) * num_states
+    else:
+        start = tuple(hx) if num_states == 2 else (hx,)
     hidden, last = x.transpose(0, 1), []
     for layer in range(module.num_layers):
         outputs = []
         for side in range(directions):
             seen = hidden.flip(0) if side else hidden
-            place = layer * directions + side
-            begin = tuple(state[place] for state in start)
-            states, *rest = direction(seen, begin, collector, _weights(parameters, layer, bool(side)))
+            begin = tuple(state[layer * directions + side] for state in start)
+            states, *rest = direction(seen, begin, _weights(parameters, layer, bool(side)))
             outputs.append(states.flip(0) if side else states)
             last.append([states[-1], *rest])
         hidden = torch.cat(outputs, 2) if side else outputs[0]
         if module.dropout and module.training and layer + 1 < module.num_layers:
             hidden = functional.dropout(hidden, module.dropout)
-    return hidden.transpose(0, 1), last
+    ends = tuple(torch.stack(states) for states in zip(*last, strict=True))
+    return hidden.transpose(0, 1), ends if num_states == 2 else ends[0]
 
 
-def _zero_state(module: Any, x: Tensor) -> Tensor:
-    places = module.num_layers * (2 if module.bidirectional else 1)
-    return x.new_zeros(places, x.shape[0], module.hidden_size)
-
-
-def lstm(
-    module: Any, parameters: dict[str, nn.Parameter], collector: Collector, x: Tensor, hx: Any = None
-) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+def lstm(module: Any, parameters: Parameters, collector: Collector, x: Tensor, hx: Any = None) -> Any:
     """Runs `nn.LSTM` (batch first, no projection)."""
-    start = hx if hx is not None else (_zero_state(module, x),) * 2
-    output, last = _stack(module, parameters, collector, x, start, _lstm_direction)
-    return output, (torch.stack([s[0] for s in last]), torch.stack([s[1] for s in last]))
+
+    def direction(seen: Tensor, start: tuple[Tensor, ...], weights: Weights) -> Any:
+        return apply(_LSTMLayer, collector.anchor, seen, *start, collector, weights)
+
+    return _stack(module, parameters, x, hx, direction)
 
 
-def gru(
-    module: Any, parameters: dict[str, nn.Parameter], collector: Collector, x: Tensor, hx: Any = None
-) -> tuple[Tensor, Tensor]:
+def gru(module: Any, parameters: Parameters, collector: Collector, x: Tensor, hx: Any = None) -> Any:
     """Runs `nn.GRU` (batch first)."""
-    start = (hx if hx is not None else _zero_state(module, x),)
-    output, last = _stack(module, parameters, collector, x, start, _gru_direction)
-    return output, torch.stack([s[0] for s in last])
+
+    def direction(seen: Tensor, start: tuple[Tensor, ...], weights: Weights) -> Any:
+        return (apply(_GRULayer, collector.anchor, seen, *start, collector, weights),)
+
+    return _stack(module, parameters, x, hx, direction)
+
+
+def plain_forward(module: nn.Module) -> Callable[..., Any]:
+    """Returns a forward for an LSTM or GRU that reads the module's parameters at the time of the call.
+
+    A loop of differentiable operations: slow, but vmap and second derivatives can follow.
+    """
+    cell = _lstm_cell if isinstance(module, nn.LSTM) else _gru_cell
+
+    def direction(seen: Tensor, states: tuple[Tensor, ...], weights: Weights) -> Any:
+        outputs = []
+        for step in seen.unbind(0):
+            states = cell(step, states, *weights)
+            outputs.append(states[0])
+        return torch.stack(outputs), *states[1:]
+
+    return lambda x, hx=None: _stack(module, dict(module.named_parameters()), x, hx, direction)
+
+
+def _lstm_cell(x: Tensor, states: tuple[Tensor, ...], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
+    h, c = states
+    i, f, g, o = (functional.linear(x, w_ih, b_ih) + functional.linear(h, w_hh, b_hh)).chunk(4, -1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def _gru_cell(x: Tensor, states: tuple[Tensor, ...], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
+    (h,) = states
+    from_x = functional.linear(x, w_ih, b_ih).chunk(3, -1)
+    from_h = functional.linear(h, w_hh, b_hh).chunk(3, -1)
+    r, z = (from_x[0] + from_h[0]).sigmoid(), (from_x[1] + from_h[1]).sigmoid()
+    n = (from_x[2] + r * from_h[2]).tanh()
+    return ((1 - z) * n + z * h,)

@@ -28,7 +28,7 @@ from understudy.synthesizers.dit.network import conditioning_names
 from understudy.synthesizers.dit.pretraining import measured_reference, pretrain, public_marginals
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.packs import Pack
-from understudy.training import DPSGDConfig, DrawUnits, MechanismPlan, Performance, PrivateGradient, UnitWindows
+from understudy.training import DPSGDConfig, MechanismPlan, Performance, PrivateGradient, UnitBatches, UnitWindows
 from understudy.training.networks import num_parameters
 from understudy.training.plan import noise_ratio
 
@@ -139,7 +139,7 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
         torch.nn.init.normal_(parameter, std=2.0)
     columns = Columns(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
     windows = UnitWindows(
-        columns.examples(panel, np.zeros(1, dtype=np.int64)), panel.unit, DrawUnits(), np.random.default_rng(0)
+        columns.examples(panel, np.zeros(1, dtype=np.int64)), panel.unit, UnitBatches(), np.random.default_rng(0)
     )
     plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0).plan()
     gradient = PrivateGradient(model, plan, NoiseSource.constant(0), Performance())

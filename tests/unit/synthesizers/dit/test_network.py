@@ -5,7 +5,7 @@ import torch
 
 from understudy.errors import InputError
 from understudy.nn.diffusion import Diffusion
-from understudy.synthesizers.dit.network import Bounds, MaskedDiT, conditioning_names, shown_statistics
+from understudy.synthesizers.dit.network import Bounds, DiTBlock, MaskedDiT, conditioning_names, shown_statistics
 
 
 def _model(**options: int) -> MaskedDiT:
@@ -111,3 +111,8 @@ def test_all_blocks_see_the_condition_inside_the_ball() -> None:
         assert len(seen) == 3
         longest[radius] = float(torch.cat(seen).max())
     assert longest[0.5] <= 0.5 * (1 + 1e-5) < longest[float("inf")]
+
+
+def test_a_dit_block_starts_as_the_identity() -> None:
+    block, x = DiTBlock(16, 4), torch.randn(2, 5, 16)
+    assert torch.equal(block(x, torch.randn(2, 16)), x)

@@ -13,11 +13,11 @@ from tests.unit.synthesizers.pets.stand_in import Counter, use_stand_in
 from understudy.data import Panel, PrivacyUnit, Schema
 from understudy.data import Population as DeclaredPopulation
 from understudy.errors import InputError, MissingData
-from understudy.privacy import accountants
+from understudy.privacy import accounting
+from understudy.privacy.accounting import gaussian_mu
 from understudy.privacy.border import WIDENING
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian
-from understudy.privacy.gaussian import gaussian_mu
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.contract.expectations import BUDGET, fit, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, one_unit_more, plain_schema, rich_schema
@@ -401,7 +401,7 @@ def _noise(line: str) -> float:
 
 def test_replacing_a_unit_is_priced_too() -> None:
     plan = VARIANTS["one vote"].plan(plain_schema(), BUDGET)
-    assert accountants.replace_one_epsilon(plan.events, BUDGET.delta) > plan.epsilon()
+    assert accounting.replace_one_epsilon(plan.events, BUDGET.delta) > plan.epsilon()
 
 
 def test_tapes_of_different_lengths_are_told_apart() -> None:

@@ -17,9 +17,9 @@ from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.contest import Contest, Energies, made
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.synthesizers.ppem.training import train_plainly
-from understudy.training import DPSGDConfig, DrawUnits, Performance, PrivateGradient, UnitWindows
-from understudy.training.clipping.patch import Expand
-from understudy.training.validate_module import try_out
+from understudy.training import DPSGDConfig, Performance, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training.clipping.engine import Expand
+from understudy.training.validation import try_out
 
 UNITS, CLIP = 9, 1.5
 PLAN = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=7.0, clip_norm=CLIP, noise_multiplier=2.0).plan()
@@ -77,7 +77,7 @@ def total(held: Contest, rows: dict[str, np.ndarray], noise: NoiseSource) -> Ten
     """What one iteration writes: the noisy sum over the public batch, as one vector."""
     gradient = PrivateGradient(held.energies, PLAN, noise, Performance())
     units = np.arange(len(rows["rest"]))
-    windows = UnitWindows(rows, units, DrawUnits(), np.random.default_rng(0))
+    windows = UnitWindows(rows, units, UnitBatches(), np.random.default_rng(0))
     gradient.write(held.private_loss, windows, units, torch.Generator().manual_seed(5))
     return gradient.flat.gradient.clone()
 
@@ -112,7 +112,7 @@ def test_a_penalty_on_the_batch_would_be_caught() -> None:
         u = margin.kernel_pairs(batch["sensitive"], -model.marginal.slope(batch["sensitive"]))  # type: ignore[union-attr]
         return losses + u.mean() / len(losses)
 
-    windows = UnitWindows(arrays(), np.arange(UNITS), DrawUnits(), np.random.default_rng(0))
+    windows = UnitWindows(arrays(), np.arange(UNITS), UnitBatches(), np.random.default_rng(0))
     made_up = windows.made_up(4, np.random.default_rng(0), "cpu")
     try_out(held.energies, held.private_loss, made_up, 4)
     with pytest.raises(UnsafeModule):

@@ -10,7 +10,7 @@ from tests.unit.synthesizers.ppem.toy import SMALL, method, panel, schema
 from understudy.data import Panel, write_panel
 from understudy.errors import InputError, MissingData, ReleaseError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.certificate import to_markdown
+from understudy.privacy.certificate_page import to_markdown
 from understudy.privacy.events import Gaussian, NonPrivate, PureDP, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource

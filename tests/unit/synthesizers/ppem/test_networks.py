@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from understudy.nn.layers import ReversibleLinear
-from understudy.nn.stein import CRITICAL_VALUE, normalised_discrepancy
 from understudy.synthesizers.ppem.margin import (
     between,
     finite_pairs,
@@ -17,8 +16,9 @@ from understudy.synthesizers.ppem.margin import (
     raised,
 )
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator, TemporalEnergy, TemporalGenerator
+from understudy.synthesizers.ppem.stein import CRITICAL_VALUE, normalised_discrepancy
 from understudy.training.clipping import PerUnitClipper
-from understudy.training.clipping.patch import Expand
+from understudy.training.clipping.engine import Expand
 
 UNITS = 6
 ENERGIES: dict[str, Callable[[], nn.Module]] = {

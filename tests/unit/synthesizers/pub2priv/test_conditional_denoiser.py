@@ -3,7 +3,7 @@
 import torch
 
 from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
-from understudy.training.validate_module import try_out, validate_module
+from understudy.training.validation import try_out, validate_module
 
 
 def _denoiser(channels: int = 2) -> tuple[ConditionalDenoiser, dict[str, torch.Tensor]]:

@@ -5,7 +5,7 @@ import torch
 
 from understudy.nn.diffusion import Diffusion
 from understudy.synthesizers.pub2priv.networks import GaussianDenoiser
-from understudy.training.validate_module import try_out, validate_module
+from understudy.training.validation import try_out, validate_module
 
 DIFFUSION = Diffusion(steps=20, last_beta=0.9)
 

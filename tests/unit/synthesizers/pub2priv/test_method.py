@@ -16,7 +16,7 @@ import torch
 
 from tests.unit.synthesizers.pub2priv.panels import correlation, fit, following, following_schema, smooth
 from understudy.data import Panel, Population, PrivacyUnit, Schema, panel_to_arrow
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.keys import SigningKey
@@ -28,7 +28,7 @@ from understudy.synthesizers.pub2priv import drawing, method
 from understudy.synthesizers.pub2priv.denoising import denoising_loss, schedule, weights_of
 from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
 from understudy.synthesizers.pub2priv.method import TRAINING, Pub2Priv
-from understudy.training import DPSGDConfig, DrawUnits, MechanismPlan, Performance, PrivateGradient, UnitWindows
+from understudy.training import DPSGDConfig, MechanismPlan, Performance, PrivateGradient, UnitBatches, UnitWindows
 
 GUARANTEE = Guarantee(2.0, 1e-6)
 QUICK = {"network": "projected", "iterations": 2, "draws": 2, "diffusion_steps": 10, "sampling_steps": 4}
@@ -103,7 +103,7 @@ def test_nobody_looks_like_somebody_where_series_have_contexts(variant: str, sch
 )
 def test_the_plan_costs_the_guarantee_and_never_more(chosen: Pub2Priv) -> None:
     plan = chosen.plan(following_schema(2000), GUARANTEE)
-    cost = accountants.epsilon(plan.events, GUARANTEE.delta)
+    cost = accounting.epsilon(plan.events, GUARANTEE.delta)
     assert 0.99 * GUARANTEE.epsilon < cost <= GUARANTEE.epsilon
 
 
@@ -177,7 +177,7 @@ def test_one_unit_moves_the_sum_of_gradients_by_at_most_the_clip_however_often_i
         model = chosen.empty_network(core)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(2))
-        windows = UnitWindows(examples, panel.unit, DrawUnits(), np.random.default_rng(0))
+        windows = UnitWindows(examples, panel.unit, UnitBatches(), np.random.default_rng(0))
         gradient = PrivateGradient(model, config.plan(), NoiseSource.constant(0), Performance(max_units_in_memory=1))
         loss = denoising_loss(schedule(10), 8, core.loss_weight)
         gradient.write(loss, windows, units, torch.Generator().manual_seed(3))

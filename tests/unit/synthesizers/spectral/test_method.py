@@ -8,9 +8,8 @@ from scipy.stats import ks_2samp
 
 from understudy.data import Continuous, Panel, Population, Schema, Time, simulate_households
 from understudy.data.panel import broadcast_context
-from understudy.privacy.accountants import epsilon
+from understudy.privacy.accounting import epsilon, gaussian_epsilon
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.gaussian import gaussian_epsilon
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import METHODS, Release

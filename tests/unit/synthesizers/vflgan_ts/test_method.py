@@ -12,21 +12,20 @@ from tests.unit.synthesizers.vflgan_ts.toy import STEPS, panel, schema, world
 from tests.unit.synthesizers.vflgan_ts.toy import rows as toy_rows
 from understudy.data import Categorical, Panel, PrivacyUnit
 from understudy.errors import InputError
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.border import WIDENING
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.certificate import ADJACENCIES, verify
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
-from understudy.privacy.statements import ADJACENCY, NOISY_ROWS, VALUES_ADJACENCY
-from understudy.privacy.verification import verify
 from understudy.report.views import certificate as card
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
 from understudy.synthesizers.vflgan_ts.holdings import holdings_of
 from understudy.synthesizers.vflgan_ts.method import VflganTs
-from understudy.synthesizers.vflgan_ts.modes import against_a_party, noisy_rows, row_bound, sound_rule
+from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, against_a_party, noisy_rows, row_bound, sound_rule
 from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.protocol import converse
 from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
@@ -58,7 +57,7 @@ def test_the_certificate_of_each_mode_says_what_it_is() -> None:
         assert any(f"Mode {mode}: " in sentence for sentence in certificate.threat_model)
     assert any("trusted" in sentence for sentence in found["sound"].threat_model)
     assert any("sampling amplifies nothing" in sentence for sentence in found["local"].threat_model)
-    assert found["local"].adjacency == VALUES_ADJACENCY  # noisy rows can be counted
+    assert found["local"].adjacency == ADJACENCIES["values"]  # noisy rows can be counted
     assert "With or without its values in the data" in found["local"].sentence()
     assert "That it takes part is not protected." in found["local"].sentence()
     assert found["sound"].hides_presence
@@ -66,7 +65,7 @@ def test_the_certificate_of_each_mode_says_what_it_is() -> None:
     doubted = {mode: (card(found[mode].to_json()) or {})["doubted"] for mode in ("sound", "local")}
     assert doubted == {"sound": "a unit is in the data", "local": "a unit's values are in the data"}
     assert all(check.ok for check in verify(found["local"], None, []) if check.name == "neighbours")
-    assert found["sound"].adjacency == ADJACENCY
+    assert found["sound"].adjacency == ADJACENCIES["add-or-remove"]
     assert "With or without it in the data" in found["sound"].sentence()
     assert "takes part" not in found["sound"].sentence()
 
@@ -88,7 +87,7 @@ def test_the_certificate_prints_what_a_party_could_learn() -> None:
     cost = against_a_party(plan)
     assert any(f"epsilon = {cost:.4g}" in sentence for sentence in release.certificate.threat_model)
     # Three draws at rate 64/500: all of them have a chance of 0.002, above δ/2, so three have to be paid for.
-    assert cost == pytest.approx(accountants.epsilon((Gaussian(event.noise_multiplier, 3),), DELTA / 2))
+    assert cost == pytest.approx(accounting.epsilon((Gaussian(event.noise_multiplier, 3),), DELTA / 2))
     assert cost > release.certificate.epsilon
 
 

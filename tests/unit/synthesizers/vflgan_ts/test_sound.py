@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tests.unit.synthesizers.vflgan_ts.toy import NAMES, SMALL, World, clipped, rows, sound_plan, world
 from understudy.audit.scores import Scores, audit_scores
-from understudy.privacy import accountants
+from understudy.privacy import accounting
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.modes import Rule
@@ -131,7 +131,7 @@ def test_the_leak_of_first_layer_noise_is_caught_and_sound_noise_shows_none(mode
     0.47 for its noise of 8, so a layer left without noise would be caught.
     """
     noise = 100.0 if mode == "paper" else 8.0
-    claimed = accountants.epsilon((Gaussian(noise),), 1e-5)
+    claimed = accounting.epsilon((Gaussian(noise),), 1e-5)
     direction = _later_layers(mode, True, NoiseSource.constant(0), noise)
     direction = direction - _later_layers(mode, False, NoiseSource.constant(0), noise)
     source = NoiseSource.secure()

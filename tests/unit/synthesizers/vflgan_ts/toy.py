@@ -16,7 +16,7 @@ from understudy.synthesizers.vflgan_ts.party import Party, Rows
 from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, PartySide
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
-from understudy.training.plan import DPSGDConfig, MechanismPlan, block_of
+from understudy.training.plan import DPSGDConfig, MechanismPlan, split_plan
 
 STEPS = 6
 NAMES = ("bank", "shop")
@@ -116,7 +116,7 @@ def sound_plan(noise_multiplier: float = 2.0, clip_norm: float = 1.5, iterations
 
 def clipped(plan: MechanismPlan, noise: NoiseSource, num_blocks: int = 3) -> MakeUpdate:
     """Updates of one of several owners."""
-    return partial(ClippedUpdate, block=block_of(plan, num_blocks), noise=noise)
+    return partial(ClippedUpdate, block=split_plan(plan, num_blocks), noise=noise)
 
 
 def _ignore(iteration: int) -> None:

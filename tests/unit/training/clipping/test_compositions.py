@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from tests.unit.training.reference import engine_sum, relative_error
 from understudy.nn.attention import SelfAttention
-from understudy.nn.layers import LearnedOffset, StackedLinear
+from understudy.nn.layers import StackedLinear
 
 STEPS, WIDTH = 6, 4
 
@@ -75,7 +75,6 @@ BLOCKS = {
     "layer norm": lambda: nn.LayerNorm(WIDTH),
     "rms norm": lambda: nn.RMSNorm(WIDTH),
     "group norm": lambda: Swap(nn.GroupNorm(2, WIDTH)),
-    "position": lambda: LearnedOffset(STEPS, WIDTH),
     "lstm": lambda: First(nn.LSTM(WIDTH, WIDTH, batch_first=True)),
     "gru": lambda: First(nn.GRU(WIDTH, WIDTH // 2, batch_first=True, bidirectional=True)),
     "attention": lambda: SelfAttention(WIDTH, 2),

@@ -13,7 +13,7 @@ from tests.unit.training.reference import engine_sum, relative_error, shaken
 from understudy.errors import InputError, UnsafeModule
 from understudy.training.clipping import PerUnitClipper
 from understudy.training.clipping.engine import clip_factors
-from understudy.training.clipping.records import NORM_MARGIN
+from understudy.training.clipping.per_unit_gradients import NORM_MARGIN
 
 UNITS = 5
 TOLERANCE = 1e-6

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.unit.training.toy import windows_of
 from understudy.privacy.noise import NoiseSource
 from understudy.training import DPSGDConfig, Performance, PrivateGradient
-from understudy.training.clipping.forms import Outer, Products, Record, Rows, block_squares
+from understudy.training.clipping.per_unit_gradients import Outer, Products, Record, Rows, block_squares
 
 WIDTH = 4
 UNITS = 49_152

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from tests.unit.training.toy import grant_for, plan_of, regression_task, windows_of
 from understudy.errors import InputError, UnsafeModule
 from understudy.training import Performance, Task, check_task, train, validate_module
-from understudy.training.step import Loss
+from understudy.training.private_gradient import Loss
 
 OFFENDERS = {
     "BatchNorm1d": (nn.BatchNorm1d(4), "GroupNorm or LayerNorm"),

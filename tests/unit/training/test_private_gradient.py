@@ -8,11 +8,10 @@ import torch
 from torch import nn
 
 from tests.unit.training.toy import plan_of, regression_arrays, squared_error, windows_of
-from understudy.nn.residual_conv import ResidualConvDenoiser
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.dit.network import PlainDiT
+from understudy.synthesizers.dit.network import MaskedDiT
 from understudy.training import Performance, PrivateGradient
-from understudy.training.flat import FlatParameters, NormalReserve
+from understudy.training.private_gradient import FlatParameters, NormalReserve
 
 
 def gradient_of(model: nn.Module, noise: NoiseSource, units: int | None = None, **changes: object) -> PrivateGradient:
@@ -21,8 +20,8 @@ def gradient_of(model: nn.Module, noise: NoiseSource, units: int | None = None, 
 
 NETWORKS = {
     "linear": lambda: nn.Linear(3, 1),
-    "dit": lambda: PlainDiT(channels=2, steps=5, width=8, depth=1, num_heads=2),
-    "conv": lambda: ResidualConvDenoiser(channels=2, width=8, depth=1),
+    "dit": lambda: MaskedDiT(channels=2, width=8, depth=1, num_heads=2),
+    "conv": lambda: nn.Sequential(nn.Conv1d(2, 8, 3), nn.GroupNorm(2, 8), nn.Conv1d(8, 2, 1)),
     "lstm": lambda: nn.LSTM(3, 4, batch_first=True),
     "unused layers": lambda: nn.ModuleDict({"used": nn.Linear(3, 1), "not": nn.Linear(5, 5)}),
 }

@@ -10,7 +10,7 @@ from understudy.privacy.events import PureDP
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.threshold import AboveThreshold, needed
+from understudy.privacy.selections import AboveThreshold, needed_figure
 
 EPSILON, BOUND = 1.0, 2.5
 
@@ -27,7 +27,7 @@ def grant(questions: int = 2, epsilon: float = EPSILON):
 
 def test_a_clear_figure_is_told_from_one_below() -> None:
     noise = NoiseSource.secure()
-    far = 2 * needed(EPSILON, 1, 0.05) * BOUND
+    far = 2 * needed_figure(EPSILON, 1, 0.05) * BOUND
     assert answers(far, 300, noise).mean() > 0.9
     assert not answers(-far, 300, noise).any()
 
@@ -46,7 +46,7 @@ def test_one_answer_about_neighbouring_figures_is_nearly_the_same() -> None:
     one half by 0.3 instead of 0.14.
     """
     noise = NoiseSource.secure()
-    middle = needed(EPSILON, 1, 0.05) * BOUND
+    middle = needed_figure(EPSILON, 1, 0.05) * BOUND
     low, high = (answers(middle + shift, 2500, noise).mean() for shift in (0.0, BOUND))
     assert 0.4 < low < 0.6
     assert high <= np.exp(EPSILON / 4) * low + 0.08

@@ -8,7 +8,7 @@ from torch import nn
 from tests.unit.training.toy import plan_of, squared_error, windows_of
 from understudy.errors import DataError, InputError
 from understudy.privacy.noise import NoiseSource
-from understudy.training import DrawUnits, DrawWindows, Performance, PrivateGradient, UnitWindows
+from understudy.training import Performance, PrivateGradient, UnitBatches, UnitWindows, WindowBatches
 
 CLIP = 0.7
 OTHERS = 6
@@ -22,10 +22,10 @@ def data(num_windows: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return {"x": x, "y": y}, np.concatenate([np.arange(OTHERS), np.full(num_windows, OTHERS)])
 
 
-def summed(windows: UnitWindows, drawn: np.ndarray, draw: DrawUnits | DrawWindows) -> torch.Tensor:
+def summed(windows: UnitWindows, drawn: np.ndarray, batches: UnitBatches | WindowBatches) -> torch.Tensor:
     """The clipped sum without noise."""
     torch.manual_seed(0)
-    plan = plan_of(clip_norm=CLIP, expected_batch=1.0, draw=draw)
+    plan = plan_of(clip_norm=CLIP, expected_batch=1.0, batches=batches)
     gradient = PrivateGradient(nn.Linear(3, 1), plan, NoiseSource.constant(0.0), Performance(max_units_in_memory=4))
     gradient.write(squared_error, windows, drawn, torch.Generator())
     return gradient.flat.gradient.clone()
@@ -35,10 +35,10 @@ def summed(windows: UnitWindows, drawn: np.ndarray, draw: DrawUnits | DrawWindow
 @pytest.mark.parametrize("averaged", [1, 3])
 def test_a_unit_moves_the_sum_by_the_clip_norm_however_many_windows_it_has(num_windows: int, averaged: int) -> None:
     arrays, unit = data(num_windows)
-    draw = DrawUnits(averaged)
-    everyone = windows_of(arrays, unit, draw)
-    with_it = summed(everyone, np.arange(OTHERS + 1), draw)
-    without = summed(everyone, np.arange(OTHERS), draw)
+    batches = UnitBatches(averaged)
+    everyone = windows_of(arrays, unit, batches)
+    with_it = summed(everyone, np.arange(OTHERS + 1), batches)
+    without = summed(everyone, np.arange(OTHERS), batches)
     assert float((with_it - without).norm()) <= CLIP * (1 + 1e-6)
     assert float((with_it - without).norm()) >= CLIP * 0.99  # the bound is reached, so the test can fail
 
@@ -46,17 +46,17 @@ def test_a_unit_moves_the_sum_by_the_clip_norm_however_many_windows_it_has(num_w
 @pytest.mark.parametrize("cap", [1, 5])
 def test_a_unit_with_capped_windows_moves_the_sum_by_at_most_cap_times_the_clip_norm(cap: int) -> None:
     arrays, unit = data(cap)
-    draw = DrawWindows(cap)
-    everyone = windows_of(arrays, unit, draw)
-    with_it = summed(everyone, np.arange(OTHERS + cap), draw)
-    without = summed(everyone, np.arange(OTHERS), draw)
+    batches = WindowBatches(cap)
+    everyone = windows_of(arrays, unit, batches)
+    with_it = summed(everyone, np.arange(OTHERS + cap), batches)
+    without = summed(everyone, np.arange(OTHERS), batches)
     assert 0.99 * cap * CLIP <= float((with_it - without).norm()) <= cap * CLIP * (1 + 1e-6)
 
 
 def test_data_beyond_the_declared_cap_are_refused() -> None:
     arrays, unit = data(10_000)
     with pytest.raises(DataError, match="max_windows") as refusal:
-        windows_of(arrays, unit, DrawWindows(5))
+        windows_of(arrays, unit, WindowBatches(5))
     assert "10000" not in str(refusal.value)
 
 
@@ -81,7 +81,7 @@ def test_a_unit_shows_its_own_windows_and_all_of_them_in_turn() -> None:
 
 def test_averaged_windows_come_unit_by_unit_and_without_repetition_if_there_are_enough() -> None:
     unit = np.repeat(np.arange(3), [1, 2, 5])
-    windows = windows_of({"row": np.arange(8)}, unit, DrawUnits(3))
+    windows = windows_of({"row": np.arange(8)}, unit, UnitBatches(3))
     rows = windows.batch(np.array([0, 2]), "cpu")["row"].tolist()
     assert rows[:3] == [0, 0, 0]
     assert len(set(rows[3:])) == 3
@@ -106,13 +106,13 @@ def test_units_out_of_order_and_ragged_arrays_are_refused() -> None:
 
 def test_events_own_no_windows_and_windows_are_drawn_one_by_one() -> None:
     rng, arrays = np.random.default_rng(0), {"row": np.arange(9)}
-    windows = UnitWindows(arrays, None, DrawWindows(3), rng)
-    assert windows.num_drawable == 9
+    windows = UnitWindows(arrays, None, WindowBatches(3), rng)
+    assert windows.num_candidates == 9
     assert windows.batch(np.array([4, 7]), "cpu")["row"].tolist() == [4, 7]
-    with pytest.raises(InputError, match="DrawWindows"):
-        UnitWindows(arrays, None, DrawUnits(), rng)
+    with pytest.raises(InputError, match="WindowBatches"):
+        UnitWindows(arrays, None, UnitBatches(), rng)
 
 
 def test_no_units_at_all_is_possible() -> None:
     windows = windows_of({"x": np.zeros((0, 3), np.float32)}, np.zeros(0, np.int64))
-    assert windows.num_drawable == 0
+    assert windows.num_candidates == 0

@@ -1,24 +1,22 @@
 """Refuses networks in which one unit's loss depends on another unit, before any budget is spent.
 
 Two nets: known offenders by name, with what to use instead; and a trial on made-up inputs, which catches the
-rest, including layers that this package has never heard of.
+rest, including layers this package has no rule for.
 """
 
-import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from understudy.errors import InputError, UnsafeModule
+from understudy.training.batches import Batch
 from understudy.training.clipping import PerUnitClipper
-from understudy.training.step import Loss
-from understudy.training.unit_draws import UnitDraws, scaled_draws
-from understudy.training.windows import Batch
-
-logger = logging.getLogger(__name__)
+from understudy.training.private_gradient import Loss
 
 _BATCH_NORM = "GroupNorm or LayerNorm, which normalise each series on its own"
 REPLACEMENTS: dict[type[Any], str] = {
@@ -49,7 +47,7 @@ def _problem(module: Any) -> str | None:
         if isinstance(module, kind):
             return replacement
     if isinstance(module, nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
-        return "track_running_stats=False: running statistics are private data that nobody noised"
+        return "track_running_stats=False: running statistics are private data without noise"
     if isinstance(module, nn.LSTM | nn.GRU | nn.MultiheadAttention) and not module.batch_first:
         return "batch_first=True: units must be the first dimension"
     if isinstance(module, nn.LSTM | nn.GRU) and module.proj_size:
@@ -124,13 +122,15 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
     Every unit draws its own random numbers meanwhile, so that losses that draw at random can be compared as well.
     """
     clipper = PerUnitClipper(model, clip_norm=1.0)
-    by_unit = scaled_draws(lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2))
+    by_unit = per_unit_draws(
+        lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2)
+    )
 
     def gradients(units: Sequence[int]) -> Tensor:
         own = _of_units(batch, units, num_units)
 
         def losses() -> Tensor:  # run again where the engine falls back to a slower way: each time from the first draw
-            with UnitDraws(units, by_unit):
+            with PerUnitRandomness(units, by_unit):
                 return _seeded(model, loss, own)
 
         dense = clipper.collect(losses, len(units)).dense()
@@ -177,7 +177,7 @@ def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int,
 
 @contextmanager
 def _shaken(model: nn.Module) -> Iterator[None]:
-    """Moves all parameters for a while: what starts at zero would hide how units are mixed behind it."""
+    """Perturbs all parameters within the block: a layer that starts at zero would hide mixed units behind it."""
     parameters = list(model.parameters())
     before = [parameter.detach().clone() for parameter in parameters]
     with torch.no_grad():
@@ -193,7 +193,7 @@ def _shaken(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _without_dropout(model: nn.Module) -> Iterator[None]:
-    """Dropout inside a vmapped layer draws in another order than outside; gradients could not be compared."""
+    """Switches dropout off within the block: a vmapped layer masks in another order, so gradients would not compare."""
     kinds = (nn.modules.dropout._DropoutNd, nn.RNNBase, nn.MultiheadAttention)
     active = [module for module in model.modules() if isinstance(module, kinds) and module.training]
     for module in active:
@@ -203,3 +203,82 @@ def _without_dropout(model: nn.Module) -> Iterator[None]:
     finally:
         for module in active:
             module.training = True
+
+
+def per_unit_draws(run: Callable[[int], object], sizes: tuple[int, int]) -> list[bool]:
+    """Return, for each random draw of `run`, whether its first dimension grows with the number of units.
+
+    Args:
+        run: runs the same computation on the given number of units.
+        sizes: two numbers of units to compare.
+    """
+    leading = []
+    for size in sizes:
+        draws = PerUnitRandomness((), ())
+        with draws:
+            run(size)
+        leading.append(draws.leading)
+    return [first * sizes[1] == second * sizes[0] > 0 for first, second in zip(*leading, strict=False)]
+
+
+class PerUnitRandomness(TorchDispatchMode):
+    """Draws random numbers unit by unit, from seeds that follow from the unit and the place of the draw.
+
+    Args:
+        units: the numbers of the units in the batch, in order.
+        by_unit: for each draw, whether its first dimension is that of the batch; others are drawn once for all.
+    """
+
+    def __init__(self, units: Iterable[int], by_unit: Sequence[bool]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._units, self._by_unit = tuple(units), by_unit
+        self.leading: list[int] = []  # size of the first dimension of each draw so far
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs `func`; if it draws random numbers, from the seeds of its place."""
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **kwargs)
+        place = len(self.leading)
+        kwargs |= {"generator": None} if "generator" in kwargs else {}
+        rows = _leading(func, args)
+        if rows and place < len(self._by_unit) and self._by_unit[place]:
+            result = self._each(func, args, kwargs, place, rows // len(self._units))
+        else:
+            torch.manual_seed(place)
+            result = func(*args, **kwargs)
+        first = result[0] if isinstance(result, tuple) else result
+        self.leading.append(first.shape[0] if first.ndim else 0)
+        return result
+
+    def _each(self, func: Any, args: Any, kwargs: Any, place: int, rows: int) -> Any:
+        """Runs `func` on the `rows` rows of one unit after another."""
+        parts = []
+        for position, unit in enumerate(self._units):
+            torch.manual_seed(1 + place + 1000 * unit)
+            own = slice(position * rows, (position + 1) * rows)
+            parts.append(func(*_cut(func, args, own, rows * len(self._units)), **kwargs))
+        if func._schema.is_mutable:
+            return args[0]
+        return pytree.tree_map(lambda *pieces: torch.cat(pieces), *parts)
+
+
+def _leading(func: Any, args: Any) -> int:
+    """Return the first dimension of what is drawn, of its declared size or of its first tensor; 0 for a permutation."""
+    for declared, given in zip(func._schema.arguments, args, strict=False):
+        shape = tuple(given.shape) if isinstance(given, Tensor) else tuple(given) if declared.name == "size" else ()
+        if shape:
+            return int(shape[0])
+    return 0
+
+
+def _cut(func: Any, args: Any, own: slice, whole: int) -> list[Any]:
+    """Return the arguments with tensors and sizes of `whole` rows cut to `own` rows."""
+    cut = []
+    for declared, given in zip(func._schema.arguments, args, strict=False):
+        if declared.name == "size":
+            given = [own.stop - own.start, *given[1:]]
+        elif isinstance(given, Tensor) and given.ndim and len(given) == whole:
+            given = given[own]
+        cut.append(given)
+    return cut

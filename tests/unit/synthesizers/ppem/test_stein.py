@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.func import grad, jacrev
 
-from understudy.nn.stein import (
+from understudy.synthesizers.ppem.stein import (
     CRITICAL_VALUE,
     ONE_SIDED_CRITICAL_VALUE,
     finite_set_pairs,

@@ -9,16 +9,11 @@ from understudy.data.panel import Panel
 from understudy.data.table import Table
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import ApproximateDP, PureDP
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.preprocessing import (
-    CategoryDomain,
-    ChannelBounds,
-    Count,
-    Grid,
-    one_per_unit,
-)
+from understudy.privacy.purchases import BuyBounds, BuyPopulation, Grid, one_per_unit
 
 
 def make_panel(values, unit=None):
@@ -32,9 +27,8 @@ def make_panel(values, unit=None):
     )
 
 
-def grant_for(*queries, noise=None):
-    entries = tuple(PlanEntry(query.label, query.event()) for query in queries)
-    plan = SpendingPlan(entries, Guarantee(100.0, 1e-5))
+def grant_for(label, event, noise=None):
+    plan = SpendingPlan((PlanEntry(label, event),), Guarantee(100.0, 1e-5))
     ledger = Ledger.in_memory(Guarantee(100.0, 1e-5))
     return ledger.charge(plan, label="preprocessing", noise=noise or NoiseSource.secure())
 
@@ -45,30 +39,36 @@ def panel():
     return make_panel(rng.uniform(2.0, 6.0, size=(3000, 4, 1)))
 
 
+def counted(panel, noise=None):
+    purchase = BuyPopulation()
+    (entry,) = purchase.plan(Guarantee(1.0, 1e-5)).entries
+    assert entry.event == PureDP(1.0)
+    grant = grant_for(entry.label, entry.event, noise)
+    return purchase.answer(grant, Table.of(panel), make_schema()).facts["population"]
+
+
 def test_a_count_is_near_the_number_of_units_and_has_a_price(panel):
-    query = Count(epsilon=1.0)
-    assert query.event().epsilon == 1.0
-    assert query.run(grant_for(query), Table.of(panel)) == pytest.approx(3000, abs=40)
+    assert counted(panel) == pytest.approx(3000, abs=40)
 
 
 def test_a_count_of_nobody_is_still_at_least_one():
-    query = Count(epsilon=1.0)
-    assert (
-        query.run(grant_for(query, noise=NoiseSource.constant(-50.0)), Table.of(make_panel(np.empty((0, 4, 1))))) == 1
-    )
+    assert counted(make_panel(np.empty((0, 4, 1))), NoiseSource.constant(-50.0)) == 1
+
+
+def bounds(panel, epsilon, grid):
+    grant = grant_for("bounds of load", PureDP(epsilon / 2, count=2))
+    return BuyBounds(columns=("load",), low=0.0, high=10.0).bounds_of("load", grid, grant, Table.of(panel))
 
 
 def test_bounds_bought_with_a_good_budget_enclose_most_of_the_data(panel):
-    query = ChannelBounds(channel="load", epsilon=2.0, grid=Grid(0.0, 10.0))
-    low, high = query.run(grant_for(query), Table.of(panel))
+    low, high = bounds(panel, 2.0, Grid(0.0, 10.0))
     assert 1.9 < low < 2.3
     assert 5.7 < high < 6.1
 
 
 def test_bounds_bought_with_nothing_are_still_an_interval(panel):
-    query = ChannelBounds(channel="load", epsilon=1e-6, grid=Grid(0.0, 10.0, points=3))
     for _ in range(20):
-        low, high = query.run(grant_for(query), Table.of(panel))
+        low, high = bounds(panel, 1e-6, Grid(0.0, 10.0, points=3))
         assert 0.0 <= low < high <= 10.0
 
 
@@ -76,7 +76,6 @@ def test_each_unit_enters_with_one_value_however_many_series_it_has():
     panel = make_panel(np.arange(12.0).reshape(3, 4, 1) / 2, unit=[0, 0, 1])
     assert one_per_unit(panel, "load", "max").tolist() == [3.5, 5.5]
     assert one_per_unit(panel, "load", "min").tolist() == [0.0, 4.0]
-    assert one_per_unit(panel, "load", "mean").tolist() == [1.75, 4.75]
 
 
 def test_a_unit_without_values_is_skipped():
@@ -88,14 +87,14 @@ def test_a_unit_without_values_is_skipped():
 
 def test_the_values_of_other_units_do_not_change_a_units_own(panel):
     outlier = make_panel(np.concatenate([panel.values, np.full((1, 4, 1), 10.0)]))
-    for statistic in ("min", "max", "mean"):
+    for statistic in ("min", "max"):
         alone = one_per_unit(panel, "load", statistic)
         assert np.array_equal(alone, one_per_unit(outlier, "load", statistic)[:-1])
 
 
 def test_a_category_domain_keeps_what_many_have():
-    query = CategoryDomain("tariffs", epsilon=1.0, delta=1e-8)
-    kept = query.run(grant_for(query), ["flat"] * 300 + ["night"] * 300 + ["one of a kind"])
+    grant = grant_for("tariffs", ApproximateDP(1.0, 1e-8))
+    kept = grant.stable_domain("tariffs", ["flat"] * 300 + ["night"] * 300 + ["one of a kind"])
     assert kept == ("flat", "night")
 
 

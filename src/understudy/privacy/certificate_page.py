@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from understudy.privacy.budget import at_most
-from understudy.privacy.claim import Certificate
+from understudy.privacy.certificate import Certificate
 from understudy.privacy.keys import fingerprint
 
 _STYLE = (

@@ -1,0 +1,439 @@
+"""Epsilon and delta of a list of events: the smallest of all bounds that hold.
+
+Closed form when every event is an un-subsampled Gaussian; otherwise the smaller of a privacy loss distribution and
+Rényi DP. All of them assume that the events' parameters were fixed before any data was read; composing runs whose
+parameters depend on earlier results is the ledger's job and follows other rules.
+
+Notation: mu = 1/noise_multiplier of one Gaussian release; releases compose as mu² = Σ mu_i². Balle & Wang
+(arXiv:1805.06530, Theorem 8): delta = Φ(mu/2 − epsilon/mu) − e^epsilon Φ(−mu/2 − epsilon/mu).
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr
+
+from understudy.errors import InputError, UnsupportedEvent
+from understudy.privacy.events import (
+    ApproximateDP,
+    DiscreteGaussian,
+    Event,
+    Gaussian,
+    MixtureOfGaussians,
+    NonPrivate,
+    PureDP,
+    SubsampledGaussian,
+    executions,
+)
+from understudy.privacy.loss import INTERVAL, has_loss_distribution, loss_delta, loss_epsilon, num_cells
+
+ORDERS = np.array(
+    [1 + step / 10 for step in range(1, 100)] + list(range(11, 64)) + [72, 80, 96, 112, 128, 160, 192, 256, 512, 1024]
+)
+_WHOLE_ORDERS = np.unique(np.concatenate([np.arange(2, 12), ORDERS[ORDERS > 10.95]])).astype(int)
+Curve = np.ndarray[tuple[int], np.dtype[np.float64]]
+_HOPELESS = 60.0  # above this epsilon a finer number changes no decision and would need a huge grid
+MAX_EVENTS = 1_000
+MAX_DELTAS = 10
+MAX_EXECUTIONS = 10_000_000
+MAX_GRID = 1 << 26  # points of one privacy loss distribution
+MAX_WORK = 1 << 29  # numbers that are computed to build all of them
+_COMPOSING = 1 << 21  # what adding one distribution to the others weighs beside building it
+_ROOT_HALF_PI = math.sqrt(math.pi / 2)
+
+
+def gaussian_log_delta(mu: float, epsilon: float) -> float:
+    """Natural logarithm of delta.
+
+    Written with Mills' ratio R, because e^epsilon·φ(x + mu) = φ(x) for x = epsilon/mu − mu/2 turns the
+    difference of two tiny tails into φ(x)·(R(x) − R(x + mu)), which does not cancel.
+    """
+    x = epsilon / mu - mu / 2
+    if x < -20:  # delta is 1 to double precision or nearly so, and R(x) would overflow
+        second = min(-1e-9, epsilon + float(log_ndtr(-x - mu)))  # far below 0; two huge numbers may cancel badly
+        return float(log_ndtr(-x)) + math.log1p(-math.exp(second))
+    difference = _ROOT_HALF_PI * float(erfcx(x / math.sqrt(2)) - erfcx((x + mu) / math.sqrt(2)))
+    if difference <= 0:
+        return -math.inf
+    return -x * x / 2 - 0.5 * math.log(2 * math.pi) + math.log(difference)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon at `delta`, rounded up by less than one part in 10¹⁰."""
+    if mu == 0:
+        return 0.0
+    target = math.log(delta)
+    if gaussian_log_delta(mu, 0.0) <= target:
+        return 0.0
+    high = mu * mu / 2 + mu * math.sqrt(-2 * target) + mu  # Gaussian tail bound, then some
+    low = 0.0
+    while high - low > 1e-11 * high:
+        middle = (low + high) / 2
+        if gaussian_log_delta(mu, middle) > target:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Largest mu that (epsilon, delta) pays for, rounded down: more noise."""
+    target = math.log(delta)
+    high = 1.0
+    while gaussian_log_delta(high, epsilon) <= target:
+        high *= 2
+    low = 0.0
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if gaussian_log_delta(middle, epsilon) <= target:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def renyi_curve(events: Iterable[Event]) -> Curve:
+    """Sum of the events' Rényi divergence bounds, one value for each of `ORDERS`.
+
+    An `ApproximateDP` event has no finite curve; its delta must have been set aside by the caller.
+    """
+    total = np.zeros_like(ORDERS)
+    for event in events:
+        total = total + _curve(event)
+    return total
+
+
+def renyi_epsilon(curve: Curve, delta: float) -> float:
+    """Best epsilon over all orders (Canonne, Kamath & Steinke, arXiv:2004.00010v4, Proposition 12)."""
+    orders, bounds = _finite(curve)
+    if not len(orders):
+        return math.inf
+    costs = bounds + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+    return max(0.0, float(costs.min()))
+
+
+def renyi_delta(curve: Curve, epsilon: float) -> float:
+    """Best delta over all orders: the formula of `renyi_epsilon` solved for delta."""
+    orders, bounds = _finite(curve)
+    if not len(orders):
+        return 1.0
+    logs = (orders - 1) * (bounds - epsilon + np.log1p(-1 / orders)) - np.log(orders)
+    return min(1.0, math.exp(min(0.0, float(logs.min()))))
+
+
+def _finite(curve: Curve) -> tuple[Curve, Curve]:
+    finite = np.isfinite(curve)
+    return ORDERS[finite], curve[finite]
+
+
+def concentrated_rho(events: Iterable[Event]) -> float | None:
+    """rho of zero-concentrated DP, or None if some event has none.
+
+    Poisson-subsampled events have none on purpose: their amplification does not survive the conversion.
+    """
+    total = 0.0
+    for event in events:
+        if isinstance(event, Gaussian | DiscreteGaussian):
+            total += event.count / (2 * event.noise_multiplier**2)
+        elif isinstance(event, PureDP):
+            total += event.count * event.epsilon**2 / 2  # Bun & Steinke, arXiv:1605.02065, Proposition 3.3
+        else:
+            return None
+    return total
+
+
+def concentrated_epsilon(rho: float, delta: float) -> float:
+    """Epsilon of rho-zCDP with the order chosen on a continuum instead of a list."""
+    if rho == 0:
+        return 0.0
+
+    low, high, least = math.log(0.02), math.log(1e7), math.inf  # of order − 1
+    for _ in range(5):  # every order is a valid bound, so that stopping early only costs utility
+        tried = np.linspace(low, high, 257)
+        orders = 1 + np.exp(tried)
+        costs = rho * orders + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+        best = int(costs.argmin())
+        low, high, least = tried[max(0, best - 1)], tried[min(256, best + 1)], min(least, float(costs[best]))
+    return max(0.0, least)
+
+
+def concentrated_budget(epsilon: float, delta: float) -> float:
+    """Largest rho whose epsilon at `delta` stays within `epsilon`, rounded down."""
+    low, high = 0.0, 1.0
+    while concentrated_epsilon(high, delta) < epsilon:
+        high *= 2
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if concentrated_epsilon(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
+def _curve(event: Event) -> Curve:
+    if isinstance(event, Gaussian | DiscreteGaussian):
+        return event.count * ORDERS / (2 * event.noise_multiplier**2)
+    if isinstance(event, SubsampledGaussian):
+        return event.iterations * _poisson(event.sampling_rate, event.noise_multiplier)
+    if isinstance(event, MixtureOfGaussians):
+        # All windows or none: moving every drawn window's weight to the furthest component can only make the
+        # neighbours easier to tell apart (Choquette-Choo et al., arXiv:2310.15526). Loose but never wrong.
+        any_window = (
+            -math.expm1(event.max_windows * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
+        )
+        return event.iterations * _poisson(any_window, event.noise_multiplier / event.max_windows)
+    if isinstance(event, PureDP):
+        return event.count * _pure(event.epsilon)
+    if isinstance(event, ApproximateDP) and event.delta == 0:
+        return _pure(event.epsilon)
+    if isinstance(event, ApproximateDP | NonPrivate):
+        return np.full_like(ORDERS, np.inf)
+    raise UnsupportedEvent(f"No Rényi rule for an event of type {type(event).__name__}.")
+
+
+@lru_cache(maxsize=256)
+def _poisson(sampling_rate: float, noise_multiplier: float) -> Curve:
+    """Whole orders from dp-accounting; between them a chord, because (order − 1)·divergence is convex.
+
+    The series for fractional orders converges slowly or not at all for ordinary parameters.
+    """
+    from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant(_WHOLE_ORDERS)
+    accountant.compose(PoissonSampledDpEvent(sampling_rate, GaussianDpEvent(noise_multiplier)))
+    whole = np.asarray(accountant._rdp, dtype=np.float64)
+    chord = np.interp(ORDERS, [1.0, *_WHOLE_ORDERS], [0.0, *((_WHOLE_ORDERS - 1) * whole)])
+    return np.asarray(chord / (ORDERS - 1), dtype=np.float64)
+
+
+def _pure(epsilon: float) -> Curve:
+    """Randomised response is the worst of all epsilon-DP mechanisms; this is its divergence, in logarithms."""
+    log_yes, log_no = -np.log1p(np.exp(-epsilon)), -epsilon - np.log1p(np.exp(-epsilon))
+    one = ORDERS * log_yes + (1 - ORDERS) * log_no
+    two = ORDERS * log_no + (1 - ORDERS) * log_yes
+    bound = np.logaddexp(one, two) / (ORDERS - 1)
+    return np.asarray(np.minimum(np.maximum(bound, 0.0), epsilon), dtype=np.float64)
+
+
+def epsilon(events: Iterable[Event], delta: float, interval: float = INTERVAL) -> float:
+    """Epsilon at `delta` for one unit added or removed; an upper bound, infinite if nothing is promised.
+
+    Args:
+        interval: Grid of privacy loss distributions; a coarser one is quicker and its bound is looser.
+
+    Example:
+        >>> round(epsilon([Gaussian(noise_multiplier=40.352, count=61)], delta=1e-5), 3)
+        0.7
+    """
+    if not 0 < delta < 1:
+        raise InputError(f"delta must lie between 0 and 1, got {delta:g}.")
+    return _epsilon(tuple(events), delta, interval)
+
+
+def delta(events: Iterable[Event], epsilon: float) -> float:
+    """Delta at `epsilon` for one unit added or removed; an upper bound."""
+    parts = tuple(events)
+    if not parts:
+        return 0.0
+    if _has_no_guarantee(parts):
+        return 1.0
+    if all(isinstance(event, Gaussian) for event in parts):
+        return math.exp(gaussian_log_delta(_mu(parts), epsilon))
+    best = _renyi_route_delta(parts, epsilon)
+    if all(has_loss_distribution(event) for event in parts):
+        best = min(best, loss_delta(parts, epsilon))
+    return min(1.0, best)
+
+
+def replace_one_epsilon(events: Iterable[Event], delta: float) -> float:
+    """Epsilon at `delta` when one unit's data is replaced by other data, the stricter relation.
+
+    Un-subsampled noise: the sum moves twice as far, so the noise multiplier halves (exact). Everything
+    else: remove, then add, i.e. 2·epsilon(δ′) with δ = δ′·(1 + e^epsilon(δ′)).
+    """
+    parts = tuple(events)
+    if not parts:
+        return 0.0
+    if _has_no_guarantee(parts):
+        return math.inf
+    doubled = [_doubled(event) for event in parts]
+    exact = math.inf
+    if all(event is not None for event in doubled):
+        exact = epsilon([event for event in doubled if event is not None], delta)
+    return min(exact, _two_step_epsilon(parts, delta))
+
+
+def renyi_at(events: Iterable[Event], order: float) -> float:
+    """Rényi divergence at one of `ORDERS`, what a fixed-order ledger charges."""
+    matches = [index for index, known in enumerate(ORDERS) if math.isclose(known, order)]
+    if not matches:
+        raise InputError(f"Rényi order {order:g} is not among the orders this accountant computes.")
+    return float(renyi_curve(tuple(events))[matches[0]])
+
+
+@lru_cache(maxsize=1024)
+def _epsilon(parts: tuple[Event, ...], delta: float, interval: float = INTERVAL) -> float:
+    if not parts:
+        return 0.0
+    if _has_no_guarantee(parts):
+        return math.inf
+    if all(isinstance(event, Gaussian) for event in parts):
+        return gaussian_epsilon(_mu(parts), delta)
+    best = _renyi_route(parts, delta)
+    rho = concentrated_rho(parts)
+    if rho is not None:
+        best = min(best, concentrated_epsilon(rho, delta))
+    return best if _is_hopeless(parts, best, delta) else min(best, _loss_route(parts, delta, interval))
+
+
+def _is_hopeless(parts: tuple[Event, ...], renyi: float, delta: float) -> bool:
+    """Whether a privacy loss distribution is sure to end above `_HOPELESS`, and not worth its memory.
+
+    The Rényi bound of capped windows is loose, so they are judged by the mean shift instead: one Gaussian
+    that moves by what a unit contributes on average tells neighbours apart no better than the mixture.
+    """
+    windowed = [event for event in parts if isinstance(event, MixtureOfGaussians)]
+    if not windowed:
+        return renyi > _HOPELESS
+    shifts = [event.max_windows * event.sampling_rate / event.noise_multiplier for event in windowed]
+    mean_mu = math.sqrt(sum(event.iterations * shift**2 for event, shift in zip(windowed, shifts, strict=True)))
+    return gaussian_epsilon(mean_mu, delta) > _HOPELESS
+
+
+def _renyi_route(parts: tuple[Event, ...], delta: float) -> float:
+    """Rényi DP; the deltas of approximate events are set aside first, what is left of them is pure."""
+    aside, pure = _without_deltas(parts)
+    return renyi_epsilon(renyi_curve(pure), delta - aside) if aside < delta else math.inf
+
+
+def _renyi_route_delta(parts: tuple[Event, ...], epsilon: float) -> float:
+    aside, pure = _without_deltas(parts)
+    return aside + renyi_delta(renyi_curve(pure), epsilon)
+
+
+def _loss_route(parts: tuple[Event, ...], delta: float, interval: float) -> float:
+    """Privacy loss distribution; what has none becomes one (epsilon, delta/2) event by the other route.
+
+    The theorem behind the second half is concurrent composition of (epsilon, delta)-DP mechanisms
+    (Vadhan & Zhang, arXiv:2207.08335), because the two groups may interleave.
+    """
+    known = tuple(event for event in parts if has_loss_distribution(event))
+    unknown = tuple(event for event in parts if not has_loss_distribution(event))
+    if not known:
+        return math.inf
+    if not unknown:
+        return loss_epsilon(known, delta, interval)
+    rho = concentrated_rho(unknown)
+    price = _renyi_route(unknown, delta / 2)
+    if rho is not None:
+        price = min(price, concentrated_epsilon(rho, delta / 2))
+    if price >= _HOPELESS:
+        return math.inf
+    return loss_epsilon((*known, ApproximateDP(max(price, 1e-12), delta / 2)), delta, interval)
+
+
+def _without_deltas(parts: tuple[Event, ...]) -> tuple[float, tuple[Event, ...]]:
+    aside = sum(event.delta for event in parts if isinstance(event, ApproximateDP))
+    pure = tuple(PureDP(event.epsilon) if isinstance(event, ApproximateDP) else event for event in parts)
+    return aside, pure
+
+
+def _two_step_epsilon(parts: tuple[Event, ...], delta: float) -> float:
+    """Solves δ = δ′(1 + e^epsilon(δ′)) for the largest δ′, in logarithms, erring towards a smaller δ′.
+
+    Walks down first: far in the tail the bounds are loose, so "fits" is not monotone there.
+    """
+    high = math.log(delta / 2)
+    low = high
+    while not _fits(parts, low, delta):
+        high, low = low, low - 1.0
+        if low < math.log(delta) - 300:
+            return math.inf
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _fits(parts, middle, delta) else (low, middle)
+    return 2 * _epsilon(parts, math.exp(low))
+
+
+def _fits(parts: tuple[Event, ...], log_inner: float, delta: float) -> bool:
+    inner = _epsilon(parts, math.exp(log_inner))
+    return inner < 600 and log_inner + math.log1p(math.exp(inner)) <= math.log(delta)
+
+
+def _doubled(event: Event) -> Event | None:
+    """The event as seen by a neighbour at distance two, where that has a closed form."""
+    if isinstance(event, Gaussian):
+        return Gaussian(event.noise_multiplier / 2, event.count)
+    if isinstance(event, DiscreteGaussian):
+        return DiscreteGaussian(event.noise_multiplier / 2, event.count)
+    if isinstance(event, PureDP):
+        return PureDP(2 * event.epsilon, event.count)
+    if isinstance(event, ApproximateDP):
+        worse = event.delta * (1 + math.exp(min(event.epsilon, 700.0)))
+        return ApproximateDP(2 * event.epsilon, worse) if worse < 1 else None
+    return None
+
+
+def _has_no_guarantee(parts: tuple[Event, ...]) -> bool:
+    return any(isinstance(event, NonPrivate) for event in parts)
+
+
+def _mu(parts: tuple[Event, ...]) -> float:
+    gaussians = (event for event in parts if isinstance(event, Gaussian))
+    return math.hypot(*(math.sqrt(event.count) / event.noise_multiplier for event in gaussians))
+
+
+def check_form(bodies: Sequence[Any]) -> None:
+    """Refuse events, as JSON, that are too many to be read."""
+    if len(bodies) > MAX_EVENTS:
+        raise _too_much(f"at most {MAX_EVENTS} events")
+
+
+def check_workload(events: Sequence[Event]) -> None:
+    """Refuse events whose account would take minutes or more memory than a computer has.
+
+    A certificate comes from anybody: three kilobytes may ask for hours. What is refused here is refused when a run is
+    charged as well, so that no certificate is ever issued that `verify` would not check.
+    """
+    check_form(events)
+    for event in events:
+        if not isinstance(event, Gaussian) and executions(event) > MAX_EXECUTIONS:
+            raise _too_much(f"at most {MAX_EXECUTIONS:,} executions of {type(event).__name__}")
+        if _grid(event) > MAX_GRID:
+            raise _too_much(f"more noise for the reach of one unit in {type(event).__name__}, or fewer windows")
+    if sum(_work(event) for event in events) > MAX_WORK:
+        raise _too_much("fewer events that are not plain Gaussians, or fewer windows a unit")
+
+
+def _grid(event: Event) -> float:
+    """Points of the event's privacy loss distribution: the widest loss, divided by the grid's interval."""
+    if isinstance(event, SubsampledGaussian):
+        return _widest(1, event.noise_multiplier)
+    if isinstance(event, MixtureOfGaussians):
+        return _widest(event.max_windows, event.noise_multiplier)
+    if isinstance(event, DiscreteGaussian) and event.one_vote:
+        return 24 * event.noise_multiplier
+    return 1.0
+
+
+def _widest(shift: int, scale: float) -> float:
+    return shift * (shift + 12 * scale) / scale / scale / INTERVAL
+
+
+def _work(event: Event) -> float:
+    if isinstance(event, Gaussian | NonPrivate) or (isinstance(event, DiscreteGaussian) and not event.one_vote):
+        return 1.0
+    work = _COMPOSING + _grid(event)
+    if isinstance(event, MixtureOfGaussians):
+        shifts = event.max_windows + 1
+        work += shifts * num_cells(float(event.max_windows), event.noise_multiplier, INTERVAL)
+    return work if math.isfinite(work) else float(2 * MAX_WORK)
+
+
+def _too_much(expected: str) -> InputError:
+    return InputError(
+        f"These events ask for more computing than an account may take: {expected} are expected. If this is a "
+        "certificate, do not rely on it; if it is your own run, choose fewer windows, larger noise or fewer releases."
+    )

@@ -1,0 +1,240 @@
+"""Hand-written per-unit gradients of layers: linear, embedding, normalisation, convolution.
+
+Each rule runs its layer on detached parameters and leaves the per-unit gradients in a `Collector` during the backward,
+while autograd itself computes only what flows further back.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from understudy.errors import UnsafeModule
+from understudy.training.clipping.per_unit_gradients import Collector, Products
+
+Parameters = dict[str, nn.Parameter]
+OnGradient = Callable[..., None]  # (collector, gradient of the output, input, facts of the layer)
+
+
+class _Anchored(torch.autograd.Function):
+    """Identity that makes autograd visit a layer none of whose inputs needs a gradient (the first one)."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, output: Tensor) -> Tensor:
+        ctx.mark_dirty(output)  # handed through without a copy and without becoming a view
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return None, None
+
+
+def apply(function: Any, *arguments: Any) -> Any:
+    """Calls an autograd function (its `apply` carries no types)."""
+    return function.apply(*arguments)
+
+
+def observe(collector: Collector, output: Tensor, record: OnGradient, x: Tensor | None, *facts: Any) -> Tensor:
+    """Returns `output`; in the final backward calls `record(collector, gradient of output, x, *facts)` once.
+
+    `x` is let go as soon as it has been used, so activations are freed layer by layer as in an ordinary backward.
+    """
+    if output._is_view():  # whatever changed it in place would take it out of the graph, and the hook with it
+        output = output.clone()
+    if not output.requires_grad:
+        output = apply(_Anchored, collector.anchor, output)
+    held, version = [x], None if x is None else x._version
+
+    def hook(grad: Tensor) -> None:
+        collector.first_order_only()
+        if collector.recording:
+            layer_input = held.pop()
+            if layer_input is not None and layer_input._version != version:
+                raise UnsafeModule(
+                    "Expected a layer's input to stay as it was until the backward, got one changed in place. "
+                    "Use the out-of-place form of that operation."
+                )
+            # Detached: a record that held the graph would keep itself alive, since the graph holds this hook.
+            record(collector, grad, None if layer_input is None else layer_input.detach(), *facts)
+
+    output.register_hook(hook)
+    return output
+
+
+def linear(module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
+    """Runs `nn.Linear`."""
+    weight, bias = parameters["weight"], parameters.get("bias")
+    rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    output = functional.linear(rows, weight.detach(), None if bias is None else bias.detach())
+    output = observe(collector, output, record_linear, x, weight, bias)
+    return output if x.ndim == 2 else output.view(*x.shape[:-1], -1)
+
+
+def record_linear(
+    collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter, bias: nn.Parameter | None
+) -> None:
+    """Records grad ⊗ x: as two vectors where a unit has one row, else summed over the unit's rows."""
+    units = collector.num_units
+    if x.ndim > 2 or x.shape[0] != units:
+        x = collector.by_unit(x).reshape(units, -1, x.shape[-1])
+        grad = grad.reshape(units, -1, grad.shape[-1])
+        if x.shape[1] == 1:
+            x, grad = x.squeeze(1), grad.squeeze(1)
+    single = x.ndim == 2
+    if collector.wants(weight):
+        if single:
+            collector.outer(weight, grad, x)
+        elif Products.pay(x.shape[1], (grad.shape[2], x.shape[2])):
+            collector.products(weight, grad, x)
+        else:
+            collector.keep_product(weight, grad.transpose(1, 2), x)
+    if bias is not None and collector.wants(bias):
+        collector.keep(bias, grad if single else grad.sum(1))
+
+
+def reversible_linear(
+    module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor, back: bool = False
+) -> Tensor:
+    """Runs `ReversibleLinear` in either direction."""
+    if not back:
+        return linear(module, parameters, collector, x)
+    return observe(collector, x @ parameters["weight"].detach(), _record_back, x, parameters["weight"])
+
+
+def _record_back(collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter) -> None:
+    """Records x ⊗ grad: what came in stands at the outputs of the layer."""
+    if collector.wants(weight):
+        units = collector.num_units
+        rows, arrived = (tensor.reshape(units, -1, tensor.shape[-1]) for tensor in (x, grad))
+        if rows.shape[1] == 1:
+            collector.outer(weight, rows.squeeze(1), arrived.squeeze(1))
+        else:
+            collector.keep_product(weight, rows.transpose(1, 2), arrived)
+
+
+def stacked_linear(module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
+    """Runs `StackedLinear`: one linear per position of the last-but-one dimension."""
+    weight, bias = parameters["weight"], parameters.get("bias")
+    output = torch.einsum("...ki,koi->...ko", x, weight.detach())
+    if bias is not None:
+        output = output + bias.detach()
+    return observe(collector, output, _record_stacked, x, weight, bias)
+
+
+def _record_stacked(
+    collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter, bias: nn.Parameter | None
+) -> None:
+    units = collector.num_units
+    x = collector.by_unit(x).reshape(units, -1, *x.shape[-2:])
+    grad = grad.reshape(units, -1, *grad.shape[-2:])
+    if collector.wants(weight):
+        if x.shape[1] == 1:
+            collector.outer(weight, grad.squeeze(1), x.squeeze(1))
+        else:
+            collector.keep(weight, torch.einsum("urko,urki->ukoi", grad, x))
+    if bias is not None and collector.wants(bias):
+        collector.keep(bias, grad.sum(1))
+
+
+def embedding(module: Any, parameters: Parameters, collector: Collector, index: Tensor) -> Tensor:
+    """Runs `nn.Embedding`."""
+    weight = parameters["weight"]
+    output = functional.embedding(index, weight.detach())
+    return observe(collector, output, _record_embedding, index, weight, module.padding_idx)
+
+
+def _record_embedding(
+    collector: Collector, grad: Tensor, index: Tensor, weight: nn.Parameter, padding: int | None
+) -> None:
+    if not collector.wants(weight):
+        return
+    index = collector.by_unit(index).reshape(collector.num_units, -1)
+    value = grad.reshape(*index.shape, grad.shape[-1])
+    if padding is not None:
+        value = value.masked_fill((index == padding).unsqueeze(2), 0)
+    collector.rows(weight, index, value)
+
+
+Shape = tuple[int, ...]
+
+
+def _affine(collector: Collector, x: Tensor, parameters: Parameters, shape: Shape) -> Tensor:
+    """Returns x · weight + bias, both viewed as `shape` and broadcast against one row of x."""
+    scale, shift = parameters["weight"], parameters.get("bias")
+    if shift is None:
+        output = x * scale.detach().view(shape)
+    else:
+        output = torch.addcmul(shift.detach().view(shape), x, scale.detach().view(shape))
+    return observe(collector, output, _record_affine, x, scale, shift, shape)
+
+
+def _record_affine(
+    collector: Collector, grad: Tensor, x: Tensor, scale: nn.Parameter, shift: nn.Parameter | None, shape: Shape
+) -> None:
+    if collector.wants(scale):
+        collector.keep(scale, _sum_within_units(collector, grad * x, shape))
+    if shift is not None and collector.wants(shift):
+        collector.keep(shift, _sum_within_units(collector, grad, shape))
+
+
+def _sum_within_units(collector: Collector, tensor: Tensor, shape: Shape) -> Tensor:
+    """Sums [unit · rows, …] over everything that `shape` does not have, except units."""
+    by_unit = collector.by_unit(tensor)
+    missing = by_unit.ndim - 1 - len(shape)
+    over = [1 + axis for axis in range(missing)]
+    over += [1 + missing + axis for axis, size in enumerate(shape) if size == 1]
+    return by_unit.sum(over) if over else by_unit
+
+
+def layer_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
+    """Runs `nn.LayerNorm`."""
+    normal = functional.layer_norm(x, module.normalized_shape, None, None, module.eps)
+    return _affine(collector, normal, parameters, tuple(module.normalized_shape))
+
+
+def group_norm(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
+    """Runs `nn.GroupNorm`; channels are the second dimension."""
+    normal = functional.group_norm(x, module.num_groups, None, None, module.eps)
+    return _affine(collector, normal, parameters, (module.num_channels, *(1 for _ in x.shape[2:])))
+
+
+def conv1d(module: Any, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
+    """Runs `nn.Conv1d`; padding is applied first, so every padding mode is the same case."""
+    if x.ndim != 3:
+        raise UnsafeModule("Expected convolution input [unit, channel, step], got another number of dimensions.")
+    padding = list(module._reversed_padding_repeated_twice)
+    if any(padding):
+        mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+        x = functional.pad(x, padding, mode=mode)
+    weight, bias = parameters["weight"].detach(), parameters.get("bias")
+    shift = None if bias is None else bias.detach()
+    output = functional.conv1d(x, weight, shift, module.stride, 0, module.dilation, module.groups)
+    return observe(collector, output, _record_conv1d, x, module, parameters)
+
+
+def _record_conv1d(collector: Collector, grad: Tensor, x: Tensor, module: Any, parameters: Parameters) -> None:
+    """Records, for tap j, Σ over positions p of grad[p] ⊗ x[p·stride + j·dilation]: no unfolded copy of x."""
+    weight, bias = parameters["weight"], parameters.get("bias")
+    if bias is not None and collector.wants(bias):
+        collector.keep(bias, collector.by_unit(grad).sum((1, 3)))
+    if not collector.wants(weight):
+        return
+    groups, stride = module.groups, module.stride[0]
+    span = (grad.shape[2] - 1) * stride + 1
+    one_block = grad.shape[0] == collector.num_units and groups == 1
+    for tap in range(weight.shape[2]):
+        start = tap * module.dilation[0]
+        seen = x[:, :, start : start + span : stride]
+        if one_block:
+            collector.keep_product(weight, grad, seen.transpose(1, 2), part=tap)
+        else:
+            collector.keep(weight, _grouped_product(collector, grad, seen, groups), part=tap)
+
+
+def _grouped_product(collector: Collector, grad: Tensor, seen: Tensor, groups: int) -> Tensor:
+    """Returns Σ over a unit's rows and positions of grad ⊗ seen within each channel group."""
+    grad = collector.by_unit(grad).unflatten(2, (groups, -1))
+    seen = collector.by_unit(seen).unflatten(2, (groups, -1))
+    return torch.einsum("urgop,urgip->ugoi", grad, seen)

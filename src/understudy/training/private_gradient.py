@@ -1,0 +1,181 @@
+"""One private iteration: clip every unit's gradient, add them up, add noise, divide.
+
+All parameters and all gradients of a network are two flat vectors: small networks spend their time in calls, not in
+arithmetic, and one vector takes one call where twenty tensors take twenty.
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from understudy.errors import InputError
+from understudy.privacy.noise import NoiseSource
+from understudy.training.batches import Batch, UnitWindows
+from understudy.training.clipping import PerUnitClipper, RecordGradients
+from understudy.training.plan import MechanismPlan, Performance
+
+_PIECE = 1 << 16  # elements per optimiser tensor: large enough for few calls, small enough to stay in cache
+_RESERVE = 12 << 10  # normals taken at a time: many for one call, few enough that what makes them stays in cache
+
+MakeOptimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
+
+# Their update of a coordinate depends on that coordinate alone, so it does not matter how tensors are cut.
+ELEMENTWISE = frozenset(
+    {
+        torch.optim.SGD,
+        torch.optim.Adam,
+        torch.optim.AdamW,
+        torch.optim.NAdam,
+        torch.optim.RAdam,
+        torch.optim.Adamax,
+        torch.optim.RMSprop,
+        torch.optim.Adagrad,
+        torch.optim.Adadelta,
+    }
+)
+
+
+class FlatParameters:
+    """Moves the trainable parameters of a network into one vector and gives them one gradient vector."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        if len({(parameter.dtype, parameter.device) for parameter in parameters}) != 1:
+            raise InputError("Expected all parameters in one dtype on one device, got several. Convert the model.")
+        first, sizes = parameters[0], [parameter.numel() for parameter in parameters]
+        self.values = torch.empty(sum(sizes), dtype=first.dtype, device=first.device)
+        self.gradient = torch.zeros_like(self.values)
+        self._parameters = parameters
+        for parameter, own in zip(parameters, self.values.split(sizes), strict=True):
+            own.copy_(parameter.detach().reshape(-1))
+            parameter.data = own.view(parameter.shape)
+        self.views = self.like_parameters(self.gradient)
+
+    def like_parameters(self, vector: Tensor) -> dict[int, Tensor]:
+        """Returns the pieces of a flat vector by parameter id, each shaped like its parameter."""
+        sizes = [parameter.numel() for parameter in self._parameters]
+        pieces = zip(self._parameters, vector.split(sizes), strict=True)
+        return {id(parameter): piece.view(parameter.shape) for parameter, piece in pieces}
+
+    def optimiser(self, make: MakeOptimiser) -> torch.optim.Optimizer:
+        """Returns `make`'s optimiser, on flat pieces if it is element-wise, else on the parameters themselves."""
+        pieces = [nn.Parameter(self.values[place]) for place in self._places()]
+        for piece, place in zip(pieces, self._places(), strict=True):
+            piece.grad = self.gradient[place]
+        optimiser = make(pieces)
+        if type(optimiser) in ELEMENTWISE:
+            return optimiser
+        for parameter in self._parameters:
+            parameter.grad = self.views[id(parameter)]
+        return make(self._parameters)
+
+    def _places(self) -> list[slice]:
+        size = self.values.numel()
+        return [slice(start, min(start + _PIECE, size)) for start in range(0, size, _PIECE)]
+
+
+class NormalReserve:
+    """Standard normals taken from a noise source ahead of use, each added once.
+
+    Privacy:
+        Lives in memory only and forgets what it holds after a fork, so that no two processes add the same noise.
+    """
+
+    def __init__(self, source: NoiseSource) -> None:
+        self._source = source
+        self._drawn = torch.empty(0, dtype=torch.float64)
+        self._process = os.getpid()
+
+    def add_to(self, vector: Tensor, scale: float, step: float) -> None:
+        """Rounds `vector` to whole multiples of `step` and adds N(0, scale²), rounded likewise, to every coordinate.
+
+        Both are whole numbers while they are added, so no bit below the step reveals the value before the noise.
+        """
+        if self._process != os.getpid():
+            self._drawn, self._process = torch.empty(0, dtype=torch.float64), os.getpid()
+        vector.mul_(1 / step).round_()
+        start = 0
+        while start < vector.numel():
+            if not self._drawn.numel():
+                self._drawn = torch.from_numpy(self._source.normal(1.0, _RESERVE))
+            piece = vector[start : start + self._drawn.numel()]
+            taken, self._drawn = self._drawn[: piece.numel()], self._drawn[piece.numel() :]
+            piece += taken.mul_(scale / step).round_()
+            start += piece.numel()
+        vector.mul_(step)
+
+
+Loss = Callable[[nn.Module, Batch, torch.Generator], Tensor]
+PublicLoss = Callable[[nn.Module, torch.Generator], Tensor]
+
+_KEPT_BYTES = 128 << 20  # per-unit gradients held at once, unless the caller says how many
+_FEWEST_UNITS = 8  # below, matrix products get too thin
+
+
+def gradient_step(length: float, size: int) -> float:
+    """Returns the largest power of two such that √size steps are at most 2⁻¹¹ · length.
+
+    Rounding a sum to the nearest multiple moves each of `size` coordinates of a difference by at most one step.
+    """
+    return 2.0 ** math.floor(math.log2(length * 2.0**-11 / math.sqrt(max(1, size))))
+
+
+class PrivateGradient:
+    """Writes the noisy gradient of one iteration into `flat.gradient`.
+
+    Privacy:
+        Each `write`, or `finish` after clipped sums, is one execution of the plan's mechanism, which the caller has
+        recorded in the ledger before. What it writes may be released; the batch, its size and the losses may not.
+    """
+
+    def __init__(self, model: nn.Module, plan: MechanismPlan, noise: NoiseSource, performance: Performance) -> None:
+        self._model, self._plan, self._performance = model, plan, performance
+        self._clipper = PerUnitClipper(model, plan.clip_norm)
+        self._reserve = NormalReserve(noise)
+        self.flat = FlatParameters(self._clipper.parameters)
+        self._sums = torch.zeros_like(self.flat.values, dtype=torch.float64)
+        self._sums_by_parameter = self.flat.like_parameters(self._sums)
+        self._step = gradient_step(min(plan.clip_norm, plan.noise_scale), self._sums.numel())
+        self._max_units = performance.max_units_in_memory or units_that_fit(self.flat.values)
+
+    def write(self, loss: Loss, windows: UnitWindows, chosen: NDArray[np.int64], generator: torch.Generator) -> None:
+        """Sums clipped gradients chunk by chunk in constant memory; an empty batch is noised like any other."""
+        self._sums.zero_()
+        chunks = np.array_split(chosen, max(1, math.ceil(len(chosen) / self._max_units)))
+        for chunk in chunks:
+            if len(chunk):
+                batch = windows.batch(chunk, self._performance.device)
+                self.add_clipped(partial(loss, self._model, batch, generator), len(chunk), len(chosen))
+        self.finish()
+
+    def add_clipped(self, losses: Callable[[], Tensor], num_units: int, in_all: int) -> None:
+        """Adds the clipped gradients of one chunk of a batch of `in_all` units."""
+        self._clipper.add_clipped_sum(losses, num_units, self._sums_by_parameter, in_all)
+
+    def add_clipped_records(self, record: RecordGradients, num_units: int) -> None:
+        """Adds the clipped sum of per-unit gradients that the caller computed."""
+        self._clipper.add_clipped_records(record, num_units, self._sums_by_parameter)
+
+    def finish(self) -> None:
+        """Adds the noise, divides by the public expected batch, never by the realised one, and begins a new sum."""
+        self._reserve.add_to(self._sums, self._plan.noise_scale, self._step)
+        torch.div(self._sums, self._plan.expected_batch, out=self.flat.gradient)
+        self._sums.zero_()
+
+    def add_public(self, loss: PublicLoss, generator: torch.Generator) -> None:
+        """Adds the plain gradient of a loss that reads no private data (synthetic series, penalties on weights)."""
+        parameters = self._clipper.parameters
+        grads = torch.autograd.grad(loss(self._model, generator), parameters, allow_unused=True)
+        for parameter, grad in zip(parameters, grads, strict=True):
+            if grad is not None:
+                self.flat.views[id(parameter)].add_(grad)
+
+
+def units_that_fit(values: Tensor) -> int:
+    """Returns how many units' gradients to hold at once, from the size of the network alone."""
+    return max(_FEWEST_UNITS, _KEPT_BYTES // (values.numel() * values.element_size()))
