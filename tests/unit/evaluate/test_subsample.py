@@ -55,5 +55,5 @@ def test_series_of_many_lengths_are_cut_at_their_beginning() -> None:
 def test_small_panels_and_thorough_efforts_are_left_whole() -> None:
     small = _prepared(waves(80), waves(80, seed=1))
     assert (small.real.num_series, small.real.num_steps) == (40, 24)
-    whole = prepare(waves(60, steps=1_000), waves(60, seed=1, steps=1_000), None, QUICK)
+    whole = subsampled(waves(60, steps=1_000), waves(60, seed=1, steps=1_000), None, QUICK)
     assert whole.real.num_steps == 1_000
