@@ -63,11 +63,11 @@ def _ppem() -> Synthesizer:
 
 
 def vertical(**options: object) -> Synthesizer:
-    """Returns a small `vflgan-ts`; `options` go to its recipe, but for the mode and what the paper claims."""
+    """Returns a small `vflgan-ts`; `options` go to its recipe, but for mode and scale."""
     from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
-    own = {name: options.pop(name) for name in ("mode", "claimed_epsilon", "scale") if name in options}
-    chosen = {"iterations": 3, "batch": POPULATION, "widths": (8, 4), "features": 8, "clip_norm": 0.2, **options}
+    own = {name: options.pop(name) for name in ("mode", "scale") if name in options}
+    chosen = {"iterations": 3, "batch": POPULATION, "features": 16, "clip_norm": 0.2, **options}
     return METHODS["vflgan-ts"](recipe=Recipe(**chosen), **own)  # type: ignore[arg-type,call-arg]
 
 
@@ -92,7 +92,7 @@ STEADY: Mapping[str, Subject] = {
     **SUBJECTS,
     "dit": Subject(make=_steady_dit, schema=small_schema(), trained=True),
     "vflgan-ts": Subject(
-        make=lambda: vertical(dropout=0.0, features=64, widths=(32, 16)),
+        make=lambda: vertical(features=64),
         schema=small_schema(parties=True),
         trained=True,
     ),

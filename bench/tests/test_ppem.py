@@ -72,7 +72,7 @@ def test_diagnoses_become_indicators_of_patients(tmp_path: Path) -> None:
 
 def test_pictures_are_drawn_from_results() -> None:
     line = {"method": "paper mixture", "metrics": {"rejected": 0.03}}
-    ranks = {name: list(range(201)) for name in ("normalised", "studentised", "finite")}
+    ranks = {name: list(range(201)) for name in ("normalised", "studentised")}
     (estimators,) = drawings({"rows": [line], "ppem_tests": {"true": ranks, "other": ranks}})
     assert estimators.name == "ppem-estimators"
     train, rest = ppem_data.split(panel(600))
@@ -106,7 +106,7 @@ def test_notes_say_whether_the_penalty_costs_what_is_kept(own: float, words: str
         {"method": "ppem, lmdp", "metrics": {"given_gap": {"mean": own, "low": 0.0, "high": 1.0}}},
         {"method": "ppem, lmdp without penalty",
          "metrics": {"given_gap": {"mean": 0.4, "low": 0.3, "high": 0.6}, "p_ksd": 0.001}},
-        {"method": "ppem, both, uniform, checked", "metrics": {}, "epsilon": 5.0},
+        {"method": "ppem, sound, different, checked", "metrics": {}, "epsilon": 5.0},
     ]  # fmt: skip
     first, second, third = notes(lines, [])
     assert words in first

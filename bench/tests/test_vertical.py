@@ -10,7 +10,7 @@ from understudy_bench.vertical import experiment as vertical
 from understudy_bench.vertical.data import PARTIES, _without_outliers, dealt, homes, parties, sines, split
 
 from understudy.data import Continuous
-from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
+from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
 
 @pytest.mark.parametrize(("name", "channels"), [("sine-2", 2), ("sine-6", 6)])
@@ -65,7 +65,7 @@ def test_a_whole_benchmark_has_every_row_its_controls_and_its_pictures(
     """As little work as possible: a few series, two iterations, one epsilon so large that noise needs no search."""
     monkeypatch.setattr(vertical, "SINES", vertical.Scale(10, 1.0, 60, 5, seeds=2))
     monkeypatch.setattr(vertical, "EPSILONS", (200.0,))
-    monkeypatch.setattr(vertical, "SOUND", Recipe(iterations=2, batch=8, widths=(4,), features=4))
+    monkeypatch.setattr(vertical, "SOUND", Recipe(iterations=2, batch=8, features=8))
     few = lambda name: sines(name, 200).take_units(np.arange(120))  # noqa: E731
     monkeypatch.setattr(vertical, "sines", few)
     found = vertical.sine("sine-2", "quick", None, lambda stage, share: None, Cells(tmp_path))

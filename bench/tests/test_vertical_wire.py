@@ -4,11 +4,11 @@ from understudy_bench.cost.vertical import BATCH
 from understudy_bench.cost.vertical_wire import _round_mb
 from understudy_bench.registry import BENCHMARKS
 
-from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
+from understudy.synthesizers.vflgan_ts.recipe import LATENT
 
 
 def test_a_round_is_counted_with_headers_and_little_else() -> None:
-    numbers = 2 * BATCH * (6 * Recipe().features + 2 * LATENT)  # features and slopes of two parties, and latents
+    numbers = 2 * BATCH * (6 * FEATURES + 2 * LATENT)  # features and slopes of two parties, and latents
     counted = _round_mb("stock") * 1e6
     assert 4 * numbers < counted < 1.02 * 4 * numbers
 

@@ -32,6 +32,8 @@ class SchemaError(InputError):
 class DataError(InputError):
     """The table breaks its declared schema (attribute: `column`)."""
 
+    column: str | None = None
+
 
 class ReleaseError(InputError):
     """A release directory is missing, damaged or already there."""

@@ -11,10 +11,10 @@ from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.recipe import Recipe as DitRecipe
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
-from understudy.synthesizers.ppem import Ppem
+from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
@@ -27,8 +27,8 @@ SMALL: dict[str, Synthesizer] = {
     "pub2priv": Pub2Priv(network="moments", knowledge="none"),
     # The level of a channel that every panel has. Here and in `vflgan-ts` all units are in every iteration, which is
     # the quickest to calibrate.
-    "ppem": Ppem(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
-    "vflgan-ts": VflganTs(recipe=VerticalRecipe(iterations=2, batch=500, widths=(8,), features=8)),
+    "ppem": PPEM(sensitive="mean(load)", recipe=EnergyRecipe(iterations=2, batch=500, width=8)),
+    "vflgan-ts": VFLGANTS(recipe=VerticalRecipe(iterations=2, batch=500, features=8)),
 }
 
 OWN = (*SMALL, "spectral", "independent")

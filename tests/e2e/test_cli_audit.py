@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, MAGIC_VALUE, Clinic, make_clinic, run
-from understudy.audit import planning
-from understudy.audit.shadow.models import Shadows
+from understudy.audit import release as audits
+from understudy.audit.shadows import Shadows
 from understudy.report.record import RunRecord
 
 
@@ -62,7 +62,7 @@ def test_so_many_minutes_become_so_many_shadows_and_what_they_could_say_is_told_
     released: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Shadows, "fit", blind)
-    monkeypatch.setattr(planning, "seconds_of", lambda shadows: 0.5)
+    monkeypatch.setattr(audits, "seconds_of", lambda shadows: 0.5)
     outcome = run(*released, "--budget-minutes", "1.5", "--work", str(tmp_path))
     assert outcome.code == 0, outcome.err
     assert "no attack on them can certify more than" in outcome.out

@@ -22,7 +22,7 @@ def outlook(clinic: Clinic, method: str, *more: str) -> str:
     return " ".join(outcome.facts["outlook"])
 
 
-@pytest.mark.parametrize("method", ["dit", "ppem", "vflgan-ts"])
+@pytest.mark.parametrize("method", ["dit", "vflgan-ts"])
 def test_a_plan_doubts_a_network_of_few_units_and_names_what_does_better(method: str, clinic: Clinic) -> None:
     told = outlook(clinic, method)
     assert "Expect poor series" in told

@@ -71,7 +71,7 @@ def test_synth_of_a_folder_and_of_a_store_is_synth_of_its_table(clinic: Clinic) 
 
 def test_a_large_file_is_opened_in_partitions(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.data.table._LARGE_BYTES", 1)
-    monkeypatch.setattr("understudy.data.io.chunks.CHUNK_VALUES", 20)
+    monkeypatch.setattr("understudy.data.table.CHUNK_VALUES", 20)
     opened = []
     monkeypatch.setattr(
         "understudy.data.table.open_table", lambda *a, **k: opened.append(open_table(*a, **k)) or opened[-1]

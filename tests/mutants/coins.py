@@ -15,14 +15,6 @@ MUTANTS = (
         tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dit]",),
     ),
     Mutant(
-        name="windows of ppem chosen by its public seed",
-        why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
-        file="synthesizers/ppem/learning.py",
-        before="UnitWindows(self._arrays, unit, rule, np.random.default_rng())",
-        after="UnitWindows(self._arrays, unit, rule, np.random.default_rng(method.seed))",
-        tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[ppem]",),
-    ),
-    Mutant(
         name="windows of dp-gan chosen by its public seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         package=BENCH,
@@ -67,12 +59,12 @@ MUTANTS = (
         tests=(f"{COINS}::test_generators_start_elsewhere_in_every_iteration_of_every_run",),
     ),
     Mutant(
-        name="a contest checked on series that a known seed chose",
-        why="the kept-out units are known",
-        file="synthesizers/ppem/learning.py",
+        name="held-out units of ppem chosen by a known seed",
+        why="the held-out units are known",
+        file="synthesizers/ppem/method.py",
         before="private.panel.split(share, np.random.default_rng())",
         after="private.panel.split(share, np.random.default_rng(0))",
-        tests=(f"{COINS}::test_series_that_a_contest_checks_itself_on_are_drawn_by_secret_coins",),
+        tests=(f"{COINS}::test_series_that_ppem_holds_out_are_chosen_by_secret_coins",),
     ),
     Mutant(
         name="kept-out units chosen by a known seed",

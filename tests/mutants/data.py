@@ -1,4 +1,4 @@
-"""Defects before any statistic is computed: reading, scaling, windows, splitting, what is shown."""
+"""Defects before any statistic is computed: reading, windows, splitting, what is shown."""
 
 from tests.mutants.mutant import Mutant
 
@@ -30,26 +30,6 @@ MUTANTS = (
         tests=(f"{UNITS}::test_windows_that_are_units_share_none",),
     ),
     Mutant(
-        name="min and max from private data",
-        why="one extreme unit rescales everybody else",
-        file="data/scaling.py",
-        before="    low, width = _low_and_width(channels)\n    scaled: np.ndarray",
-        after="""\
-    rows = np.asarray(values, dtype=np.float64).reshape(-1, len(channels))
-    low = np.nanmin(rows, axis=0)
-    width = np.maximum(np.nanmax(rows, axis=0) - low, 1e-9)
-    scaled: np.ndarray""",
-        tests=("tests/unit/data/test_scaling.py",),
-    ),
-    Mutant(
-        name="values beyond the bounds kept",
-        why="sensitivities derived from the bounds do not hold",
-        file="data/scaling.py",
-        before="np.clip((np.asarray(values, dtype=np.float64) - low) / width, 0.0, 1.0)",
-        after="(np.asarray(values, dtype=np.float64) - low) / width",
-        tests=("tests/unit/data/test_scaling.py",),
-    ),
-    Mutant(
         name="imputation across units",
         why="a gap of one unit is filled from all others, who then weigh more than once",
         file="synthesizers/spectral/series.py",
@@ -69,8 +49,8 @@ MUTANTS = (
         name="length of an event ignored",
         why="an event of many steps touches more windows than declared",
         file="data/windows.py",
-        before="(window_steps + schema.unit.event_steps - 1 + reach) / stride",
-        after="(window_steps + reach) / stride",
+        before="(window_steps + schema.unit.event_steps - 1) / stride",
+        after="window_steps / stride",
         tests=(WINDOWS,),
     ),
     Mutant(
@@ -156,22 +136,20 @@ MUTANTS = (
     Mutant(
         name="a vote in every batch",
         why="a unit with rows in many batches votes many times for a category of its own",
-        file="data/io/categories.py",
-        before="_keep_first(first, _units(batch, unit, schema, len(first)), categories)",
-        after=(
-            "_keep_first(first, [(len(first), name) for name in _units(batch, unit, schema, len(first))], categories)"
-        ),
+        file="data/io/read.py",
+        before="if first.get(owner) is None:\n                    first[owner] = category",
+        after="first[(len(first), owner)] = category",
         tests=(f"{BATCHES}::test_a_unit_votes_once_however_many_batches_it_is_in",),
     ),
     Mutant(
         name="a new unit in every batch of a long table",
         why="a unit counts as many",
         file="data/io/long.py",
-        before=(
-            "    encoded = pa.concat_arrays(pieces).dictionary_encode()\n"
-            "    return encoded.indices.to_numpy(), encoded.dictionary"
-        ),
-        after="    together = pa.concat_arrays(pieces)\n    return np.arange(len(together), dtype=np.int32), together",
+        before="    return np.concatenate([chunk.indices.to_numpy() for chunk in chunks]), chunks[0].dictionary",
+        after="""\
+    starts = np.cumsum([0, *(len(chunk.dictionary) for chunk in chunks)])
+    codes = [chunk.indices.to_numpy() + start for chunk, start in zip(chunks, starts, strict=False)]
+    return np.concatenate(codes), pa.concat_arrays([chunk.dictionary for chunk in chunks])""",
         tests=(f"{BATCHES}::test_a_long_table_is_the_same_in_several_batches",),
     ),
     Mutant(
@@ -183,13 +161,11 @@ MUTANTS = (
         tests=(f"{BATCHES}::test_a_wide_table_is_the_same_in_several_batches",),
     ),
     Mutant(
-        name="static columns compared within a batch only",
+        name="static columns not compared",
         why="a value that changes between batches is taken from whichever came last",
         file="data/io/long.py",
-        before=(
-            "static = _one_per_group(np.concatenate([part.static for part in parts]), key_series, len(unit), schema)"
-        ),
-        after="static = np.concatenate([part.static for part in parts])[np.unique(key_series, return_index=True)[1]]",
+        before="        kept = static[series, index]\n",
+        after="        kept = column\n",
         tests=(f"{BATCHES}::test_what_is_wrong_between_two_batches_is_refused",),
     ),
     Mutant(
@@ -248,7 +224,7 @@ MUTANTS = (
     Mutant(
         name="a look that is not recorded",
         why="kinds of columns were read from private rows, and the draft says that none was",
-        file="data/io/draft_text.py",
+        file="data/io/draft.py",
         before='first = f"{_PEEKED} Complete what says TODO.\\n" if peeked else f"{_NO_ROW}\\n"',
         after='first = f"{_NO_ROW}\\n"',
         tests=(DRAFT,),
@@ -264,7 +240,7 @@ MUTANTS = (
     Mutant(
         name="a look at all rows",
         why="one row past those that were agreed on decides the kind of a column",
-        file="data/io/peek.py",
+        file="data/io/draft.py",
         before="itertools.islice(file, PEEKED_ROWS + 1)",
         after="itertools.islice(file, None)",
         tests=(DRAFT,),

@@ -3,31 +3,31 @@
 from tests.mutants.mutant import Mutant
 
 FOLDER = "tests/unit/federated"
-RUNS, VOUCHING, ALIGNMENT = (f"{FOLDER}/test_{name}.py" for name in ("runs", "vouching", "alignment"))
-STREAM = f"{FOLDER}/test_stream.py"
-PARTS = "tests/unit/synthesizers/vflgan_ts/test_parts.py"
+RUNS, COSIGNING, ALIGNMENT = (f"{FOLDER}/test_{name}.py" for name in ("runs", "cosigning", "alignment"))
+TRANSPORT = f"{FOLDER}/test_transport.py"
+PARTITION = "tests/unit/synthesizers/vflgan_ts/test_partition.py"
 
 MUTANTS = (
     Mutant(
         name="a part noised for itself",
         why="each party noises its columns as if there were no others, and together they have too little noise",
-        file="synthesizers/vflgan_ts/parts.py",
+        file="synthesizers/vflgan_ts/partition.py",
         before="return {label: math.sqrt(whole / part) for label, (part, whole) in sizes.items() if part}",
         after="return {label: 1.0 for label, (part, whole) in sizes.items() if part}",
-        tests=(f"{PARTS}::test_every_part_is_noised_for_the_bound_of_the_whole",),
+        tests=(f"{PARTITION}::test_every_part_is_noised_for_the_bound_of_the_whole",),
     ),
     Mutant(
         name="facts bought again after a crash",
         why="a party that lost what it bought buys it once more without a charge",
-        file="federated/party.py",
-        before="            if not once(grant, label):\n",
-        after="            if False:\n",
+        file="federated/runs.py",
+        before="            require_unused(grant, label, self.contract)\n",
+        after="            pass\n",
         tests=(f"{RUNS}::test_what_was_bought_and_lost_is_not_bought_twice",),
     ),
     Mutant(
         name="local rows noised at every start",
         why="every resume is another noisy copy of the same rows",
-        file="federated/party.py",
+        file="federated/runs.py",
         before="        if kept.exists():\n            return Rows(",
         after="        if False:\n            return Rows(",
         tests=(f"{RUNS}::test_local_rows_are_noised_once_and_kept",),
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         name="iterations counted after a checkpoint",
         why="a party killed within a block has not counted what it ran",
-        file="federated/milestones.py",
+        file="federated/state.py",
         before="self._grant.begin_block(TRAINING, min(",
         after="print(TRAINING, min(",
         tests=(f"{RUNS}::test_every_side_charges_the_whole_run_before_values_are_used",),
@@ -43,23 +43,23 @@ MUTANTS = (
     Mutant(
         name="lost iterations given back",
         why="a run that was killed starts with all its iterations again",
-        file="federated/account.py",
+        file="federated/state.py",
         before='    if contract.method.mode == "sound":\n        return grant.remaining(TRAINING)\n',
         after="",
         tests=(f"{RUNS}::test_iterations_lost_in_a_crash_are_not_given_back",),
     ),
     Mutant(
-        name="dropout kept in a checkpoint of sound",
-        why="whoever finds a checkpoint knows the masks of every later row",
-        file="federated/milestones.py",
-        before='        if self._contract.method.mode != "sound":\n            rest["coins"]',
-        after='        if self._contract:\n            rest["coins"]',
+        name="randomness kept in a checkpoint of sound",
+        why="whoever finds a checkpoint knows every later latent",
+        file="federated/state.py",
+        before='        if self._contract.method.mode != "sound":\n            rest["randomness"]',
+        after='        if self._contract:\n            rest["randomness"]',
         tests=(f"{RUNS}::test_noise_differs_after_a_resume_and_its_state_is_nowhere",),
     ),
     Mutant(
         name="a resume charged as a new run",
         why="one run spends the budget twice, and its executions are counted from nothing",
-        file="federated/account.py",
+        file="federated/state.py",
         before="        return ledger.resume(entry.run, noise=noise)\n",
         after="        return ledger.charge(contract.plan, label=contract.label, noise=noise)\n",
         tests=(f"{RUNS}::test_a_run_killed_at_any_exchange_resumes_to_the_same_release",),
@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         name="another contract let through",
         why="parties that agreed on different noise train together",
-        file="federated/aggregator.py",
+        file="federated/runs.py",
         before='            if said["contract"] != self.contract.digest.encode():\n',
         after='            if not said["contract"]:\n',
         tests=(f"{RUNS}::test_a_party_that_means_another_run_is_refused_uncharged",),
@@ -91,10 +91,10 @@ MUTANTS = (
     Mutant(
         name="signed unread",
         why="a party vouches for an epsilon that its ledger never paid for",
-        file="federated/vouching.py",
+        file="federated/cosigning.py",
         before="        for reason in (reason for reason, refused in wrong.items() if refused):\n",
         after="        for reason in ():\n",
-        tests=(f"{VOUCHING}::test_a_party_signs_nothing_but_what_it_made_and_paid_for",),
+        tests=(f"{COSIGNING}::test_a_party_signs_nothing_but_what_it_made_and_paid_for",),
     ),
     Mutant(
         name="a party's signature taken unchecked",
@@ -102,7 +102,7 @@ MUTANTS = (
         file="privacy/certificate.py",
         before='    if not keys.is_signed_by(signer, str(entry.get("signature")), message):\n',
         after="    if not signer:\n",
-        tests=(f"{VOUCHING}::test_an_aggregator_can_leave_nobody_out_and_change_nothing_alone",),
+        tests=(f"{COSIGNING}::test_an_aggregator_can_leave_nobody_out_and_change_nothing_alone",),
     ),
     Mutant(
         name="parties sign without each other",
@@ -110,18 +110,18 @@ MUTANTS = (
         file="privacy/certificate.py",
         before='    body["parties"] = [\n',
         after='    body["parties"] = [] and [\n',
-        tests=(f"{VOUCHING}::test_an_aggregator_can_leave_nobody_out_and_change_nothing_alone",),
+        tests=(f"{COSIGNING}::test_an_aggregator_can_leave_nobody_out_and_change_nothing_alone",),
     ),
     Mutant(
         name="a stranger let in",
         why="whoever has any certificate of the authority takes a party's place",
-        file="federated/stream.py",
-        before="        if name not in self._heard or name in self._present:\n",
+        file="federated/transport.py",
+        before="        if name not in self._received or name in self._present:\n",
         after=(
-            "        if name not in self._heard:\n            name = next(iter(self._heard))\n"
+            "        if name not in self._received:\n            name = next(iter(self._received))\n"
             "        if name in self._present:\n"
         ),
-        tests=(f"{STREAM}::test_a_certificate_without_a_place_in_the_run_is_refused_and_logged",),
+        tests=(f"{TRANSPORT}::test_a_certificate_without_a_place_in_the_run_is_refused_and_logged",),
     ),
     Mutant(
         name="a ledger without a name",

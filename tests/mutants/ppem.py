@@ -3,9 +3,9 @@
 from tests.mutants.mutant import Mutant
 
 METHOD = "tests/unit/synthesizers/ppem/test_method.py"
-DONORS = "tests/unit/synthesizers/ppem/test_donors.py"
-CONTEST = "tests/unit/synthesizers/ppem/test_contest.py"
-EFFECTS = "tests/unit/synthesizers/ppem/test_effects.py"
+HOT_DECK = "tests/unit/synthesizers/ppem/test_hot_deck.py"
+PUBLISHED = "tests/unit/synthesizers/ppem/test_published.py"
+EFFECT_SIZE = "tests/unit/synthesizers/ppem/test_effect_size.py"
 CANARY = "tests/statistical/test_canary_ppem.py"
 THRESHOLD = "tests/unit/privacy/test_selections.py"
 ENERGIES = "tests/unit/synthesizers/ppem/test_networks.py"
@@ -15,54 +15,30 @@ MUTANTS = (
     Mutant(
         name="penalty on the batch inside each unit's loss",
         why="as printed in the paper: one unit changes everybody's gradient, and clipping bounds nothing",
-        file=f"{FOLDER}/contest.py",
-        before="            losses = losses + self._real(model.marginal, given, fake, None, generator)  # Eq. 6",
-        after="            losses = losses + self._real(model.marginal, given, fake, None, generator)  # Eq. 6\n"
-        "            losses = losses + self._penalty(model.marginal, given) / len(given) + 1e-3 * given.mean()",
+        file=f"{FOLDER}/published.py",
+        before="            losses = losses + _real_loss(model.marginal, given, fake, None, generator)  # Eq. 6",
+        after="            losses = losses + _real_loss(model.marginal, given, fake, None, generator)  # Eq. 6\n"
+        "            losses = losses + obfuscation_penalty(model.marginal, given) / len(given) + 1e-3 * given.mean()",
         tests=(
-            f"{CONTEST}::test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical",
-            f"{CONTEST}::test_a_penalty_on_the_batch_would_be_caught",
+            f"{PUBLISHED}::test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical",
+            f"{PUBLISHED}::test_a_penalty_on_the_batch_would_be_caught",
         ),
-    ),
-    Mutant(
-        name="sensitive columns counted beside the others",
-        why="the distribution that is to be hidden is released as a scale",
-        file=f"{FOLDER}/purchases.py",
-        before="        held[~np.isnan(held)] = attribute.columns[0].bounds[0]",
-        after="        held[~np.isnan(held)] = held[~np.isnan(held)]",
-        tests=(f"{METHOD}::test_private_columns_are_masked_where_distributions_are_bought",),
-    ),
-    Mutant(
-        name="sketch kept in the release",
-        why="whoever receives the release has the distribution that is to be hidden",
-        file=f"{FOLDER}/learning.py",
-        before="nodes, given, generators), statements.FIGURES: said}",
-        after='nodes, given, generators), statements.FIGURES: said, "points": trial.points}',
-        tests=(f"{METHOD}::test_a_release_does_not_hold_the_sketch_or_the_marginal_of_what_is_hidden",),
-    ),
-    Mutant(
-        name="retries that are not paid for",
-        why="several trainings at the price of one",
-        file=f"{FOLDER}/method.py",
-        before="all_tries = replace(config, iterations=config.iterations * self.attempts)",
-        after="all_tries = config",
-        tests=(f"{METHOD}::test_more_attempts_cost_more_noise",),
     ),
     Mutant(
         name="check on units that were learned from",
         why="the promise is about units that the generator never saw",
-        file=f"{FOLDER}/learning.py",
-        before="        learned, kept_out = _split(self.private, HELD_OUT) if checked else (self.private, None)",
-        after="        learned, kept_out = (self.private, self.private) if checked else (self.private, None)",
-        tests=(f"{METHOD}::test_kept_out_units_are_seen_by_the_check_alone",),
+        file=f"{FOLDER}/method.py",
+        before="(private, None) if self.effect is None else _split(private, HELD_OUT)",
+        after="(private, None) if self.effect is None else (private, private)",
+        tests=(f"{METHOD}::test_held_out_units_are_seen_by_the_check_alone",),
     ),
     Mutant(
         name="squared norm in a check",
         why="a square grows with the number of units, so one unit moves it further than its bound",
-        file=f"{FOLDER}/effects.py",
-        before="effect.norm(private.weights @ apart) - allowed * float(private.weights.sum()) - chance",
-        after="effect.norm(private.weights @ apart) ** 2 - allowed * float(private.weights.sum()) - chance",
-        tests=(f"{EFFECTS}::test_one_unit_moves_the_figure_by_at_most_its_bound",),
+        file=f"{FOLDER}/effect_size.py",
+        before="size.norm(private.weights @ apart) - allowed * float(private.weights.sum()) - chance",
+        after="size.norm(private.weights @ apart) ** 2 - allowed * float(private.weights.sum()) - chance",
+        tests=(f"{EFFECT_SIZE}::test_one_unit_moves_the_figure_by_at_most_its_bound",),
     ),
     Mutant(
         name="threshold without noise of its own",
@@ -94,27 +70,31 @@ MUTANTS = (
     Mutant(
         name="obfuscation called private",
         why="a release that protects nobody would be certified",
-        file=f"{FOLDER}/modes.py",
-        before='PRIVATE = ("both", "dp")',
-        after='PRIVATE = ("both", "dp", "lmdp")',
+        file=f"{FOLDER}/method.py",
+        before="entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []\n",
+        after="""\
+entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
+        if self.mode == "lmdp":
+            return SpendingPlan((*entries, PlanEntry(TRAINING, PureDP(1.0))), guarantee)
+""",
         tests=(f"{METHOD}::test_modes_that_protect_nobody_say_so_and_need_an_infinite_budget",),
     ),
     Mutant(
         name="pool of donors kept in the release",
         why="whoever receives the release has the distribution that is to be hidden",
-        file=f"{FOLDER}/learning.py",
-        before="        return {**donors.series_for(values, apart, partition), statements.FIGURES: said}",
-        after="        return {**donors.series_for(values, apart, partition), statements.FIGURES: said, "
-        '"pool": points}',
-        tests=(f"{DONORS}::test_a_release_holds_finished_series_and_nothing_of_the_pool",),
+        file=f"{FOLDER}/method.py",
+        before="return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values)}",
+        after="return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values), "
+        '"pool": pools[0][1].values}',
+        tests=(f"{HOT_DECK}::test_a_release_holds_finished_series_and_nothing_of_the_pool",),
     ),
     Mutant(
         name="donors keep their own x′",
         why="the real distribution is released under the name of another",
-        file=f"{FOLDER}/donors.py",
+        file=f"{FOLDER}/hot_deck.py",
         before="            static[:, attribute.place] = np.where(wanted <= known, wanted, np.nan)",
         after="            static[:, attribute.place] = static[:, attribute.place]",
-        tests=(f"{DONORS}::test_values_that_nobody_has_are_released_as_wanted_and_reported",),
+        tests=(f"{HOT_DECK}::test_values_that_nobody_has_are_released_as_wanted_and_reported",),
     ),
     Mutant(
         name="donors bought for the check's money as well",
@@ -122,47 +102,43 @@ MUTANTS = (
         file=f"{FOLDER}/method.py",
         before="left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)",
         after="left = guarantee",
-        tests=(f"{DONORS}::test_the_plan_is_that_of_spectral_beside_the_check",),
+        tests=(f"{HOT_DECK}::test_the_plan_is_that_of_spectral_beside_the_check",),
     ),
     Mutant(
         name="kept-out units among the donors",
         why="the promise is about units that nothing was learned from",
-        file=f"{FOLDER}/learning.py",
-        before="pools = donors.bought_pools(learned, self.grant",
-        after="pools = donors.bought_pools(self.private, self.grant",
-        tests=(f"{DONORS}::test_kept_out_units_are_not_in_the_pool",),
-    ),
-    Mutant(
-        name="generators taught with real attributes",
-        why="as published: the conditional generator is trained on real x′ outside of all noise",
-        file=f"{FOLDER}/learning.py",
-        before='        raw = method.mode == "lmdp" or not marginal',
-        after="        raw = True",
-        tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
+        file=f"{FOLDER}/method.py",
+        before="hot_deck.released_pools(learned, grant",
+        after="hot_deck.released_pools(private, grant",
+        tests=(f"{HOT_DECK}::test_held_out_units_are_not_in_the_pool",),
     ),
     Mutant(
         name="real people among the donors",
         why="what is released as synthetic is somebody's own",
-        file=f"{FOLDER}/donors.py",
-        before=(
-            "PrivateSeries.of(Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)), number)"
-        ),
+        file=f"{FOLDER}/hot_deck.py",
+        before="Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)) for number",
         after="""\
-PrivateSeries.of(
-            replace(
-                drawn := Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),
-                static=np.concatenate([private.panel.static, drawn.static])[:number],
-            ),
-            number,
-        )""",
+__import__("dataclasses").replace(
+            drawn := Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),
+            static=np.concatenate([private.panel.static, drawn.static])[:number],
+        )
+        for number""",
         tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),
     Mutant(
         name="the bound of the first set for all",
         why="a set of many categories moves further than the threshold's noise covers",
-        file=f"{FOLDER}/effects.py",
-        before="bound = max(bound_of(effect, asked, len(released)) for effect in effects)",
-        after="bound = bound_of(effects[0], asked, len(released))",
-        tests=("tests/unit/synthesizers/ppem/test_effects.py",),
+        file=f"{FOLDER}/effect_size.py",
+        before="bound = max(bound_of(size, asked, len(released)) for size in sizes)",
+        after="bound = bound_of(sizes[0], asked, len(released))",
+        tests=(EFFECT_SIZE,),
+    ),
+    Mutant(
+        name="generators trained on real attributes",
+        why="as published: a generator is trained on real x′ outside of all noise",
+        file=f"{FOLDER}/method.py",
+        before="pools = [(panel, partition.rows(panel)) for panel in panels]",
+        after="pools = [(panel, partition.rows(learned.without_context().panel)) for panel in panels]",
+        tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),
 )

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from understudy.audit.canaries import scenes
-from understudy.audit.composition import audit_composition, log_likelihood_ratio
+from tests.canaries.composition import audit_composition, log_likelihood_ratio
+from tests.canaries.scenes import scenes
 from understudy.audit.result import AuditResult
 from understudy.privacy.events import SubsampledGaussian
 from understudy.training import DPSGDConfig, MechanismPlan

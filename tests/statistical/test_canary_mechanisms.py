@@ -9,9 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from understudy.audit.canaries import Scene, scenes
-from understudy.audit.gaussian_test import mu_test, required_runs
-from understudy.audit.mechanisms import (
+from tests.canaries.mechanisms import (
     LABEL,
     Mechanism,
     audit_mechanism,
@@ -20,6 +18,8 @@ from understudy.audit.mechanisms import (
     grant_for,
     observe,
 )
+from tests.canaries.scenes import Scene, scenes
+from understudy.audit.gaussian_test import mu_test, required_runs
 from understudy.audit.result import AuditResult
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.contributions import Rows

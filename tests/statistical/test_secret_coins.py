@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from tests.e2e.commands import make_clinic, run
 from tests.subjects import SUBJECTS, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
-from understudy.audit.panels import random_panel
+from understudy.audit.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource, PoissonSampler
-from understudy.synthesizers.vflgan_ts.agreement import Agreement, seeded
+from understudy.synthesizers.vflgan_ts.protocol import RunConfig, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.training import Optimisation, Task, UnitBatches, UnitWindows, train
 from understudy.training.loop import _Run
@@ -130,7 +130,7 @@ def test_batches_differ_between_runs() -> None:
 
 def agreed(mode: str, name: str) -> torch.Generator:
     with seeded(0, name):
-        return Agreement(small_schema(parties=True), Recipe(), mode, 0, 0).randomness()
+        return RunConfig(small_schema(parties=True), Recipe(), mode, 0, 0).randomness()
 
 
 def test_every_owner_of_a_vertical_run_has_coins_of_its_own_in_every_run() -> None:
@@ -140,9 +140,9 @@ def test_every_owner_of_a_vertical_run_has_coins_of_its_own_in_every_run() -> No
     assert agreed("plain", "first").initial_seed() == agreed("plain", "first").initial_seed()  # the control
 
 
-def test_series_that_a_contest_checks_itself_on_are_drawn_by_secret_coins() -> None:
+def test_series_that_ppem_holds_out_are_chosen_by_secret_coins() -> None:
     from understudy.privacy.private_series import PrivateSeries
-    from understudy.synthesizers.ppem.learning import _split
+    from understudy.synthesizers.ppem.method import _split
 
     panel = random_panel(small_schema(), 200, np.random.default_rng(0))
     private = PrivateSeries.of(panel, 200)

@@ -1,100 +1,331 @@
-"""Worst cases to try a mechanism on: whose presence is asked about, and among whom.
+"""Audits of whole fits with canaries: made-up units as extreme as the schema allows, among made-up others.
 
-One canary among one crowd misses most defects. Noise shared by all coordinates is seen only by a canary whose
-coordinates cancel it (e_i − e_j); a division by the realised batch only among others who pull the other way.
+A fit runs on two panels that differ by one canary. `answer_scores` reads the noisy answers at the border, and noisy
+gradients, and knows where the canary moves them: no test tells neighbours apart better. `release_scores` reads the
+released arrays alone, like a recipient, and learns where to look from its first runs; it also sees what never crossed
+the border.
+
+Privacy: only for made-up data. Under noise of constant zero the recorded answers are the statistics themselves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from understudy.audit.scores import Scores
+from understudy.data import Panel, Schema
+from understudy.data.panel import broadcast_context
 from understudy.errors import InputError
+from understudy.privacy.border import Private, Statistic
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.certificate import Certificate
+from understudy.privacy.grant import Grant
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.vflgan_ts import protocol
+from understudy.training import loop
+from understudy.training.private_gradient import NormalReserve
 
-Vector = NDArray[np.float64]
+ALL = "all answers"
+DIFFERENCES = "differences within answers"  # what noise that is shared by the coordinates of an answer can't hide
+GRADIENTS = "gradients"  # label under which noisy sums of gradients are recorded, one after another
+_SEED = 0
+_LOUD = 1000.0  # deviations of noise to measure its scale with: whole-numbered noise is rounded to a thousandth
+_QUIETEST = 1e-6  # of what a unit changes: noise below counts as so much, where a score has to be a number
+Answers = Mapping[str, NDArray[np.float64]]
+Record = Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
+Series = NDArray[np.float64]  # [step, channel], as shares of the declared range
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Scene:
-    """One question to a mechanism: was `canary` there, among `others`?
+class Neighbours:
+    """A method, and two panels of made-up series that differ by one unit.
 
     Attributes:
-        name: "<canary>, others <crowd>".
-        canary: the vector of the unit in question; whole numbers.
-        others: one row per unit that is there either way.
+        guarantee: what each fit is charged; large ones need fewer runs to test, and test the same code.
     """
 
-    name: str
-    canary: Vector
-    others: NDArray[np.float64]
+    method: Synthesizer
+    absent: Panel
+    present: Panel
+    guarantee: Guarantee
 
-    @property
-    def everybody(self) -> NDArray[np.float64]:
-        """The others and the canary, who comes last."""
-        return np.vstack([self.others, self.canary])
-
-    @property
-    def axis(self) -> Vector:
-        """Direction of the canary, of length one: what is released is looked at along it."""
-        return self.canary / np.linalg.norm(self.canary)
+    def fit(self, panel: Panel, noise: NoiseSource | None = None, told: Answers | None = None) -> "Fit":
+        """Fits one of the panels."""
+        return recorded_fit(self.method, panel, self.guarantee, noise=noise, told=told)
 
 
-def scenes(
-    blocks: Sequence[int],
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit:
+    """What one fit answered at the border, by label, what it released, and what was promised about that."""
+
+    answers: Answers
+    arrays: Mapping[str, NDArray[Any]]
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reach:
+    """Where one unit moves the answers of a fit, as long as earlier answers stay the same.
+
+    Attributes:
+        told: the earlier answers that all fits are told.
+        moved: by label, what the unit adds to the statistic, in standard deviations of the noise.
+        weights: by label, what each coordinate counts in a score: the more it moves and the less noise it has.
+    """
+
+    told: Answers
+    moved: Answers
+    weights: Answers
+
+    def mu(self, label: str | None = None) -> float:
+        """How far apart the answers are: of one label, or of all together. No statistics needed."""
+        labels = list(self.moved) if label is None else [label]
+        return float(np.sqrt(sum(np.square(self.moved[each]).sum() for each in labels)))
+
+
+def recorded_fit(
+    method: Synthesizer,
+    panel: Panel,
+    guarantee: Guarantee,
     *,
-    num_others: int = 4,
-    canary_length: float = 1.0,
-    others_length: float = 1.0,
-    rng: np.random.Generator,
-) -> tuple[Scene, ...]:
-    """Every canary among every crowd.
+    noise: NoiseSource | None = None,
+    told: Answers | None = None,
+    known: bool = True,
+) -> Fit:
+    """Fits once under a ledger of its own; answers and noisy gradients are recorded.
 
     Args:
-        blocks: sizes of the parts that the released vector is made of (the layers of a network, the columns of a
-            histogram); a defect may spare one part only, so each is asked about.
-        num_others: units in each crowd; public, like everything here.
-        canary_length: how many times longer than its plain form the canary is. Long canaries find clips that
-            look at the crowd; mechanisms that do not clip need 1.
-        others_length: the same for the others. Beyond the clip norm they pull as hard as anybody can.
-        rng: chooses the random canary; nothing private is drawn from it.
+        known: Whether the random numbers of losses are known beforehand, as `recorded_gradients` says.
     """
-    if sum(blocks) < 2 or min(blocks) < 1:
-        raise InputError(f"Expected blocks of at least one coordinate and two in total, got {list(blocks)}.")
-    return tuple(
-        Scene(
-            name=f"{name}, others {crowd}",
-            canary=canary_length * canary,
-            others=np.tile(others_length * row, (num_others, 1)),
-        )
-        for name, canary in _canaries(blocks, rng).items()
-        for crowd, row in _crowds(canary).items()
+    recorder = RecordingLedger(Ledger.in_memory(guarantee), told)
+    with recorded_gradients(recorder.record, known=known):
+        release = method.fit(panel, recorder.as_ledger, guarantee=guarantee, noise=noise)
+    return Fit(answers=recorder.answers, arrays=release.arrays, certificate=release.certificate)
+
+
+def reach_of(neighbours: Neighbours, told: Answers | None = None) -> Reach:
+    """Follows the unit through a fit, without noise.
+
+    Args:
+        told: answers of an earlier fit; None fits once, with noise, over the panel without the unit.
+    """
+    told = neighbours.fit(neighbours.absent).answers if told is None else told
+    silent, loud = NoiseSource.constant(0.0), NoiseSource.constant(_LOUD)
+    before, after = (neighbours.fit(panel, silent, told).answers for panel in (neighbours.absent, neighbours.present))
+    noisy = neighbours.fit(neighbours.absent, loud, told).answers
+    noise = {label: (noisy[label] - before[label]) / _LOUD for label in before}
+    change = {label: after[label] - before[label] for label in noise}
+    return Reach(
+        told=told,
+        moved={label: _in_deviations(change[label], noise[label]) for label in noise},
+        weights={label: _weights(change[label], noise[label]) for label in noise},
     )
 
 
-def _canaries(blocks: Sequence[int], rng: np.random.Generator) -> Mapping[str, Vector]:
-    """ones, e_i in each block, e_i − e_j within a block and across blocks, random signs."""
-    size = sum(blocks)
-    first = np.cumsum(blocks) - blocks
-    found = {"ones": np.ones(size)}
-    for place in first:
-        found[f"e_{place}"] = _basis(size, place)
-    for one, other in dict.fromkeys([(0, 1), *pairwise(first)]):
-        found[f"e_{one} − e_{other}"] = _basis(size, one) - _basis(size, other)
-    found["random"] = rng.choice([-1.0, 1.0], size)
+def answer_scores(neighbours: Neighbours, reach: Reach, runs: int) -> dict[str, Scores]:
+    """Projects the answers of real fits on where the unit moves them: each label, and all of them together.
+
+    `DIFFERENCES` leaves out what all coordinates of an answer have in common.
+    """
+    absent, present = (
+        _projections(neighbours, panel, reach, runs) for panel in (neighbours.absent, neighbours.present)
+    )
+    return {label: Scores(absent[label], present[label]) for label in absent}
+
+
+def release_scores(neighbours: Neighbours, runs: int, chosen_on: float = 0.5) -> Scores:
+    """Projects the released arrays on the difference of means, as the first share of the runs shows it.
+
+    Hand the same share to `audit_scores`: those runs have chosen the axis already.
+    """
+    absent, present = (
+        _equally_long([_flat(neighbours.fit(panel)) for _ in range(runs)])
+        for panel in (neighbours.absent, neighbours.present)
+    )
+    first = max(2, round(chosen_on * runs))
+    spread = absent[:first].var(axis=0) + present[:first].var(axis=0)
+    mean = absent[:first].mean(axis=0)
+    axis = present[:first].mean(axis=0) - mean
+    weight = axis / (spread + 1e-12 * np.maximum(1.0, mean**2))  # what never varies and yet differs outweighs all
+    return Scores(absent @ weight, present @ weight)
+
+
+def _projections(neighbours: Neighbours, panel: Panel, reach: Reach, runs: int) -> dict[str, NDArray[np.float64]]:
+    found: dict[str, list[float]] = {label: [] for label in (*reach.moved, ALL, DIFFERENCES)}
+    for _ in range(runs):
+        answers = neighbours.fit(panel, told=reach.told).answers
+        shares = {label: float(np.sum(answers[label] * reach.weights[label])) for label in answers}
+        common = sum(float(np.sum(answers[label]) * np.mean(reach.weights[label])) for label in answers)
+        whole = sum(shares.values())
+        for label, share in {**shares, ALL: whole, DIFFERENCES: whole - common}.items():
+            found[label].append(share)
+    return {label: np.array(values) for label, values in found.items()}
+
+
+def _weights(change: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Change over variance, which no other weights beat (Neyman & Pearson); noise that is missing counts as little."""
+    least = _QUIETEST * max(float(np.abs(change).max(initial=0.0)), 1e-12)
+    return np.asarray(change / np.maximum(np.abs(noise), least) ** 2)
+
+
+def _in_deviations(change: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A change where there is no noise is infinitely far."""
+    still = np.where(change == 0, 0.0, np.inf)
+    return np.divide(change, noise, out=still, where=noise > 0)
+
+
+def _equally_long(rows: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    if len({len(row) for row in rows}) > 1:
+        raise InputError("Expected released arrays of one size, got several: noise chose them. Use answer_scores.")
+    return np.stack(rows)
+
+
+def _flat(fit: Fit) -> NDArray[np.float64]:
+    return np.concatenate([np.asarray(fit.arrays[name], dtype=np.float64).ravel() for name in sorted(fit.arrays)])
+
+
+class RecordingLedger:
+    """A ledger whose grants record every noisy answer.
+
+    With `told`, the method gets the answers of an earlier run in place of its own: later statistics depend on earlier
+    answers, and neighbours have to be compared under the same ones.
+    """
+
+    def __init__(self, ledger: Ledger, told: Answers | None = None) -> None:
+        self._ledger, self._told = ledger, told
+        self._turns: Counter[str] = Counter()
+        self.answers: dict[str, NDArray[np.float64]] = {}
+
+    @property
+    def as_ledger(self) -> Ledger:
+        """The recorder, for code that expects a ledger; it has all that a ledger has."""
+        return cast(Ledger, self)
+
+    def charge(self, *args: Any, **kwargs: Any) -> Grant:
+        """Charges the ledger and returns a grant that is recorded."""
+        return cast(Grant, _RecordedGrant(self._ledger.charge(*args, **kwargs), self))
+
+    def record(self, label: str, answer: NDArray[Any]) -> NDArray[Any]:
+        """Records an answer, under its label and its turn, and returns what the method is told."""
+        self._turns[label] += 1
+        name = label if self._turns[label] == 1 else f"{label} {self._turns[label]}"
+        self.answers[name] = np.asarray(answer, dtype=np.float64)
+        return answer if self._told is None else self._told[name].astype(answer.dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+
+class _RecordedGrant:
+    """A grant whose answers are recorded."""
+
+    def __init__(self, grant: Grant, recorder: RecordingLedger) -> None:
+        self._grant, self._recorder = grant, recorder
+
+    def release(self, statistic: Statistic, private: Private) -> NDArray[np.float64]:
+        return self._recorder.record(statistic.label, self._grant.release(statistic, private))
+
+    def distances(self, statistic: Statistic, private: Private, expected: Any) -> NDArray[np.float64]:
+        return self._recorder.record(statistic.label, self._grant.distances(statistic, private, expected))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grant, name)
+
+
+@contextmanager
+def recorded_gradients(record: Record, *, known: bool = True) -> Iterator[None]:
+    """Hands every noisy sum of gradients to `record`, and to the method what that returns.
+
+    Args:
+        known: The times, noises and masks at which losses are taken come from a fixed seed meanwhile, so that a lone
+            unit's gradient is known beforehand. Among others it is not: their numbers shift by one place when somebody
+            joins.
+    """
+    genuine = NormalReserve.add_to
+
+    def add_to(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
+        genuine(reserve, vector, scale, step)
+        told = record(GRADIENTS, vector.detach().cpu().double().numpy().copy())  # the vector is used again
+        vector.copy_(torch.from_numpy(np.array(told)).reshape(vector.shape))
+
+    seed = SimpleNamespace(randbits=lambda bits: _SEED)
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(NormalReserve, "add_to", add_to))
+        for module in (loop, protocol) if known else ():
+            patches.enter_context(patch.object(module, "secrets", seed))
+        yield
+
+
+def panel_scenes(schema: Schema, *, num_others: int = 4, rng: np.random.Generator) -> dict[str, tuple[Panel, Panel]]:
+    """Every canary series among every crowd: (without it, with it), by name.
+
+    Canaries: everywhere at the upper bound, a single spike, alternating between the bounds, random. Crowds: nobody, the
+    canary's likeness, its opposite, or ordinary others.
+    """
+    found = {}
+    for name, canary in _canaries(schema, rng).items():
+        for crowd, others in _crowds(canary, num_others, rng).items():
+            found[f"{name}, others {crowd}"] = (
+                _panel(schema, others),
+                _panel(schema, np.concatenate([others, canary[None]])),
+            )
     return found
 
 
-def _crowds(canary: Vector) -> Mapping[str, Vector]:
-    """What each of the others is like: nothing, the canary's likeness, its opposite, or at right angles to it."""
-    one = int(np.flatnonzero(canary)[0])
-    other = one + 1 if one + 1 < len(canary) else one - 1
-    across = canary[other] * _basis(len(canary), one) - canary[one] * _basis(len(canary), other)
-    return {"zero": np.zeros_like(canary), "aligned": canary, "opposed": -canary, "orthogonal": across}
+def random_panel(schema: Schema, number: int, rng: np.random.Generator) -> Panel:
+    """Units that jump between the bounds by coins, one series each: no two alike, and each as loud as can be."""
+    return _panel(schema, rng.integers(0, 2, (number, schema.num_steps, schema.num_channels)).astype(np.float64))
 
 
-def _basis(size: int, place: int) -> Vector:
-    vector = np.zeros(size)
-    vector[place] = 1.0
-    return vector
+def _canaries(schema: Schema, rng: np.random.Generator) -> Mapping[str, Series]:
+    shape = schema.num_steps, schema.num_channels
+    spike, alternating = np.zeros(shape), np.zeros(shape)
+    spike[schema.num_steps // 2] = 1.0
+    alternating[::2] = 1.0
+    return {"ones": np.ones(shape), "spike": spike, "alternating": alternating, "random": rng.random(shape)}
+
+
+def _crowds(canary: Series, number: int, rng: np.random.Generator) -> Mapping[str, Series]:
+    return {
+        "nobody": np.zeros((0, *canary.shape)),
+        "aligned": np.tile(canary, (number, 1, 1)),
+        "opposed": np.tile(1 - canary, (number, 1, 1)),
+        "ordinary": rng.random((number, *canary.shape)),
+    }
+
+
+def _panel(schema: Schema, shares: Series) -> Panel:
+    """One series per unit, from shares of the declared ranges; whole numbers where a column needs them."""
+    bounds = np.array([channel.bounds for channel in schema.channels])
+    values = bounds[:, 0] + shares * (bounds[:, 1] - bounds[:, 0])
+    whole = [channel.kind != "continuous" for channel in schema.channels]
+    values[..., whole] = np.rint(values[..., whole])
+    static = np.tile([column.bounds[0] for column in schema.static], (len(shares), 1))
+    return Panel(
+        schema=schema,
+        values=values.astype(np.float32),
+        lengths=np.full(len(shares), schema.num_steps, dtype=np.int32),
+        unit=np.arange(len(shares), dtype=np.int64),
+        static=static.reshape(len(shares), len(schema.static)).astype(np.float32),
+        context=_context(schema, len(shares)),
+    )
+
+
+def _context(schema: Schema, number: int) -> NDArray[np.float32] | None:
+    """Public context that rises from bound to bound, the same for all."""
+    if not schema.context:
+        return None
+    low, high = np.array([channel.bounds for channel in schema.context]).T
+    shared = low + (high - low) * np.linspace(0, 1, schema.num_steps)[:, None]
+    return broadcast_context(shared.astype(np.float32), number)

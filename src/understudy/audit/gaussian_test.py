@@ -94,11 +94,6 @@ def required_runs(mu: float, excess: float, *, alpha: float = 0.05, power: float
     return high
 
 
-def detectable_excess(mu: float, runs: int, *, alpha: float = 0.05, power: float = 0.9) -> float:
-    """The smallest excess of a claimed mu that so many runs per arm find with the power asked for."""
-    return _where(lambda excess: _power_of(mu, excess, alpha)(runs), power)
-
-
 def student_tail(t: float, freedom: int, shift: float) -> float:
     """P(T > t) for Student's t with a non-centrality: E Φ(shift − t·U), where freedom · U² is chi-squared.
 

@@ -3,19 +3,25 @@
 Internal throughout: private series are read without a charge, and nothing here may leave with the release.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from understudy.audit.intervals import Interval
-from understudy.audit.membership import membership
-from understudy.audit.questions import QUESTIONS, Answer, Parties
-from understudy.audit.records import Vectors, vectors
-from understudy.audit.shadow.attacks import ShadowAudit, attack, require_enough
-from understudy.audit.shadow.models import Shadows, fit_shadows
-from understudy.audit.shadow.targets import SCHEMES, TARGETS
+from understudy.audit.attacks import QUESTIONS, Answer, Parties, Vectors, membership, vectors
+from understudy.audit.scores import Interval
+from understudy.audit.shadows import (
+    SCHEMES,
+    TARGETS,
+    ShadowAudit,
+    Shadows,
+    attack,
+    fit_shadows,
+    most_provable,
+    require_enough,
+)
 from understudy.audit.transcript import Inversion, invert, recorded, rows_by_party
 from understudy.data import Panel, windows
 from understudy.errors import InputError
@@ -23,11 +29,12 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Release
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.workers import Workers
 
 Progress = Callable[[str, float], None]
 _MOST_ROWS = 2000
+_RESERVE = 0.9  # share of the minutes that is planned with; forests and the first imports take the rest
 _MOST_SHARED = 0.1  # of the holdout, that may look like series of the run
 
 
@@ -107,7 +114,7 @@ def shadows_for(audited: Audited, target: str, *, per_arm: int) -> Shadows:
 def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict[str, Inversion]:
     """Makes a vertical release again, listens to what parties send, and reads rows off it; by party."""
     method, certificate = audited.release.synthesizer, audited.release.certificate
-    if not isinstance(method, VflganTs):
+    if not isinstance(method, VFLGANTS):
         raise InputError(f"--attack: 'asif+' is for runs of several parties; this release is one of '{method.name}'.")
     if method.window_steps is not None:
         raise InputError("--attack: 'asif+' reads whole series off features; this release was made of windows.")
@@ -147,3 +154,58 @@ def _shared(members: Vectors, others: Vectors) -> float:
 def contradicted(certificate: Certificate, audits: Mapping[str, ShadowAudit]) -> list[str]:
     """Returns the targets whose audit contradicts the certificate."""
     return [name for name, audit in audits.items() if audit.result.contradicts(certificate)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What an audit will cost and could find.
+
+    Attributes:
+        seconds: Of one shadow, measured.
+        most: The epsilon that a perfect attack would certify.
+    """
+
+    per_arm: int
+    seconds: float
+    most: float
+    claimed: float
+
+    def sentence(self) -> str:
+        """The outlook in words."""
+        can = "could" if self.most > self.claimed else "could not"
+        return (
+            f"{self.per_arm} shadows per arm and target at {self.seconds:.2g} s each: no attack on them can certify "
+            f"more than ε = {self.most:.2f}, so this audit {can} contradict a certificate of ε = {self.claimed:.3g}."
+        )
+
+
+def outlook(audited: Audited, per_arm: int, seconds: float) -> Outlook:
+    """Returns what so many shadows per arm could say; refuses what could say nothing."""
+    certificate = audited.release.certificate
+    require_enough(per_arm, delta=certificate.delta)
+    most = most_provable(per_arm, delta=certificate.delta)
+    return Outlook(per_arm=per_arm, seconds=seconds, most=most, claimed=certificate.epsilon)
+
+
+def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> Outlook:
+    """Fits one shadow to see how long it takes, and returns how many fit into `minutes`."""
+    if scheme not in SCHEMES:
+        raise InputError(f"--attack: one of {', '.join(SCHEMES)}, asif+ is expected, got '{scheme}'.")
+    seconds = seconds_of(shadows_for(audited, SCHEMES[scheme][0], per_arm=1))
+    at_once = workers if isinstance(workers, int) else 1  # of a cluster nothing is known: planned as one process
+    per_arm = int(_RESERVE * 60 * minutes * at_once / (seconds * 2 * len(SCHEMES[scheme])))
+    try:
+        return outlook(audited, per_arm, seconds)
+    except InputError as problem:
+        raise InputError(
+            f"--budget-minutes: {minutes:g} minutes are enough for {per_arm} shadows per arm, and so few can't prove "
+            "anything. Give it more time, or more --workers."
+        ) from problem
+
+
+def seconds_of(shadows: Shadows) -> float:
+    """Returns how long one shadow takes; the second one, because the first imports and calibrates."""
+    shadows.fit("absent")
+    begin = time.perf_counter()
+    shadows.fit("absent")
+    return time.perf_counter() - begin

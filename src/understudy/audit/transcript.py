@@ -1,8 +1,8 @@
 """What an aggregator can make of the features that parties send it: single rows, value by value.
 
-A feature is LeakyReLU of an affine map of a row. Whoever knows most of the rows, and sees the features of all, finds
-the map by least squares and inverts it. Paper 004 calls the leakage through features negligible because a forest sees
-nothing in their means and correlations (Table 10); this attack looks at single rows instead.
+A feature is LeakyReLU of an affine map of a row. An aggregator that knows most rows, and sees all features, finds
+the map by least squares and inverts it. The paper of VFLGAN-TS calls the leakage through features negligible because a
+forest sees nothing in their means and correlations (Table 10); this attack looks at single rows instead.
 
 Privacy: a transcript holds features of private rows. It stays in memory, and what comes out is internal.
 """
@@ -16,15 +16,15 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.audit.intervals import Interval, rate
+from understudy.audit.scores import Interval, rate
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.vflgan_ts import fitting
-from understudy.synthesizers.vflgan_ts.holdings import holdings_of, rows_of
-from understudy.synthesizers.vflgan_ts.party import Rows
+from understudy.synthesizers.vflgan_ts import method
+from understudy.synthesizers.vflgan_ts.partition import partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, PartySide
+from understudy.synthesizers.vflgan_ts.published import Rows
 
 Matrix = NDArray[np.float64]
 _SLOPE = 0.2  # of LeakyReLU where it is below zero
@@ -60,12 +60,12 @@ class Transcript:
 @contextmanager
 def recorded() -> Iterator[Transcript]:
     """Listens to every vertical run in this process."""
-    transcript, genuine = Transcript(), fitting.converse
+    transcript, genuine = Transcript(), method.converse
 
     def listening(parties: Mapping[str, PartySide], aggregator: AggregatorSide, watch: object = None) -> None:
         genuine(parties, aggregator, transcript.note)
 
-    with patch.object(fitting, "converse", listening):
+    with patch.object(method, "converse", listening):
         yield transcript
 
 
@@ -79,7 +79,7 @@ def rows_by_party(panel: Panel, arrays: Mapping[str, np.ndarray] | None = None) 
     marginals = () if arrays is None else Facts.from_arrays(dict(arrays)).marginals
     encoding = Encoding.of(schema, marginals, linear_scales(schema, None))
     classes = np.zeros(panel.num_series, dtype=np.int64)
-    return [(own.party, rows_of(own, panel, encoding, classes, 0)) for own in holdings_of(schema)]
+    return [(own.party, rows_of(own, panel, encoding, classes, 0)) for own in partition(schema)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from understudy.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     from understudy.audit.release import Audited, Findings
-    from understudy.audit.shadow.attacks import ShadowAudit
+    from understudy.audit.shadows import ShadowAudit
     from understudy.audit.transcript import Inversion
 
 
@@ -117,13 +117,12 @@ def _shadows(
     progress: Progress,
 ) -> "tuple[list[str], dict[str, ShadowAudit]]":
     """Says what so many shadows could prove, and makes them."""
-    from understudy.audit import planning
     from understudy.audit import release as audits
 
     told = []
     if minutes is not None:
         progress("one shadow, to see how long it takes", 0.1)
-        plan = planning.planned(audited, attack, minutes, workers)
+        plan = audits.planned(audited, attack, minutes, workers)
         shadows, told = plan.per_arm, [plan.sentence()]
         output.say(plan.sentence())  # before the work, so that somebody can stop it
     made = audits.shadow_audits(audited, attack, work, per_arm=shadows, workers=workers, progress=progress)

@@ -7,7 +7,6 @@ import typer
 
 from understudy.cli.console import Json, Output, Quiet
 from understudy.cli.places import existing, unused
-from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.privacy.certificate import Certificate
@@ -21,8 +20,8 @@ Config = Annotated[Path, typer.Argument(help="Its TOML file; paths in it are rel
 
 @app.command("example")
 def example(
-    folder: Annotated[Path, typer.Argument(help="Folder to make.")],
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where the aggregator will listen.")] = 7443,
+    folder: Annotated[Path, typer.Argument(help="Folder to create.")],
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the aggregator.")] = 7443,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -40,15 +39,15 @@ def example(
 @app.command("keys")
 def keys(config: Config, json: Json = False, quiet: Quiet = False) -> None:
     """Make a key and a certificate for every side; each organisation gets its own folder."""
-    from understudy.federated.certificates import make_identities
     from understudy.federated.config import load_keys
+    from understudy.federated.transport import make_identities
 
     wanted = load_keys(config)
     sides = make_identities(unused(wanted.out, "out"), wanted.parties, host=wanted.host, days=wanted.days)
     Output(json=json, quiet=quiet).result(
         {"folder": str(wanted.out), "sides": sides, "days": wanted.days},
         f"Wrote keys for {', '.join(sides)} into {wanted.out}; they hold for {wanted.days:g} days.",
-        "Whoever has a key is that side: give every organisation its own folder and no other.",
+        "The holder of a key is that side: give every organisation its own folder and no other.",
     )
 
 
@@ -56,58 +55,52 @@ def keys(config: Config, json: Json = False, quiet: Quiet = False) -> None:
 def server(config: Config, json: Json = False, quiet: Quiet = False) -> None:
     """Lead a run: wait for all parties, train with them, write the release that all have signed."""
     from understudy.federated.config import load_server
-
-    _require_streams()
-    from understudy.federated.processes import run_server
+    from understudy.federated.launch import run_server
 
     output, side = Output(json=json, quiet=quiet), load_server(config)
     output.say(f"Listening at {side.address} for {', '.join(side.contract.parties)}.")
     with output.progress() as progress:
         certificate = run_server(side, progress)
-    _told(output, side.out, certificate)
+    _report(output, side.out, certificate)
 
 
 @app.command("party")
 def party(config: Config, json: Json = False, quiet: Quiet = False) -> None:
     """Take part in a run with your own table: charges your ledger before values are used."""
     from understudy.federated.config import load_party
-
-    _require_streams()
-    from understudy.federated.processes import run_party
+    from understudy.federated.launch import run_party
 
     output = Output(json=json, quiet=quiet)
     side, source = load_party(config)
     with output.progress() as progress:
         certificate = run_party(side, source, progress)
-    _told(output, side.out, certificate)
+    _report(output, side.out, certificate)
 
 
 @app.command("simulate")
 def simulate(config: Config, json: Json = False, quiet: Quiet = False) -> None:
     """Run all sides on this machine, each a process with its own keys and ledger; again to resume."""
     from understudy.federated.config import load_simulation
-
-    _require_streams()
-    from understudy.federated.simulation import simulate as run_all
+    from understudy.federated.launch import simulate as run_all
     from understudy.privacy.certificate import Certificate
 
     output, plan = Output(json=json, quiet=quiet), load_simulation(config)
     for table in plan.tables.values():
         existing(table, "tables")
     release = run_all(plan)
-    _told(output, release, Certificate.load(release))
+    _report(output, release, Certificate.load(release))
 
 
 @app.command("flower")
 def flower(
     config: Annotated[Path, typer.Argument(help="The aggregator's TOML file.")],
-    out: Annotated[Path, typer.Option(help="Folder of the app to make.")],
+    out: Annotated[Path, typer.Option(help="Folder to create for the app.")],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a Flower app that launches the run on a SuperLink and its SuperNodes."""
     from understudy.federated.config import load_server
-    from understudy.federated.flower import write_flower_app
+    from understudy.federated.launch import write_flower_app
 
     names = write_flower_app(unused(out, "--out"), config, load_server(config))
     Output(json=json, quiet=quiet).result(
@@ -117,7 +110,7 @@ def flower(
     )
 
 
-def _told(output: Output, out: Path, certificate: "Certificate") -> None:
+def _report(output: Output, out: Path, certificate: "Certificate") -> None:
     names = [str(entry.get("party")) for entry in certificate.parties]
     facts = {
         "release": str(out),
@@ -128,11 +121,3 @@ def _told(output: Output, out: Path, certificate: "Certificate") -> None:
         "iterations": certificate.executed.get("training", 0),
     }
     output.result(facts, f"Wrote {out}, signed by {', '.join(names)}.", certificate.sentence())
-
-
-def _require_streams() -> None:
-    """Says which extra is missing before anything else happens."""
-    from importlib.util import find_spec
-
-    if find_spec("grpc") is None:
-        raise InputError("Streams between organisations need the package grpcio. Install understudy[vertical].")

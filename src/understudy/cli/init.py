@@ -43,8 +43,8 @@ def init(
     quiet: Quiet = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
-    from understudy.data.csv_format import CsvFormat
     from understudy.data.io import DraftOptions
+    from understudy.data.schema import CsvFormat
 
     target = unused(out or file.with_name(f"{file.stem}.schema.toml"), "--out")
     sign = "\t" if delimiter == "\\t" else delimiter

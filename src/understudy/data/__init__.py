@@ -4,14 +4,13 @@ Holds private data and releases nothing. Nothing here imports torch.
 """
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer
-from understudy.data.constraint_kinds import Monotone, NonNegative, Sum, ZeroWhen
+from understudy.data.constraints import Monotone, NonNegative, Sum, ZeroWhen
 from understudy.data.households import simulate_households, write_households
 from understudy.data.io import MIN_UNITS, draft_schema, panel_to_arrow, read_context, read_panel, write_panel
 from understudy.data.panel import Panel, concatenate
-from understudy.data.schema import BudgetDeclaration, Population, Schema
+from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
 from understudy.data.table import Partition, Table, open_table
 from understudy.data.timegrid import Time
-from understudy.data.units import PrivacyUnit
 
 __all__ = [
     "MIN_UNITS",

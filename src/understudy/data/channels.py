@@ -5,12 +5,12 @@ Bounds and categories are public facts that a person declares. Nothing here is e
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
-from understudy.data.given import require_given
+from understudy.data.type_checks import check_fields, wrong_key
 from understudy.errors import SchemaError
 
 OutOfBounds = Literal["refuse", "clip"]
@@ -48,12 +48,8 @@ class Continuous:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        _check_common(self)
-        require_dtype(self.dtype, FLOAT_DTYPES, f"{self.name}.dtype")
-        _check_out_of_bounds(self.name, self.out_of_bounds)
-        object.__setattr__(self, "low", _as_float(self.low, f"{self.name}.low"))
-        object.__setattr__(self, "high", _as_float(self.high, f"{self.name}.high"))
-        _check_order(self.name, self.low, self.high)
+        _check_column(self, FLOAT_DTYPES)
+        _check_bounds(self)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -81,15 +77,13 @@ class Integer:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _as_whole(self.low, f"{self.name}.low"))
-        object.__setattr__(self, "high", _as_whole(self.high, f"{self.name}.high"))
-        _check_common(self)
-        require_dtype(self.dtype, INTEGER_DTYPES + FLOAT_DTYPES, f"{self.name}.dtype")
-        _check_out_of_bounds(self.name, self.out_of_bounds)
+        for end in ("low", "high"):
+            object.__setattr__(self, end, _as_whole(getattr(self, end), f"{self.name}.{end}"))
+        _check_column(self, INTEGER_DTYPES + FLOAT_DTYPES)
         for end, bound in (("low", self.low), ("high", self.high)):
             if bound is not None:
                 require_fit(self.dtype, bound, f"{self.name}.{end}")
-        _check_order(self.name, self.low, self.high)
+        _check_bounds(self)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -112,26 +106,19 @@ class Categorical:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.categories, list):
-            object.__setattr__(self, "categories", tuple(self.categories))
-        _check_common(self)
-        _check_code_aggregate(self.name, self.aggregate)
-        whole = _check_categories(self.name, self.categories)
+        check_fields(self, str(self.name))
+        whole = bool(self.categories) and all(isinstance(item, int) for item in self.categories)
         if whole and self.dtype == "string":
             object.__setattr__(self, "dtype", "int64")
-        require_dtype(self.dtype, INTEGER_DTYPES if whole else TEXT_DTYPES, f"{self.name}.dtype")
-        for item in self.categories:
-            if isinstance(item, int):
-                require_fit(self.dtype, item, f"{self.name}.categories")
+        _check_column(self, INTEGER_DTYPES if whole else TEXT_DTYPES)
+        _check_categories(self, whole=whole)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The smallest and the largest code."""
         if not self.categories:
-            raise SchemaError(
-                f"Key '{self.name}.categories' is not declared. Categories are public: list them in the schema.",
-                key=f"{self.name}.categories",
-            )
+            key = f"{self.name}.categories"
+            raise SchemaError(f"Key '{key}' is not declared. Categories are public: list them in the schema.", key=key)
         return 0.0, float(len(self.categories) - 1)
 
 
@@ -149,9 +136,7 @@ class Binary:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        _check_common(self)
-        _check_code_aggregate(self.name, self.aggregate)
-        require_dtype(self.dtype, ("bool", *INTEGER_DTYPES, *FLOAT_DTYPES), f"{self.name}.dtype")
+        _check_column(self, ("bool", *INTEGER_DTYPES, *FLOAT_DTYPES))
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -183,80 +168,69 @@ def undeclared(channel: Channel) -> str | None:
     return "low" if channel.low is None else "high" if channel.high is None else None
 
 
-def _check_common(channel: "Channel") -> None:
+def _check_column(channel: "Channel", dtypes: tuple[str, ...]) -> None:
+    """Checks what all kinds have in common."""
     name, aggregate = channel.name, channel.aggregate
-    require_given(channel, str(name))
+    check_fields(channel, str(name))
     if not name:
-        raise SchemaError("Key 'name': a column name is expected, got an empty one. Name the column.", key="name")
+        raise wrong_key("name", "a column name is expected, got an empty one. Name the column.")
     if aggregate not in AGGREGATES:
-        raise SchemaError(
-            f"Key '{name}.aggregate': one of {', '.join(AGGREGATES)} is expected, got '{aggregate}'.",
-            key=f"{name}.aggregate",
+        raise wrong_key(f"{name}.aggregate", f"one of {', '.join(AGGREGATES)} is expected, got '{aggregate}'.")
+    if isinstance(channel, Categorical | Binary) and aggregate in ("mean", *EVENT_AGGREGATES):
+        raise wrong_key(f"{name}.aggregate", "categories have no mean or sum. Use 'last', 'max' or 'min'.")
+    require_dtype(channel.dtype, dtypes, f"{name}.dtype")
+
+
+def _check_categories(channel: Categorical, *, whole: bool) -> None:
+    key, items = f"{channel.name}.categories", channel.categories
+    text = all(isinstance(item, str) for item in items)
+    if not (whole or text) or any(isinstance(item, bool) for item in items):
+        raise wrong_key(key, "all text or all whole numbers expected. Write one kind.")
+    if len(set(items)) != len(items):
+        raise wrong_key(key, "a category is listed twice. List each one once.")
+    for item in items:
+        if isinstance(item, int):
+            require_fit(channel.dtype, item, key)
+
+
+def _check_bounds(channel: Continuous | Integer) -> None:
+    name, number = channel.name, float if isinstance(channel, Continuous) else int
+    if channel.out_of_bounds not in ("refuse", "clip"):
+        raise wrong_key(f"{name}.out_of_bounds", f"'refuse' or 'clip' is expected, got '{channel.out_of_bounds}'.")
+    for end in ("low", "high"):
+        bound = getattr(channel, end)
+        if bound is not None:
+            _require_holdable(bound, f"{name}.{end}")
+            object.__setattr__(channel, end, number(bound))
+    low, high = channel.low, channel.high
+    if low is not None and high is not None and not np.float32(low) < np.float32(high):
+        raise wrong_key(
+            f"{name}.high", f"a bound above low is expected, got low = {low}, high = {high}. Swap or widen them."
         )
 
 
-def _check_out_of_bounds(name: str, out_of_bounds: str) -> None:
-    if out_of_bounds not in ("refuse", "clip"):
-        raise SchemaError(
-            f"Key '{name}.out_of_bounds': 'refuse' or 'clip' is expected, got '{out_of_bounds}'.",
-            key=f"{name}.out_of_bounds",
+def _require_holdable(bound: Any, key: str) -> None:
+    if isinstance(bound, bool) or not isinstance(bound, Real) or not -LARGEST <= float(bound) <= LARGEST:
+        raise wrong_key(
+            key, f"a number from {-LARGEST:g} to {LARGEST:g} is expected. Declare one from public knowledge."
         )
 
 
-def _check_code_aggregate(name: str, aggregate: str) -> None:
-    if aggregate in ("mean", *EVENT_AGGREGATES):
-        raise SchemaError(
-            f"Key '{name}.aggregate': categories have no mean or sum. Use 'last', 'max' or 'min'.",
-            key=f"{name}.aggregate",
-        )
-
-
-def _check_categories(name: str, categories: tuple[str | int, ...]) -> bool:
-    """Checks a list of categories and returns whether they are whole numbers."""
-    key = f"{name}.categories"
-    whole = bool(categories) and all(isinstance(item, int) for item in categories)
-    text = all(isinstance(item, str) for item in categories)
-    if not (whole or text) or any(isinstance(item, bool) for item in categories):
-        raise SchemaError(f"Key '{key}': all text or all whole numbers expected. Write one kind.", key=key)
-    if len(set(categories)) != len(categories):
-        raise SchemaError(f"Key '{key}': a category is listed twice. List each one once.", key=key)
-    return whole
-
-
-def _as_float(bound: float | None, key: str) -> float | None:
+def _as_whole(bound: Any, key: str) -> int | None:
     if bound is None:
         return None
-    if isinstance(bound, bool) or not isinstance(bound, Real) or not -LARGEST <= bound <= LARGEST:
-        raise SchemaError(
-            f"Key '{key}': a number from {-LARGEST:g} to {LARGEST:g} is expected. Declare one from public knowledge.",
-            key=key,
-        )
-    return float(bound)
-
-
-def _as_whole(bound: float | None, key: str) -> int | None:
-    number = _as_float(bound, key)
-    if number is None or bound is None:
-        return None
+    _require_holdable(bound, key)
     if int(bound) != bound:
-        raise SchemaError(f"Key '{key}': a whole number is expected for an integer column.", key=key)
+        raise wrong_key(key, "a whole number is expected for an integer column.")
     return int(bound)
-
-
-def _check_order(name: str, low: float | None, high: float | None) -> None:
-    if low is not None and high is not None and not np.float32(low) < np.float32(high):
-        raise SchemaError(
-            f"Key '{name}.high': a bound above low is expected, got low = {low}, high = {high}. Swap or widen them.",
-            key=f"{name}.high",
-        )
 
 
 def _declared(name: str, low: float | None, high: float | None) -> tuple[float, float]:
     if low is None or high is None:
-        end = "low" if low is None else "high"
+        key = f"{name}.{'low' if low is None else 'high'}"
         raise SchemaError(
-            f"Key '{name}.{end}' is not declared. Bounds are public and are never read from the data: "
-            "declare it from public knowledge, or buy it with a DP quantile.",
-            key=f"{name}.{end}",
+            f"Key '{key}' is not declared. Bounds are public and are never read from the data: declare it from public "
+            "knowledge, or buy it with a DP quantile.",
+            key=key,
         )
     return float(low), float(high)

@@ -1,22 +1,126 @@
-"""Makes values obey the declared constraints, and says which ones they break."""
+"""Facts about the values that hold for everyone, and that samples are made to obey."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int
 
 from understudy.data.channels import Integer
-from understudy.data.constraint_kinds import Constraint, Monotone, NonNegative, Sum, ZeroWhen
-from understudy.data.schema import Schema
 from understudy.data.timegrid import hours_of_day
+from understudy.data.type_checks import check_fields, wrong_key
 from understudy.errors import DataError
 
-__all__ = ["Constraint", "Monotone", "NonNegative", "Sum", "ZeroWhen", "apply", "violations"]
+if TYPE_CHECKING:
+    from understudy.data.schema import Schema
 
 _TOLERANCE = 1e-5  # of a channel's width: what float32 may lose in a sum
 
 
+@dataclass(frozen=True)
+class NonNegative:
+    """The channel is never below zero."""
+
+    kind: ClassVar[str] = "non-negative"
+
+    channel: str
+
+    def __post_init__(self) -> None:
+        check_fields(self, f"constraints.{self.channel}")
+
+    @property
+    def name(self) -> str:
+        """How messages call the constraint."""
+        return f"{self.kind}: {self.channel}"
+
+
+@dataclass(frozen=True)
+class Monotone:
+    """The channel never turns back along a series (a meter reading)."""
+
+    kind: ClassVar[str] = "monotone"
+
+    channel: str
+    direction: Literal["increasing", "decreasing"] = "increasing"
+
+    def __post_init__(self) -> None:
+        check_fields(self, f"constraints.{self.channel}")
+        if self.direction not in ("increasing", "decreasing"):
+            raise wrong_key(
+                f"constraints.{self.channel}.direction", "'increasing' or 'decreasing' is expected. Write one of them."
+            )
+
+    @property
+    def name(self) -> str:
+        """How messages call the constraint."""
+        return f"{self.kind}: {self.channel} {self.direction}"
+
+
+@dataclass(frozen=True)
+class Sum:
+    """One channel is the sum of others at every step."""
+
+    kind: ClassVar[str] = "sum"
+
+    total: str
+    parts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self, f"constraints.{self.total}")
+        if len(set(self.parts)) != len(self.parts) or len(self.parts) < 1 or self.total in self.parts:
+            raise wrong_key(
+                f"constraints.{self.total}.parts",
+                "different channels, none of them the total, are expected. List them.",
+            )
+
+    @property
+    def name(self) -> str:
+        """How messages call the constraint."""
+        return f"{self.kind}: {self.total} = {' + '.join(self.parts)}"
+
+
+@dataclass(frozen=True)
+class ZeroWhen:
+    """The channel is zero at declared hours of the day, or while a public context is below a number."""
+
+    kind: ClassVar[str] = "zero-when"
+
+    channel: str
+    _: KW_ONLY
+    hours: tuple[int, ...] | None = None
+    context: str | None = None
+    below: float | None = None
+
+    def __post_init__(self) -> None:
+        key = f"constraints.{self.channel}"
+        check_fields(self, key)
+        if (self.hours is None) == (self.context is None) or (self.context is None) != (self.below is None):
+            raise wrong_key(key, "either hours, or context with below, is expected. Declare one.")
+        if self.hours is not None and (not self.hours or not all(0 <= hour <= 23 for hour in self.hours)):
+            raise wrong_key(f"{key}.hours", "hours from 0 to 23 are expected. Change them.")
+        if self.below is not None:
+            object.__setattr__(self, "below", float(self.below))
+
+    @property
+    def name(self) -> str:
+        """How messages call the constraint."""
+        when = f"at hours {self.hours}" if self.hours is not None else f"while {self.context} < {self.below}"
+        return f"{self.kind}: {self.channel} {when}"
+
+
+Constraint = NonNegative | Monotone | Sum | ZeroWhen
+
+
+def constrained_channels(constraint: Constraint) -> tuple[str, ...]:
+    """Returns the channels a constraint speaks about."""
+    if isinstance(constraint, Sum):
+        return (constraint.total, *constraint.parts)
+    return (constraint.channel,)
+
+
 def apply(
     values: Float[np.ndarray, "series step channel"],
-    schema: Schema,
+    schema: "Schema",
     *,
     context: Float[np.ndarray, "*series step context"] | None = None,
     first_step: int = 0,
@@ -29,24 +133,20 @@ def apply(
     Privacy:
         Post-processing of synthetic values with public facts; costs nothing.
     """
-    settled = _clip_to_bounds(np.array(values, dtype=np.float32), schema)
+    bounds = np.array([channel.bounds for channel in schema.channels], dtype=np.float32)
+    settled: np.ndarray = np.clip(np.array(values, dtype=np.float32), bounds[:, 0], bounds[:, 1])
     for constraint in sorted(schema.constraints, key=lambda item: isinstance(item, Sum)):  # sums come last
-        if isinstance(constraint, NonNegative):
-            column = settled[..., schema.channel_index(constraint.channel)]
-            np.maximum(column, 0.0, out=column)
-        elif isinstance(constraint, ZeroWhen):
-            column = settled[..., schema.channel_index(constraint.channel)]
-            column[_zero_steps(constraint, schema, column, context, first_step) & ~np.isnan(column)] = 0.0
-        elif isinstance(constraint, Monotone):
-            _make_monotone(settled, constraint, schema)
-        else:
+        if isinstance(constraint, Sum):
             _add_up(settled, constraint, schema)
+        else:
+            column = settled[..., schema.channel_index(constraint.channel)]
+            column[...] = _obeying(column, constraint, schema, context, first_step)
     return settled
 
 
 def violations(
     values: Float[np.ndarray, "series step channel"],
-    schema: Schema,
+    schema: "Schema",
     *,
     context: Float[np.ndarray, "*series step context"] | None = None,
     first_step: int = 0,
@@ -58,41 +158,45 @@ def violations(
     """
     broken = []
     for constraint in schema.constraints:
-        if isinstance(constraint, NonNegative):
-            bad = values[..., schema.channel_index(constraint.channel)] < 0
-        elif isinstance(constraint, ZeroWhen):
-            column = values[..., schema.channel_index(constraint.channel)]
-            zero = _zero_steps(constraint, schema, column, context, first_step)
-            bad = zero & ~np.isnan(column) & (column != 0)
-        elif isinstance(constraint, Monotone):
-            column = values[..., schema.channel_index(constraint.channel)]
-            bad = column != _running_extreme(column, constraint)
-            bad &= ~np.isnan(column)
-        else:
+        if isinstance(constraint, Sum):
             bad = _sum_error(values, constraint, schema)
+        else:
+            column = values[..., schema.channel_index(constraint.channel)]
+            bad = (column != _obeying(column, constraint, schema, context, first_step)) & ~np.isnan(column)
         if bad.any():
             broken.append(constraint.name)
     return broken
 
 
-def _clip_to_bounds(
-    values: Float32[np.ndarray, "series step channel"], schema: Schema
-) -> Float32[np.ndarray, "series step channel"]:
-    bounds = np.array([channel.bounds for channel in schema.channels], dtype=np.float32)
-    clipped: np.ndarray = np.clip(values, bounds[:, 0], bounds[:, 1])
-    return clipped
+def _obeying(
+    column: Float[np.ndarray, "series step"],
+    constraint: NonNegative | Monotone | ZeroWhen,
+    schema: "Schema",
+    context: Float[np.ndarray, "*series step context"] | None,
+    first_step: int,
+) -> Float[np.ndarray, "series step"]:
+    """Returns the nearest values that obey a constraint on one channel; missing values stay missing."""
+    if isinstance(constraint, NonNegative):
+        obeying: np.ndarray = np.maximum(column, 0.0)
+    elif isinstance(constraint, Monotone):
+        extreme = np.fmax if constraint.direction == "increasing" else np.fmin  # both step over gaps
+        obeying = np.where(np.isnan(column), np.nan, extreme.accumulate(column, axis=1))
+    else:
+        zero = _zero_steps(constraint, schema, column.shape[1], context, first_step)
+        obeying = np.where(zero & ~np.isnan(column), 0.0, column)
+    return obeying
 
 
 def _zero_steps(
     constraint: ZeroWhen,
-    schema: Schema,
-    column: Float[np.ndarray, "series step"],
+    schema: "Schema",
+    num_steps: int,
     context: Float[np.ndarray, "*series step context"] | None,
     first_step: int,
 ) -> Bool[np.ndarray, "*rows step"]:
     """Returns where the channel has to be zero."""
     if constraint.hours is not None:
-        hours = hours_of_day(schema.time, first_step + column.shape[1])[first_step:]
+        hours = hours_of_day(schema.time, first_step + num_steps)[first_step:]
         at_hours: np.ndarray = np.isin(hours, constraint.hours)
         return at_hours
     if context is None:
@@ -105,27 +209,12 @@ def _zero_steps(
     return below
 
 
-def _make_monotone(values: Float32[np.ndarray, "series step channel"], constraint: Monotone, schema: Schema) -> None:
-    index = schema.channel_index(constraint.channel)
-    column = values[..., index]
-    values[..., index] = np.where(np.isnan(column), np.nan, _running_extreme(column, constraint))
-
-
-def _running_extreme(
-    column: Float[np.ndarray, "series step"], constraint: Monotone
-) -> Float[np.ndarray, "series step"]:
-    """Returns the largest (or smallest) value so far; gaps are stepped over."""
-    pick = np.fmax if constraint.direction == "increasing" else np.fmin
-    extreme: np.ndarray = pick.accumulate(column, axis=1)
-    return extreme
-
-
-def _part_indices(constraint: Sum, schema: Schema) -> Int[np.ndarray, " part"]:
+def _part_indices(constraint: Sum, schema: "Schema") -> Int[np.ndarray, " part"]:
     return np.array([schema.channel_index(part) for part in constraint.parts])
 
 
 def _sum_error(
-    values: Float[np.ndarray, "series step channel"], constraint: Sum, schema: Schema
+    values: Float[np.ndarray, "series step channel"], constraint: Sum, schema: "Schema"
 ) -> Bool[np.ndarray, "series step"]:
     total = values[..., schema.channel_index(constraint.total)].astype(np.float64)
     parts = values[..., _part_indices(constraint, schema)].astype(np.float64).sum(axis=2)
@@ -134,7 +223,7 @@ def _sum_error(
     return off
 
 
-def _add_up(values: Float32[np.ndarray, "series step channel"], constraint: Sum, schema: Schema) -> None:
+def _add_up(values: Float32[np.ndarray, "series step channel"], constraint: Sum, schema: "Schema") -> None:
     """Makes the total the sum of its parts, moving the parts when the sum would leave the total's bounds.
 
     Parts shrink towards their lower bounds (or grow towards their upper ones) in proportion to the room they

@@ -1,4 +1,4 @@
-"""The column types a schema may name, and their Arrow counterparts.
+"""Column types a schema may name, their Arrow counterparts, and time zones.
 
 A schema says how each column is stored in the user's table, so that synthetic tables come back the same.
 """
@@ -7,8 +7,10 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Int64
 
-from understudy.data.zones import is_zone
+from understudy.data.type_checks import wrong_key
 from understudy.errors import SchemaError
 
 FLOAT_DTYPES = ("float64", "float32")
@@ -16,24 +18,11 @@ INTEGER_DTYPES = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16
 TEXT_DTYPES = ("string", "large_string", "dictionary")
 
 _PLAIN: dict[str, pa.DataType] = {
-    "float64": pa.float64(),
-    "float32": pa.float32(),
-    "int64": pa.int64(),
-    "int32": pa.int32(),
-    "int16": pa.int16(),
-    "int8": pa.int8(),
-    "uint64": pa.uint64(),
-    "uint32": pa.uint32(),
-    "uint16": pa.uint16(),
-    "uint8": pa.uint8(),
-    "bool": pa.bool_(),
-    "string": pa.string(),
-    "large_string": pa.large_string(),
+    **{name: pa.type_for_alias(name) for name in (*FLOAT_DTYPES, *INTEGER_DTYPES, "bool", "string", "large_string")},
     "dictionary": pa.dictionary(pa.int32(), pa.string()),
     "date32": pa.date32(),
 }
-_DAY = 24 * 3600 * 10**6  # in microseconds, as all ticks
-_COARSENESS = {"s": 10**6, "ms": 10**3, "us": 1}
+_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, "day": 24 * 3600 * 10**6}
 _LAST_NANOSECOND = 2**63 - 1
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+\-/:]+))?\]")
 
@@ -77,16 +66,14 @@ def holds_ticks(dtype: str, *ticks: int) -> bool:
     """
     if dtype in (*INTEGER_DTYPES, "string"):
         return True
-    arrow = arrow_type(dtype)
-    if pa.types.is_date(arrow):
-        return all(tick % _DAY == 0 for tick in ticks)
-    if arrow.unit == "ns":
+    unit = getattr(arrow_type(dtype), "unit", "day")
+    if unit == "ns":
         return all(abs(tick) < _LAST_NANOSECOND // 1000 for tick in ticks)
-    return all(tick % _COARSENESS[arrow.unit] == 0 for tick in ticks)
+    return all(tick % _MICROSECONDS[unit] == 0 for tick in ticks)
 
 
 def has_zone(dtype: str) -> bool:
-    """Tells whether a dtype stores moments, and not what a clock shows."""
+    """Tells whether a dtype stores instants, and not local times."""
     match = _TIMESTAMP.fullmatch(dtype)
     return match is not None and match.group(2) is not None
 
@@ -96,17 +83,39 @@ def require_fit(dtype: str, number: int, key: str) -> None:
     if dtype in INTEGER_DTYPES:
         limits = np.iinfo(dtype)
         if not limits.min <= int(float(number)) <= limits.max:  # a panel's numbers are rounded before they are written
-            raise SchemaError(
-                f"Key '{key}': {number} is expected to fit, and {dtype} holds {limits.min} to {limits.max}. "
+            raise wrong_key(
+                key,
+                f"{number} is expected to fit, and {dtype} holds {limits.min} to {limits.max}. "
                 "Declare a wider dtype or a smaller number.",
-                key=key,
             )
 
 
 def require_dtype(dtype: str, allowed: tuple[str, ...], key: str) -> None:
     """Refuses a dtype that can't hold the column's kind."""
     if dtype not in allowed:
-        raise SchemaError(
-            f"Key '{key}': a dtype of {', '.join(allowed)} is expected, got '{dtype}'. Choose one of them.",
-            key=key,
-        )
+        raise wrong_key(key, f"a dtype of {', '.join(allowed)} is expected, got '{dtype}'. Choose one of them.")
+
+
+def is_zone(name: str | None) -> bool:
+    """Tells whether Arrow can write the hours of a time zone; it accepts the name of any in a type."""
+    try:
+        pa.array([0], pa.timestamp("s", tz=name)).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def instants(local: pa.Array, zone: str) -> pa.Array:
+    """Returns the instants at which a clock in `zone` shows these times.
+
+    Raises:
+        pa.ArrowInvalid: A time is shown twice or never, because the clocks change.
+    """
+    return pc.assume_timezone(local.cast(pa.timestamp("us")), zone, ambiguous="raise", nonexistent="raise")
+
+
+def local_ticks(ticks: Int64[np.ndarray, " row"], zone: str) -> Int64[np.ndarray, " row"]:
+    """Returns what a clock in `zone` shows at these instants, both in microseconds since 1970."""
+    shown = pc.local_timestamp(pa.array(ticks).cast(pa.timestamp("us", tz=zone)))
+    local: np.ndarray = shown.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return local

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Int32
 
-from understudy.data.given import require_argument
 from understudy.data.io.write import write_panel
 from understudy.data.panel import Panel, broadcast_context
 from understudy.data.schema import (
@@ -27,6 +26,7 @@ from understudy.data.schema import (
     ZeroWhen,
 )
 from understudy.data.timegrid import step_ticks
+from understudy.data.type_checks import require_argument
 
 STEPS = 168
 MIN_STEPS = 120

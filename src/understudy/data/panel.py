@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int32, Int64
 
-from understudy.data.given import require_argument
 from understudy.data.schema import Schema
+from understudy.data.type_checks import require_argument
 
 _CHUNK_VALUES = 2**18  # of a piece: working copies stay in the processor's cache
 
@@ -104,18 +104,30 @@ class Panel:
             raise ValueError("Expected each unit at most once: a private unit may not contribute twice.")
         first = np.searchsorted(self.unit, chosen, side="left")
         count = np.searchsorted(self.unit, chosen, side="right") - first
-        new_unit = np.repeat(np.arange(len(chosen), dtype=np.int64), count)
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        rows = np.repeat(first, count) + within
+        unit = np.repeat(np.arange(len(chosen), dtype=np.int64), count)
+        return self._series(np.repeat(first, count) + within, unit, chosen)
+
+    def take_series(self, chosen: Bool[np.ndarray, " series"]) -> "Panel":
+        """Returns the chosen series; units that keep none drop out."""
+        rows = np.flatnonzero(chosen)
+        units, unit = np.unique(self.unit[rows], return_inverse=True)
+        return self._series(rows, unit.astype(np.int64), units)
+
+    def _series(self, rows: Any, unit: Int64[np.ndarray, " chosen"], units: Any) -> "Panel":
+        """Returns some rows of the arrays, which are series of `units` numbered anew."""
+        context = self.context
+        if context is not None:
+            context = take_context(context, rows) if isinstance(rows, np.ndarray) else context[rows]
         return replace(
             self,
             values=self.values[rows],
             lengths=self.lengths[rows],
-            unit=new_unit,
+            unit=unit,
             static=self.static[rows],
-            context=None if self.context is None else take_context(self.context, rows),
+            context=context,
             ticks=None if self.ticks is None else self.ticks[rows],
-            unit_ids=None if self.unit_ids is None else self.unit_ids[chosen],
+            unit_ids=None if self.unit_ids is None else self.unit_ids[units],
         )
 
     def split(self, holdout_fraction: float, rng: np.random.Generator) -> tuple["Panel", "Panel"]:
@@ -167,22 +179,11 @@ def in_pieces(panel: Panel) -> tuple[Panel, ...]:
         return (panel,)
     borders = np.searchsorted(panel.unit, panel.unit[::size], side="left")
     borders = np.unique(np.append(borders, panel.num_series))
-    return tuple(_series_between(panel, int(a), int(b)) for a, b in pairwise(borders))
-
-
-def _series_between(panel: Panel, begin: int, end: int) -> Panel:
-    """Returns consecutive series that are whole units."""
-    rows = slice(begin, end)
-    units = slice(int(panel.unit[begin]), int(panel.unit[end - 1]) + 1)
-    return replace(
-        panel,
-        values=panel.values[rows],
-        lengths=panel.lengths[rows],
-        unit=panel.unit[rows] - panel.unit[begin],
-        static=panel.static[rows],
-        context=None if panel.context is None else panel.context[rows],
-        ticks=None if panel.ticks is None else panel.ticks[rows],
-        unit_ids=None if panel.unit_ids is None else panel.unit_ids[units],
+    return tuple(
+        panel._series(
+            slice(a, b), panel.unit[a:b] - panel.unit[a], slice(int(panel.unit[a]), int(panel.unit[b - 1]) + 1)
+        )
+        for a, b in pairwise(borders.tolist())
     )
 
 
@@ -222,32 +223,21 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 def _check_shapes(panel: Panel) -> None:
     series, schema = panel.values.shape[0], panel.schema
-    expected: dict[str, tuple[int, ...]] = {
-        "values": (series, schema.num_steps, schema.num_channels),
-        "lengths": (series,),
-        "unit": (series,),
-        "static": (series, len(schema.static)),
+    steps, columns = schema.num_steps, len(schema.context)
+    expected: dict[str, tuple[str, tuple[int, ...]]] = {
+        "values": ("float32", (series, steps, schema.num_channels)),
+        "lengths": ("int32", (series,)),
+        "unit": ("int64", (series,)),
+        "static": ("float32", (series, len(schema.static))),
+        "context": ("float32", (series, steps, columns)),
+        "shared_context": ("float32", (steps, columns)),
+        "ticks": ("int64", (series, steps)),
     }
-    if panel.context is not None:
-        expected["context"] = (series, schema.num_steps, len(schema.context))
-    if panel.shared_context is not None:
-        expected["shared_context"] = (schema.num_steps, len(schema.context))
-    if panel.ticks is not None:
-        expected["ticks"] = (series, schema.num_steps)
-    dtypes = {
-        "values": "float32",
-        "lengths": "int32",
-        "unit": "int64",
-        "static": "float32",
-        "context": "float32",
-        "shared_context": "float32",
-        "ticks": "int64",
-    }
-    for name, shape in expected.items():
+    for name, (dtype, shape) in expected.items():
         array = getattr(panel, name)
-        if array.shape != shape or array.dtype != np.dtype(dtypes[name]):
+        if array is not None and (array.shape != shape or array.dtype != np.dtype(dtype)):
             axes = {"values": "[series, step, channel]", "static": "[series, static]"}.get(name, "one row per series")
-            raise ValueError(f"Panel.{name}: expected {axes} as the schema declares, in {dtypes[name]}.")
+            raise ValueError(f"Panel.{name}: expected {axes} as the schema declares, in {dtype}.")
 
 
 def _check_contents(panel: Panel) -> None:

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from jaxtyping import Int64
 
 from understudy.data.io.arrow import encode, plain, to_ticks
-from understudy.data.io.chunks import unit_column
-from understudy.data.io.sources import Source, open_source
+from understudy.data.io.sources import Source, open_source, require_column
 from understudy.data.schema import Schema
+from understudy.data.table import unit_column
 from understudy.errors import DataError
 from understudy.files import whole_folder
 
@@ -81,13 +81,10 @@ def _require_columns(opened: Source, schema: Schema) -> str:
     """Returns the column of the unit; refuses a table without the columns that rows are sorted by."""
     column = unit_column(opened.columns, schema)
     if column is None:
-        raise DataError("A table is partitioned by unit.column. Declare it in the schema.", column=None)
+        raise DataError("A table is partitioned by unit.column. Declare it in the schema.")
     for name in (column, schema.time.series_column, schema.time.column):
-        if name is not None and opened.columns.count(name) != 1:
-            raise DataError(
-                f"{opened.name}: column '{name}' is expected once, as the schema declares. Add, rename or drop it.",
-                column=name,
-            )
+        if name is not None:
+            require_column(opened, name)
     return column
 
 
@@ -117,15 +114,15 @@ def _as(batch: pa.RecordBatch, arrow: pa.Schema, name: str) -> pa.RecordBatch:
     try:
         return batch.select(arrow.names).cast(arrow)
     except (pa.ArrowException, KeyError):
-        raise DataError(f"{name}: the same columns and types are expected in every file.", column=None) from None
+        raise DataError(f"{name}: the same columns and types are expected in every file.") from None
 
 
 def _by_partition(
     batch: pa.RecordBatch, schema: Schema, column: str, number: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yields the rows of each partition, in the order they have."""
-    codes, names = encode(batch.column(column), column, schema.unit.dtype)
-    place = _partition_of(names, number)[codes]
+    units = encode(batch.column(column), column, schema.unit.dtype)
+    place = _partition_of(units.dictionary, number)[units.indices.to_numpy()]
     order = np.argsort(place, kind="stable")
     rows, borders = batch.take(pa.array(order)), np.searchsorted(place[order], np.arange(number + 1))
     for partition in np.unique(place):
@@ -145,7 +142,7 @@ def _partition_of(names: pa.Array, number: int) -> Int64[np.ndarray, " unit"]:
 
 def _read_spilled(path: Path, arrow: pa.Schema | None) -> pa.Table:
     if arrow is None:
-        raise DataError("The table is empty. Expected rows.", column=None)
+        raise DataError("The table is empty. Expected rows.")
     rows: pa.Table = pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
     path.unlink()
     return rows
@@ -168,8 +165,8 @@ def _sorted(rows: pa.Table, schema: Schema, column: str) -> pa.Table:
 
 
 def _rank(rows: pa.Table, column: str, dtype: str) -> Int64[np.ndarray, " row"]:
-    codes, names = encode(rows.column(column).combine_chunks(), column, dtype)
-    rank: Int64[np.ndarray, " row"] = np.asarray(pc.rank(names), dtype=np.int64)[codes]
+    keys = encode(rows.column(column).combine_chunks(), column, dtype)
+    rank: Int64[np.ndarray, " row"] = np.asarray(pc.rank(keys.dictionary), dtype=np.int64)[keys.indices.to_numpy()]
     return rank
 
 

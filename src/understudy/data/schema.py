@@ -5,41 +5,31 @@ axis, facts that always hold and the budget. Nothing in it comes from the privat
 not know is bought with a differentially private query.
 """
 
-from dataclasses import dataclass, replace
+import codecs
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from understudy.data.channels import (
-    Aggregate,
-    Binary,
-    Categorical,
-    Channel,
-    Continuous,
-    Integer,
-    OutOfBounds,
-)
-from understudy.data.constraint_kinds import Constraint, Monotone, NonNegative, Sum, ZeroWhen
-from understudy.data.csv_format import COMMAS, CsvFormat
-from understudy.data.dtypes import require_fit
-from understudy.data.given import require_argument, require_given, require_path
-from understudy.data.schema_checks import check_together, default_columns
+from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
+from understudy.data.constraints import Constraint, Monotone, NonNegative, Sum, ZeroWhen, constrained_channels
+from understudy.data.dtypes import INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
 from understudy.data.timegrid import Time
-from understudy.data.units import PrivacyUnit
+from understudy.data.type_checks import check_fields, require_argument, require_path, wrong_key
 from understudy.errors import SchemaError
 
 __all__ = [
     "SCHEMA_VERSION",
-    "Aggregate",
     "Binary",
     "BudgetDeclaration",
     "Categorical",
     "Channel",
     "Constraint",
     "Continuous",
+    "CsvFormat",
     "Integer",
     "Monotone",
     "NonNegative",
-    "OutOfBounds",
     "Population",
     "PrivacyUnit",
     "Schema",
@@ -50,7 +40,63 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
+UNIT_KINDS = ("entity", "event", "overlapping-window")
 COMPOSITIONS = ("basic", "rdp", "zcdp")
+MAX_WIDE_COLUMNS = 100_000
+_SHOWN = 10  # names that an error lists
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyUnit:
+    """What one neighbouring dataset has and the other has not (add or remove one unit).
+
+    Attributes:
+        kind: "entity" protects everything about one entity; "event" protects any `event_steps` consecutive
+            steps of one entity; "overlapping-window" repeats what papers do and protects no person.
+        column: The table's identifier column; None when every series is its own unit.
+        max_series: How many series one unit may contribute; a unit with more is refused.
+        event_steps: Length of the protected stretch, for kind "event".
+        dtype: How the user's table stores the identifier.
+    """
+
+    kind: Literal["entity", "event", "overlapping-window"] = "entity"
+    column: str | None = None
+    max_series: int = 1
+    event_steps: int = 1
+    dtype: str = "string"
+
+    def __post_init__(self) -> None:
+        check_fields(self, "unit")
+        if self.kind not in UNIT_KINDS:
+            raise wrong_key("unit.kind", f"one of {', '.join(UNIT_KINDS)} is expected, got '{self.kind}'.")
+        for name in ("max_series", "event_steps"):
+            if getattr(self, name) < 1:
+                raise wrong_key(f"unit.{name}", "a number of at least 1 is expected. Raise it.")
+        require_dtype(self.dtype, INTEGER_DTYPES + TEXT_DTYPES, "unit.dtype")
+
+    @property
+    def protects_a_person(self) -> bool:
+        """False for windows cut from one long series: everyone in it is in many windows."""
+        return self.kind != "overlapping-window"
+
+    def sentence(self) -> str:
+        """Says in words what the guarantee covers; certificates quote it.
+
+        >>> PrivacyUnit(column="household").sentence()
+        "Everything the table holds about one 'household' (up to 1 series) is protected."
+        """
+        who = f"'{self.column}'" if self.column else "series"
+        if self.kind == "entity":
+            return f"Everything the table holds about one {who} (up to {self.max_series} series) is protected."
+        if self.kind == "event":
+            return (
+                f"Any {self.event_steps} consecutive steps of one {who} are protected; "
+                "what is the same throughout that series is not."
+            )
+        return (
+            "No person is protected: the unit is one of many overlapping windows of the same series, "
+            "as in the papers this reproduces."
+        )
 
 
 @dataclass(frozen=True)
@@ -64,15 +110,15 @@ class Population:
     count_epsilon: float | None = None
 
     def __post_init__(self) -> None:
-        require_given(self, "population")
+        check_fields(self, "population")
         if (self.size is None) == (self.count_epsilon is None):
-            raise SchemaError(
-                "Key 'population': either a size or a count_epsilon is expected. Write population = 10000, "
+            raise wrong_key(
+                "population",
+                "either a size or a count_epsilon is expected. Write population = 10000, "
                 "or population = { count_epsilon = 0.1 } to buy the count.",
-                key="population",
             )
         if self.size is not None and self.size < 1:
-            raise SchemaError("Key 'population': a size of at least 1 is expected.", key="population")
+            raise wrong_key("population", "a size of at least 1 is expected. Raise it.")
         if self.count_epsilon is not None:
             object.__setattr__(self, "count_epsilon", float(self.count_epsilon))
             if not 0 < float(self.count_epsilon) < float("inf"):
@@ -96,19 +142,47 @@ class BudgetDeclaration:
     composition: Literal["basic", "rdp", "zcdp"] = "basic"
 
     def __post_init__(self) -> None:
-        require_given(self, "budget")
+        check_fields(self, "budget")
         object.__setattr__(self, "epsilon", float(self.epsilon))
         if not 0 < self.epsilon < float("inf"):
-            raise SchemaError("Key 'budget.epsilon': a finite number above 0 is expected.", key="budget.epsilon")
+            raise wrong_key("budget.epsilon", "a finite number above 0 is expected. Raise it.")
         if self.delta is not None and not 0 < self.delta < 1:
-            raise SchemaError("Key 'budget.delta': a number between 0 and 1 is expected.", key="budget.delta")
+            raise wrong_key("budget.delta", "a number between 0 and 1 is expected. Change it.")
         if self.max_runs < 1:
-            raise SchemaError("Key 'budget.max_runs': at least 1 is expected.", key="budget.max_runs")
+            raise wrong_key("budget.max_runs", "at least 1 is expected. Raise it.")
         if self.composition not in COMPOSITIONS:
             raise SchemaError(
                 f"Key 'budget.composition': one of {', '.join(COMPOSITIONS)} is expected.",
                 key="budget.composition",
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvFormat:
+    """The format of every CSV file that is read or written with a schema.
+
+    Attributes:
+        delimiter: Character between two columns.
+        decimal: Decimal sign of numbers.
+        encoding: Encoding of the file's text, by a name that Python knows.
+        missing: Words that stand for a missing value, beside the usual ones (empty, NA, NaN, null).
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, "csv")
+        if not _is_delimiter(self.delimiter):
+            raise _refused("delimiter", "one character such as ',', ';' or a tab is expected, no letter or digit")
+        if self.decimal not in (".", ","):
+            raise _refused("decimal", "'.' or ',' is expected")
+        if self.decimal == self.delimiter:
+            raise _refused("decimal", "a sign other than the delimiter is expected; declare delimiter = ';' as well")
+        if not _is_encoding(self.encoding):
+            raise _refused("encoding", "an encoding such as 'utf-8', 'latin-1' or 'cp1252' is expected")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,27 +218,23 @@ class Schema:
     budget: BudgetDeclaration | None = None
     ignore: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    csv: CsvFormat = COMMAS
+    csv: CsvFormat = field(default_factory=CsvFormat)
     version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
-        for field in ("channels", "static", "context", "constraints", "ignore", "columns"):
-            given = getattr(self, field)
-            object.__setattr__(self, field, tuple(given) if isinstance(given, list | tuple) else given)
-        require_given(self, "")
+        check_fields(self, "")
         if self.version != SCHEMA_VERSION:
-            raise SchemaError(
-                f"Key 'version': version {SCHEMA_VERSION} is expected, got {self.version}. "
-                "Write the schema anew with `understudy init`, or use the release of Understudy that wrote "
-                "it.",
-                key="version",
+            raise wrong_key(
+                "version",
+                f"version {SCHEMA_VERSION} is expected, got {self.version}. Write the schema again with "
+                "`understudy init`, or use the release of Understudy that wrote it.",
             )
         if not self.name:
-            raise SchemaError("Key 'name': the population's name is expected. Give it one.", key="name")
+            raise wrong_key("name", "the population's name is expected. Give it one.")
         if not self.channels:
-            raise SchemaError("Key 'channels': at least one channel is expected. Declare one.", key="channels")
+            raise wrong_key("channels", "at least one channel is expected. Declare one.")
         require_fit(self.unit.dtype, (self.population.size or 1) - 1, "unit.dtype")
-        check_together(self)
+        _check_together(self)
 
     @property
     def num_steps(self) -> int:
@@ -182,10 +252,9 @@ class Schema:
         if self.budget is not None and self.budget.delta is not None:
             return self.budget.delta
         if self.protected_units is None:
-            raise SchemaError(
-                "Key 'budget.delta': needed because the population's size is not declared. Declare delta, or "
-                "declare the population.",
-                key="budget.delta",
+            raise wrong_key(
+                "budget.delta",
+                "needed because the population's size is not declared. Declare delta, or declare the population.",
             )
         return 1.0 / (100.0 * self.protected_units)
 
@@ -254,3 +323,113 @@ class Schema:
 def table_columns(schema: Schema) -> tuple[str, ...]:
     """Returns the names of the user's table in the user's order."""
     return schema.columns or default_columns(schema)
+
+
+def _check_together(schema: Schema) -> None:
+    """Refuses a schema whose parts contradict each other."""
+    _check_layout(schema)
+    _check_names(schema)
+    _check_label(schema)
+    for constraint in schema.constraints:
+        _check_constraint(constraint, schema)
+
+
+def default_columns(schema: Schema) -> tuple[str, ...]:
+    """Returns the table's columns in the order of a schema that declares none: unit, series, time, channels, static."""
+    time, channels = schema.time, [channel.name for channel in schema.channels]
+    keys = [schema.unit.column, time.series_column]
+    static = [channel.name for channel in schema.static]
+    if time.layout == "wide":
+        wide = [time.wide_column(channel, step) for channel in channels for step in range(time.steps)]
+        return tuple(name for name in (*keys, *static, *wide) if name is not None)
+    return tuple(name for name in (*keys, time.column, *channels, *static) if name is not None)
+
+
+def _check_names(schema: Schema) -> None:
+    columns = [c.name for group in (schema.channels, schema.static, schema.context) for c in group]
+    keys = [schema.unit.column, schema.time.column, schema.time.series_column]
+    declared = Counter([*columns, *(key for key in keys if key is not None), *schema.ignore])
+    in_table = Counter([*default_columns(schema), *schema.ignore])
+    for name in (name for names in (declared, in_table) for name, number in names.items() if number > 1):
+        places = _places(schema, name)
+        where = f", {places}" if places else ""
+        raise wrong_key(name, f"the column is declared twice{where}. Declare each column once: remove one.")
+    for channel in (*schema.static, *schema.context):
+        if channel.aggregate == "count":
+            raise wrong_key(f"{channel.name}.aggregate", "only a channel can be a count of rows. Choose another.")
+
+
+def _places(schema: Schema, name: str) -> str:
+    """Says where a name is declared."""
+    keys = {
+        "unit.column": schema.unit.column,
+        "time.column": schema.time.column,
+        "time.series_column": schema.time.series_column,
+    }
+    found = [f"as {key}" for key, column in keys.items() if column == name]
+    for group in ("channels", "static", "context"):
+        found += [f"under [[{group}]]" for column in getattr(schema, group) if column.name == name]
+    return " and ".join([*found, *(["under ignore"] if name in schema.ignore else [])])
+
+
+def _check_layout(schema: Schema) -> None:
+    if schema.time.layout == "long" and schema.time.column is None and schema.unit.protects_a_person:
+        raise wrong_key("time.column", "the time column of a long table is expected. Declare it.")
+    if schema.time.layout == "wide" and schema.num_steps * schema.num_channels > MAX_WIDE_COLUMNS:
+        raise wrong_key(
+            "time.layout",
+            f"a wide table of at most {MAX_WIDE_COLUMNS} columns (steps x channels) is expected. Use the long layout.",
+        )
+    if not schema.columns:
+        return
+    context = {channel.name for channel in schema.context}
+    expected, listed = set(default_columns(schema)), set(schema.columns) - context
+    if listed != expected or len(set(schema.columns)) != len(schema.columns):
+        names = ", ".join(sorted(f"'{name}'" for name in listed ^ expected)[:_SHOWN]) or "a name listed twice"
+        raise wrong_key("columns", f"every declared column, once, is expected. Correct: {names}.")
+
+
+def _check_label(schema: Schema) -> None:
+    if schema.label is not None and schema.label_column is None:
+        raise wrong_key("label", f"a categorical column under [[static]] is expected, got '{schema.label}'.")
+
+
+def _check_constraint(constraint: Constraint, schema: Schema) -> None:
+    key = f"constraints.{constrained_channels(constraint)[0]}"
+    channels = {channel.name: channel for channel in schema.channels}
+    for name in constrained_channels(constraint):
+        if not isinstance(channels.get(name), Continuous | Integer):
+            raise wrong_key(key, f"'{name}' is not a continuous or integer channel. Name one that is.")
+    if isinstance(constraint, ZeroWhen):
+        if constraint.context is not None and constraint.context not in [c.name for c in schema.context]:
+            raise wrong_key(f"{key}.context", "the name of a public context channel is expected. Declare the channel.")
+        if constraint.hours is not None and schema.time.align != "calendar":
+            raise wrong_key(f"{key}.hours", "hours of day need time.align = 'calendar'. Declare that, or no hours.")
+    bounds = {name: channels[name] for name in constrained_channels(constraint)}
+    if any(undeclared(channel) for channel in bounds.values()):
+        return
+    low, high = bounds[constrained_channels(constraint)[0]].bounds
+    if isinstance(constraint, Sum):
+        lowest = sum(bounds[part].bounds[0] for part in constraint.parts)
+        highest = sum(bounds[part].bounds[1] for part in constraint.parts)
+        if lowest > high or highest < low:
+            raise wrong_key(key, "the parts' bounds never add up to the total's. Widen them.")
+    elif isinstance(constraint, ZeroWhen) and not low <= 0 <= high:
+        raise wrong_key(key, "the channel's bounds leave out zero. Widen them.")
+    elif isinstance(constraint, NonNegative) and high < 0:
+        raise wrong_key(key, "the channel's bounds are below zero. Widen them.")
+
+
+def _refused(key: str, expected: str) -> SchemaError:
+    return wrong_key(f"csv.{key}", f"{expected}. Write what the file uses.")
+
+
+def _is_delimiter(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and not text.isalnum() and text not in "\r\n\"'.-+\0"
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return "\n".encode(name).decode(name) == "\n" and codecs.lookup(name) is not None
+    except (LookupError, UnicodeError, TypeError, ValueError):
+        return False

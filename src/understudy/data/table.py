@@ -1,55 +1,47 @@
 """Tables that need not fit in memory: a list of partitions, each a whole number of units."""
 
+import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64, UInt64
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Float32, Float64, Int64, UInt64
 
-from understudy.data.given import require_argument
-from understudy.data.io.arrow import encode
-from understudy.data.io.checks import (
-    check_enough_units,
-    check_lengths,
-    check_observed,
-    check_series_per_unit,
-    settle_static,
-    settle_values,
-)
-from understudy.data.io.chunks import REPARTITION, chunk_rows, grids, unit_column, whole_grid, whole_units
-from understudy.data.io.context import (
-    ContextRows,
-    align_context,
-    context_rows,
-    is_array_file,
-    merge_context,
-    read_context,
-)
-from understudy.data.io.long import Grid
-from understudy.data.io.read import panel_of, read_panel, require_context
-from understudy.data.io.row_groups import row_ranges
-from understudy.data.io.sources import RowRange, Source, open_file
+from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.io.arrow import encode, plain
+from understudy.data.io.checks import Tally
+from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
+from understudy.data.io.long import Grid, roles
+from understudy.data.io.read import grid_of, panel_of, read_panel
+from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
 from understudy.data.io.stores import (
     Fingerprint,
     Place,
     existing,
     fingerprint,
+    is_array_file,
     is_folder,
     located,
     require_unchanged,
     table_files,
 )
-from understudy.data.io.unit_keys import repeated, unit_keys
 from understudy.data.panel import Panel, concatenate, in_pieces
-from understudy.data.schema import Schema
+from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema
+from understudy.data.type_checks import require_argument
 from understudy.errors import DataError
 
+CHUNK_VALUES = 3_000_000  # and a batch more: below what a panel is cut at
+_WHOLE_VALUES = 8 * CHUNK_VALUES  # of a file whose rows are not in the order of units, and which is read in one piece
 _CHUNKS_PER_PARTITION = 4
 _LARGE_BYTES = 2**28  # from here on, the row groups of a Parquet file are partitions
+_REPARTITION = "`understudy data partition FILE --by-unit --out FOLDER` writes such a folder."
 
 
 @runtime_checkable
@@ -156,10 +148,36 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     require_argument(path, str | Path, "open_table: path", "Give a path or a URL as text, or a Path.")
     schema.require_declared()
     place = located(path)
-    if not is_folder(place) and _in_one_piece(existing(place), schema):
+    if is_folder(place):
+        files = table_files(place)
+    elif _in_one_piece(existing(place), schema):
         return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
-    reading = _Reading(schema, place.name, _given_context(context, schema))
-    return _opened(place, reading, allow_few_units=allow_few_units)
+    else:
+        files = [place]
+    given, secret = given_context(context, schema), secrets.token_bytes(16)
+    if isinstance(given, np.ndarray) and given.ndim != 2:
+        raise DataError("Context: one [step, context] for all series of a table in partitions is expected.")
+    before = [fingerprint(file) for file in files]
+    runs = [_Runs.of(file, schema, place.name, secret) for file in files]
+    if _repeated([each.keys for each in runs]):
+        raise DataError(
+            f"{place.name}: all rows of a unit are expected in one partition, and a unit has rows in two. "
+            f"{_REPARTITION}",
+            column=schema.unit.column,
+        )
+    checked = [
+        _File(file=file, name=place.name, schema=schema, before=facts, grouped=each.grouped)
+        for file, facts, each in zip(files, before, runs, strict=True)
+    ]
+    found = _check_files(checked, given, allow_few_units=allow_few_units)
+    partitions = [replace(file, context=found) for file in checked]
+    if partitions[0].file is place:
+        partitions = [replace(partitions[0], rows=rows) for rows in _row_ranges(partitions[0], runs[0].starts)]
+    table = Table(schema, tuple(partitions), _shared_context(found, schema))
+    if schema.own_contexts and given is None:
+        for _ in table.panels():  # every series finds its own context, now that all of it is known
+            pass
+    return table
 
 
 def table_of(source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Table:
@@ -178,34 +196,6 @@ def in_partitions(source: Any) -> bool:
     path = Path(source)
     large = path.suffix.lower() == ".parquet" and path.is_file() and path.stat().st_size >= _LARGE_BYTES
     return path.is_dir() or large
-
-
-def _opened(place: Place, reading: "_Reading", *, allow_few_units: bool) -> Table:
-    """Checks all files and returns the table of them."""
-    files = table_files(place) if is_folder(place) else [place]
-    checked = _checked(files, reading)
-    found = _Finding.joined([finding for finding, _ in checked], reading)
-    _check_together(found, reading, allow_few_units=allow_few_units)
-    context = found.context if reading.context is None else reading.context
-    partitions = tuple(
-        replace(file, context=context, rows=rows)
-        for _, file in checked
-        for rows in (_ranges(file, reading) if file.file is place else (None,))
-    )
-    table = Table(reading.schema, partitions, _shared_context(context, reading.schema))
-    if reading.schema.own_contexts and reading.context is None:
-        for _ in table.panels():  # every series finds its own context, now that all of it is known
-            pass
-    return table
-
-
-def _ranges(checked: "_File", reading: "_Reading") -> tuple[RowRange | None, ...]:
-    """Returns the partitions of one large file."""
-    file = checked.file
-    if file.suffix.lower() != ".parquet" or not checked.grouped:
-        return (None,)
-    column = unit_column(reading.source(file).columns, reading.schema)
-    return row_ranges(file, reading.name, column, _CHUNKS_PER_PARTITION * chunk_rows(reading.schema))
 
 
 def _shared_context(context: "ContextRows | np.ndarray | None", schema: Schema) -> np.ndarray | None:
@@ -279,13 +269,13 @@ class _Without:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _File:
-    """A file, or rows of one, that was checked when the table was opened.
+    """A file, or rows of one, that is checked when the table is opened.
 
     Attributes:
         name: What errors call the table.
-        context: Public context by time, or [step, context].
         before: Size and time of change when it was checked.
         grouped: Whether the rows of each unit are side by side, so that the file can be read in chunks.
+        context: Public context by time, or [step, context].
     """
 
     file: Place
@@ -298,92 +288,176 @@ class _File:
 
     def panels(self) -> Iterator[Panel]:
         """Yields the series in panels of whole units; refuses a file that was changed since it was checked."""
-        require_unchanged(self.file, self.before)
-        source = open_file(self.file, self.schema, name=self.name, rows=self.rows)
-        read = grids if self.grouped else _all_at_once
-        for grid in read(source, self.schema, with_context=False):
-            settle_values(grid.values, grid.lengths, self.schema)
-            settle_static(grid.static, self.schema)
+        tally = Tally(self.schema)
+        for grid in self.grids(with_context=False):
+            tally.add(grid)
             yield from in_pieces(panel_of(grid, self.schema, self.context))
+
+    def grids(self, *, with_context: bool) -> Iterator[Grid]:
+        """Yields the series, a chunk of whole units at a time; `with_context` takes public context from the file."""
+        require_unchanged(self.file, self.before)
+        schema, source = self.schema, open_file(self.file, self.schema, name=self.name, rows=self.rows)
+        if schema.time.layout == "long" and roles(source, schema, with_context=False).unit is None:
+            raise DataError(f"{source.name}: a table in partitions needs unit.column. Declare it in the schema.")
+        chunks = whole_units(source, schema) if self.grouped else [_all_rows(source, schema)]
+        for rows in chunks:
+            yield grid_of(replace(source, batches=iter(rows)), schema, with_context=with_context)
         require_unchanged(self.file, self.before)
 
 
-def _all_at_once(source: Source, schema: Schema, *, with_context: bool) -> Iterator[Grid]:
-    yield whole_grid(source, schema, with_context=with_context)
+def _check_files(
+    files: list[_File], given: ContextRows | np.ndarray | None, *, allow_few_units: bool
+) -> ContextRows | np.ndarray | None:
+    """Checks all series of all files; returns the public context that was given, or that the files hold."""
+    schema, tally = files[0].schema, Tally(files[0].schema)
+    context: list[ContextRows] = []
+    first = open_file(files[0].file, schema, name=files[0].name)
+    for file in files:
+        require_same_columns(first, open_file(file.file, schema, name=file.name), schema)
+        for grid in file.grids(with_context=given is None):
+            tally.add(grid)
+            if grid.context is not None:
+                context = [merge_context([*context, grid.context], schema)]
+            if schema.own_contexts and given is not None:
+                panel_of(grid, schema, given)  # every series finds its own
+    tally.finish(allow_few_units=allow_few_units)
+    require_context(schema, given=given is not None or bool(context))
+    return given if given is not None or not context else context[0]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Reading:
-    """What all files of a table are read with; context is None where the table holds it."""
+class _Runs:
+    """Runs of rows of one unit in a file; private.
 
-    schema: Schema
-    name: str
-    context: ContextRows | np.ndarray | None
-    secret: bytes = field(default_factory=partial(secrets.token_bytes, 16))
+    Attributes:
+        keys: A key of 128 bits for every unit; none where every row is a unit.
+        starts: Row at which each run begins; None where every row is a unit.
+        grouped: Whether every unit has one run.
+    """
 
-    def source(self, file: Place, **options: Any) -> Source:
-        """Opens one of the files."""
-        return open_file(file, self.schema, name=self.name, **options)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class _Finding:
-    """What was found in one file, or in all; private."""
-
-    columns: tuple[str, ...]
-    channels: Bool[np.ndarray, " channel"]  # which of them hold any value
-    static: Bool[np.ndarray, " static"]
-    num_units: int = 0
-    num_series: int = 0
-    keys: list[UInt64[np.ndarray, "_ 2"]] = field(default_factory=list)
-    context: ContextRows | None = None
+    keys: UInt64[np.ndarray, "unit 2"]
+    starts: Int64[np.ndarray, " run"] | None
+    grouped: bool
 
     @classmethod
-    def of(cls, source: Source, series: Iterable[Grid], reading: _Reading) -> "_Finding":
-        """Checks the series of one file, a chunk at a time."""
-        schema = reading.schema
-        found = cls(
-            columns=tuple(sorted(set(source.columns) - set(schema.ignore))),
-            channels=np.zeros(schema.num_channels, dtype=bool),
-            static=np.zeros(len(schema.static), dtype=bool),
-        )
-        for grid in series:
-            found.add(grid, reading)
-        return found
-
-    def add(self, grid: Grid, reading: _Reading) -> None:
-        """Checks a chunk of whole units and takes note of what only all chunks together can tell."""
-        schema = reading.schema
-        self.num_units += check_series_per_unit(grid.unit, schema)
-        self.num_series += len(grid.unit)
-        check_lengths(grid.lengths, schema)
-        self.channels |= settle_values(grid.values, grid.lengths, schema)
-        self.static |= settle_static(grid.static, schema)
-        if grid.ids is not None:
-            self.keys.append(unit_keys(grid.ids, schema.unit.dtype, reading.secret))
-        self.context = _merged([self.context, grid.context], schema)
-        if schema.own_contexts and reading.context is not None:
-            panel_of(grid, schema, reading.context)  # every series finds its own
-
-    @classmethod
-    def joined(cls, found: "list[_Finding]", reading: _Reading) -> "_Finding":
-        """Returns what was found in several files."""
-        if any(each.columns != found[0].columns for each in found):
-            raise DataError(f"{reading.name}: the same columns are expected in every file of the folder.", column=None)
-        return cls(
-            columns=found[0].columns,
-            channels=np.any([each.channels for each in found], axis=0),
-            static=np.any([each.static for each in found], axis=0),
-            num_units=sum(each.num_units for each in found),
-            num_series=sum(each.num_series for each in found),
-            keys=[keys for each in found for keys in each.keys],
-            context=_merged([each.context for each in found], reading.schema),
-        )
+    def of(cls, file: Place, schema: Schema, name: str, secret: bytes) -> "_Runs":
+        """Finds the runs from the column of identifiers alone."""
+        none = np.empty((0, 2), dtype=np.uint64)
+        columns = open_file(file, schema, name=name).columns
+        column = unit_column(columns, schema)
+        if column is None or columns.count(column) != 1:
+            return cls(none, None, grouped=True)
+        keys, starts, row, last = [none], [np.empty(0, dtype=np.int64)], 0, none
+        for batch in open_file(file, schema, name=name, only=column).batches:
+            if not batch.num_rows:
+                continue
+            encoded = encode(batch.column(column), column, schema.unit.dtype)
+            codes = encoded.indices.to_numpy()
+            begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+            found = _unit_keys(encoded.dictionary, schema.unit.dtype, secret)[codes[begins]]
+            continued = int(np.array_equal(found[:1], last))
+            keys.append(found[continued:])
+            starts.append(row + begins[continued:])
+            row, last = row + batch.num_rows, found[-1:]
+        together = np.concatenate(keys)
+        unique = np.unique(together, axis=0)
+        return cls(unique, np.concatenate(starts), grouped=len(unique) == len(together))
 
 
-def _merged(parts: list[ContextRows | None], schema: Schema) -> ContextRows | None:
-    found = [part for part in parts if part is not None]
-    return merge_context(found, schema) if found else None
+def _unit_keys(identifiers: pa.Array, dtype: str, secret: bytes) -> UInt64[np.ndarray, "unit 2"]:
+    """Returns 128 bits for each identifier: a whole number as it is, text as a keyed hash.
+
+    Two texts share a key with a probability below 10⁻²⁴ among 10⁷ units.
+    """
+    if dtype in INTEGER_DTYPES:
+        numbers = identifiers.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+        return np.stack([numbers, np.zeros_like(numbers)], axis=1)
+    blake = hashlib.blake2b
+    digests = b"".join(blake(text.encode(), digest_size=16, key=secret).digest() for text in identifiers.to_pylist())
+    return np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)
+
+
+def _repeated(keys: list[UInt64[np.ndarray, "_ 2"]]) -> bool:
+    """Tells whether two files, of which each names a key once, name the same key."""
+    together = np.concatenate(keys)
+    return len(np.unique(together, axis=0)) < len(together)
+
+
+def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[RowRange | None]:
+    """Cuts one Parquet file into runs of row groups, moved so that none of them begins within a unit."""
+    if file.file.suffix.lower() != ".parquet" or not file.grouped:
+        return [None]
+    with unreadable(file.name):
+        metadata = open_parquet(file.file).metadata
+    groups = range(metadata.num_row_groups)
+    begins = np.cumsum([0, *(metadata.row_group(group).num_rows for group in groups)])
+    borders, wanted, total = [0], _CHUNKS_PER_PARTITION * chunk_rows(file.schema), int(begins[-1])
+    for begin in begins[1:-1].tolist():
+        if begin - borders[-1] >= wanted:
+            later = [begin] if starts is None else starts[np.searchsorted(starts, begin) :][:1].tolist()
+            borders += [border for border in later if borders[-1] < border < total]
+    return [_row_range(begins, start, stop) for start, stop in pairwise([*borders, total])]
+
+
+def _row_range(begins: Int64[np.ndarray, " _"], start: int, stop: int) -> RowRange:
+    """Returns the rows from `start` to `stop` of a file whose row groups begin at `begins`."""
+    groups = np.flatnonzero((begins[:-1] < stop) & (begins[1:] > start)).tolist()
+    return RowRange(tuple(groups), start - int(begins[groups[0]]), stop - start)
+
+
+def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
+    """Returns the column that tells units apart; None where every row of a wide table is a unit."""
+    if schema.unit.column is not None or schema.time.layout == "wide":
+        return schema.unit.column
+    return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)
+
+
+def chunk_rows(schema: Schema) -> int:
+    """Returns the number of rows that hold a chunk of values."""
+    per_row = schema.num_channels * (1 if schema.time.layout == "long" else schema.num_steps)
+    return max(1, CHUNK_VALUES // per_row)
+
+
+def whole_units(source: Source, schema: Schema) -> Iterator[list[pa.RecordBatch]]:
+    """Yields the rows of a table in chunks that end where a unit's rows end."""
+    column, wanted = unit_column(source.columns, schema), chunk_rows(schema)
+    held: list[pa.RecordBatch] = []
+    for batch in source.batches:
+        held.append(batch)
+        if sum(piece.num_rows for piece in held) < wanted:
+            continue
+        rows = pa.Table.from_batches(held)
+        end = rows.num_rows if column is None else _start_of_last(rows.column(column))
+        held = rows.slice(end).to_batches()
+        if end:
+            yield rows.slice(0, end).to_batches()
+    if any(piece.num_rows for piece in held):
+        yield held
+
+
+def _start_of_last(units: pa.ChunkedArray) -> int:
+    """Returns the row at which the last unit begins."""
+    size, length = 1024, len(units)
+    while True:
+        tail = plain(units.slice(max(0, length - size)).combine_chunks())
+        other = pc.fill_null(pc.not_equal(tail, tail[-1]), True).to_numpy(zero_copy_only=False)
+        if other.any() or size >= length:
+            return length - len(tail) + (int(np.flatnonzero(other)[-1]) + 1 if other.any() else 0)
+        size *= 8
+
+
+def _all_rows(source: Source, schema: Schema) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a table in any order; refuses one too large to be read in one piece."""
+    left = chunk_rows(schema) * (_WHOLE_VALUES // CHUNK_VALUES)
+    for batch in source.batches:
+        left -= batch.num_rows
+        if left < 0:
+            raise DataError(
+                f"{source.name}: in a file of this size, the rows of a unit are expected side by side, and they are "
+                f"not. {_REPARTITION}",
+                column=schema.unit.column,
+            )
+        yield batch
 
 
 def _in_one_piece(file: Place, schema: Schema) -> bool:
@@ -392,99 +466,3 @@ def _in_one_piece(file: Place, schema: Schema) -> bool:
         return True
     source = open_file(file, schema)
     return schema.time.layout == "long" and unit_column(source.columns, schema) not in source.columns
-
-
-def _given_context(context: Any, schema: Schema) -> ContextRows | np.ndarray | None:
-    """Reads the public context once; None where the table itself has to hold it."""
-    if context is None and (schema.time.column is not None or not schema.context):
-        return None
-    require_context(schema, given=context is not None)
-    if not isinstance(context, np.ndarray) and schema.time.column is not None:
-        return context_rows(context, schema)
-    array = read_context(context, schema)
-    if array.ndim != 2:
-        raise DataError(
-            "Context: one [step, context] for all series of a table in partitions is expected.", column=None
-        )
-    return array
-
-
-def _checked(files: list[Place], reading: _Reading) -> "list[tuple[_Finding, _File]]":
-    """Checks every file; what a unit lacks in one file may be in another, and then that is what is wrong."""
-    try:
-        return [_inspect(file, reading) for file in files]
-    except DataError:
-        if len(files) > 1 and repeated([_units_of(file, reading) for file in files]):
-            raise _in_two_partitions(reading) from None
-        raise
-
-
-def _units_of(file: Place, reading: _Reading) -> UInt64[np.ndarray, "_ 2"]:
-    """Returns the key of every unit of a file, once."""
-    runs = _keys_of_runs(file, reading)
-    return np.unique(np.concatenate([np.empty((0, 2), dtype=np.uint64), *runs]), axis=0)
-
-
-def _in_two_partitions(reading: _Reading) -> DataError:
-    return DataError(
-        f"{reading.name}: all rows of a unit are expected in one partition, and a unit has rows in two. {REPARTITION}",
-        column=reading.schema.unit.column,
-    )
-
-
-def _inspect(file: Place, reading: _Reading) -> tuple[_Finding, _File]:
-    """Checks one file; returns what was found, and how to read the file."""
-    checked = _File(file=file, name=reading.name, schema=reading.schema, before=fingerprint(file), grouped=True)
-    found = _inspect_in_chunks(file, reading)
-    if found is None:
-        checked, source = replace(checked, grouped=False), reading.source(file)
-        series = _all_at_once(source, reading.schema, with_context=reading.context is None)
-        found = _Finding.of(source, series, reading)
-    require_unchanged(file, checked.before)
-    return found, checked
-
-
-def _inspect_in_chunks(file: Place, reading: _Reading) -> _Finding | None:
-    """Returns what was found in a file, None if the rows of a unit are not side by side.
-
-    Chunks of such a file are no whole units: what they seem to lack says nothing.
-    """
-    source = reading.source(file)
-    try:
-        found = _Finding.of(source, grids(source, reading.schema, with_context=reading.context is None), reading)
-    except DataError:
-        if _side_by_side(file, reading):
-            raise
-        return None
-    return None if repeated(found.keys) else found
-
-
-def _side_by_side(file: Place, reading: _Reading) -> bool:
-    """Tells whether the rows of each unit are side by side, from their identifiers alone."""
-    return not repeated(_keys_of_runs(file, reading))
-
-
-def _keys_of_runs(file: Place, reading: _Reading) -> list[UInt64[np.ndarray, "_ 2"]]:
-    """Returns the key of every run of rows of one unit; none where no column tells units apart."""
-    schema, source = reading.schema, reading.source(file)
-    column = unit_column(source.columns, schema)
-    if column is None or source.columns.count(column) != 1:
-        return []
-    keys = []
-    for rows in whole_units(reading.source(file, only=column), schema):
-        codes, names = encode(rows.column(column).combine_chunks(), column, schema.unit.dtype)
-        begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-        identifiers = np.array(names.to_pylist(), dtype=object)[codes[begins]]
-        keys.append(unit_keys(identifiers, schema.unit.dtype, reading.secret))
-    return keys
-
-
-def _check_together(found: _Finding, reading: _Reading, *, allow_few_units: bool) -> None:
-    """Checks what only all files together can tell."""
-    schema = reading.schema
-    if repeated(found.keys):
-        raise _in_two_partitions(reading)
-    check_enough_units(found.num_units, found.num_series, schema, allow_few_units=allow_few_units)
-    check_observed(found.channels, schema.channels)
-    check_observed(found.static, schema.static)
-    require_context(schema, given=reading.context is not None or found.context is not None)

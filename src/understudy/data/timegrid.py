@@ -7,17 +7,25 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Int, Int64
+from jaxtyping import Int64
 
-from understudy.data.dtypes import INTEGER_DTYPES, has_zone, holds_ticks, is_time_dtype, require_fit
-from understudy.data.given import require_given
-from understudy.data.zones import instants, is_zone, local_ticks
-from understudy.errors import SchemaError
+from understudy.data.dtypes import (
+    INTEGER_DTYPES,
+    has_zone,
+    holds_ticks,
+    instants,
+    is_time_dtype,
+    is_zone,
+    local_ticks,
+    require_fit,
+)
+from understudy.data.type_checks import check_fields, wrong_key
 
-OffGrid = Literal["refuse", "floor", "nearest"]
-Align = Literal["calendar", "relative"]
-Layout = Literal["long", "wide"]
-
+_CHOICES = {
+    "align": ("calendar", "relative"),
+    "layout": ("long", "wide"),
+    "off_grid": ("refuse", "floor", "nearest"),
+}
 _MICROSECONDS = {
     "us": 1,
     "ms": 10**3,
@@ -51,10 +59,10 @@ def parse_frequency(text: str) -> Frequency:
     """
     match = _FREQUENCY.fullmatch(text)
     if match is None:
-        raise SchemaError(
-            f"Key 'time.frequency': a number with one of {', '.join([*_MICROSECONDS, *_MONTHS])} is expected "
+        raise wrong_key(
+            "time.frequency",
+            f"a number with one of {', '.join([*_MICROSECONDS, *_MONTHS])} is expected "
             f"(such as '15min', '1h', '1mo'), got '{text}'.",
-            key="time.frequency",
         )
     count, measure = int(match.group(1)), match.group(2)
     return Frequency(count * _MICROSECONDS.get(measure, 0), count * _MONTHS.get(measure, 0))
@@ -86,20 +94,20 @@ class Time:
     start: str = "2024-01-01T00:00:00"
     steps: int = 168
     min_steps: int | None = None
-    align: Align = "calendar"
-    layout: Layout = "long"
+    align: Literal["calendar", "relative"] = "calendar"
+    layout: Literal["long", "wide"] = "long"
     wide_columns: str = "{channel}_{step}"
     dtype: str = _CHOSEN
-    off_grid: OffGrid = "refuse"
+    off_grid: Literal["refuse", "floor", "nearest"] = "refuse"
     series_column: str | None = None
     zone: str | None = None
 
     def __post_init__(self) -> None:
-        require_given(self, "time")
+        check_fields(self, "time")
         if not 1 <= self.steps <= MAX_STEPS:
-            raise SchemaError(f"Key 'time.steps': a number from 1 to {MAX_STEPS} is expected.", key="time.steps")
+            raise wrong_key("time.steps", f"a number from 1 to {MAX_STEPS} is expected. Change it.")
         if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
-            raise SchemaError("Key 'time.min_steps': a number from 1 to time.steps is expected.", key="time.min_steps")
+            raise wrong_key("time.min_steps", "a number from 1 to time.steps is expected. Change it.")
         self._check_choices()
         self._check_zone()
         self._check_start()
@@ -111,70 +119,58 @@ class Time:
         if self.dtype == _CHOSEN:
             object.__setattr__(self, "dtype", chosen_dtype(self))
         if not is_time_dtype(self.dtype):
-            raise SchemaError(
-                "Key 'time.dtype': timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, "
-                f"got '{self.dtype}'.",
-                key="time.dtype",
+            raise wrong_key(
+                "time.dtype",
+                f"timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, got '{self.dtype}'.",
             )
         require_fit(self.dtype, self.steps - 1, "time.dtype")
         if not holds_ticks(self.dtype, *_telling_ticks(self)):
-            raise SchemaError(
-                f"Key 'time.dtype': a type that holds every step of {self.frequency} from {self.start} is expected, "
+            raise wrong_key(
+                "time.dtype",
+                f"a type that holds every step of {self.frequency} from {self.start} is expected, "
                 f"and '{self.dtype}' does not: steps would share a time or lie elsewhere. Write "
                 f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
-                key="time.dtype",
             )
         if self.zone is not None and not (has_zone(self.dtype) or self.dtype == "string" or self.counts_steps):
-            raise SchemaError(
-                f"Key 'time.dtype': a type with a time zone is expected beside time.zone, got '{self.dtype}'. Write "
+            raise wrong_key(
+                "time.dtype",
+                f"a type with a time zone is expected beside time.zone, got '{self.dtype}'. Write "
                 f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
-                key="time.dtype",
             )
 
     def _check_zone(self) -> None:
         if self.zone is None:
             return
         if not is_zone(self.zone):
-            raise SchemaError(
-                f"Key 'time.zone': a time zone such as 'Europe/Paris' or 'UTC' is expected, got '{self.zone}'.",
-                key="time.zone",
-            )
+            raise wrong_key("time.zone", f"a time zone such as 'Europe/Paris' is expected, got '{self.zone}'.")
         if parse_frequency(self.frequency).microseconds % _MICROSECONDS["d"] == 0:
-            raise SchemaError(
-                f"Key 'time.zone': it is for steps shorter than a day, and time.frequency is {self.frequency}: days "
+            raise wrong_key(
+                "time.zone",
+                f"it is for steps shorter than a day, and time.frequency is {self.frequency}: days "
                 "are not equally long where clocks change. Remove time.zone and store dates.",
-                key="time.zone",
             )
 
     def _check_choices(self) -> None:
-        choices = {"align": ("calendar", "relative"), "layout": ("long", "wide"), "off_grid": OFF_GRID}
-        for field, allowed in choices.items():
+        for field, allowed in _CHOICES.items():
             if getattr(self, field) not in allowed:
-                raise SchemaError(f"Key 'time.{field}': one of {', '.join(allowed)} is expected.", key=f"time.{field}")
+                raise wrong_key(f"time.{field}", f"one of {', '.join(allowed)} is expected. Write one of them.")
 
     def _check_start(self) -> None:
         frequency = parse_frequency(self.frequency)
         start = start_microseconds(self)
         if frequency.months and np.datetime64(start, "us") != np.datetime64(start, "us").astype("datetime64[M]"):
-            raise SchemaError(
-                "Key 'time.start': the first day of a month, at midnight, is expected for a frequency in "
-                "months or years. Move it there.",
-                key="time.start",
+            raise wrong_key(
+                "time.start",
+                "the first day of a month, at midnight, is expected for a frequency in months or years. Move it there.",
             )
         years = frequency.months * self.steps / 12 + frequency.microseconds * self.steps / _YEAR
         if start / _YEAR + years > _LAST_YEAR - 1970:
-            raise SchemaError(
-                f"Key 'time.frequency': the last step has to lie before the year {_LAST_YEAR}. Shorten the axis.",
-                key="time.frequency",
-            )
+            raise wrong_key("time.frequency", f"the last step must be before {_LAST_YEAR}. Shorten the axis.")
 
     def _check_wide_columns(self) -> None:
         named = {field[:5] for field in _WIDE_FIELD.findall(self.wide_columns)}
         if named != {"{chan", "{step"} or set("{}") & set(_WIDE_FIELD.sub("", self.wide_columns)):
-            raise SchemaError(
-                "Key 'time.wide_columns': a pattern with {channel} and {step} is expected, such as '{channel}_{step}'.",
-                key="time.wide_columns",
-            )
+            raise wrong_key("time.wide_columns", "a pattern such as '{channel}_{step}', with both, is expected.")
 
     @property
     def counts_steps(self) -> bool:
@@ -191,17 +187,13 @@ class Time:
         return self.wide_columns.format(channel=channel, step=step)
 
 
-OFF_GRID = ("refuse", "floor", "nearest")
-
-
 def start_microseconds(time: Time) -> int:
     """Returns the declared start in microseconds since 1970."""
     try:
         start = dt.datetime.fromisoformat(time.start)
     except ValueError:
-        raise SchemaError(
-            f"Key 'time.start': an ISO 8601 timestamp such as '2024-01-01T00:00:00' is expected, got '{time.start}'.",
-            key="time.start",
+        raise wrong_key(
+            "time.start", f"an ISO 8601 timestamp such as '2024-01-01T00:00:00' is expected, got '{time.start}'."
         ) from None
     if start.tzinfo is not None:
         start = start.astimezone(dt.UTC).replace(tzinfo=None)
@@ -215,10 +207,9 @@ def _moment(start: dt.datetime, time: Time) -> dt.datetime:
     try:
         moment = instants(pa.array([start]), str(time.zone))[0].as_py()
     except pa.ArrowInvalid:
-        raise SchemaError(
-            f"Key 'time.start': {time.start} occurs twice or never in {time.zone}, where clocks change then. Write it "
-            "with its offset.",
-            key="time.start",
+        raise wrong_key(
+            "time.start",
+            f"{time.start} occurs twice or never in {time.zone}, where clocks change then. Write it with its offset.",
         ) from None
     utc: dt.datetime = moment.astimezone(dt.UTC).replace(tzinfo=None)
     return utc
@@ -237,12 +228,17 @@ def chosen_dtype(time: Time) -> str:
 
 def _telling_ticks(time: Time) -> list[int]:
     """Moments of a few steps; a dtype that holds these holds all, for the others are equally far apart."""
-    first, last = start_microseconds(time), time.steps - 1
-    frequency = parse_frequency(time.frequency)
+    ticks: list[int] = _moments(time, np.array([0, min(1, time.steps - 1), time.steps - 1])).tolist()
+    return ticks
+
+
+def _moments(time: Time, step: Int64[np.ndarray, " step"]) -> Int64[np.ndarray, " step"]:
+    """Returns the microseconds since 1970 of some steps."""
+    frequency, start = parse_frequency(time.frequency), start_microseconds(time)
     if frequency.microseconds:
-        return [first, first + min(1, last) * frequency.microseconds, first + last * frequency.microseconds]
-    month: np.ndarray = np.datetime64(first, "us").astype("datetime64[M]") + np.array([0, last]) * frequency.months
-    return [int(tick) for tick in month.astype("datetime64[us]").astype(np.int64)]
+        return start + step * frequency.microseconds
+    month: np.ndarray = np.datetime64(start, "us").astype("datetime64[M]") + step * frequency.months
+    return month.astype("datetime64[us]").astype(np.int64)
 
 
 def steps_since(
@@ -281,22 +277,12 @@ def _month_steps(
 def step_ticks(time: Time, num_steps: int, first_step: int = 0) -> Int64[np.ndarray, " step"]:
     """Returns the tick (microsecond, or step number) of `num_steps` steps, the first of them `first_step`."""
     index = np.arange(first_step, first_step + num_steps, dtype=np.int64)
-    if time.counts_steps:
-        return index
-    frequency = parse_frequency(time.frequency)
-    start = start_microseconds(time)
-    if frequency.microseconds:
-        return start + index * frequency.microseconds
-    month: np.ndarray = np.datetime64(start, "us").astype("datetime64[M]") + index * frequency.months
-    return month.astype("datetime64[us]").astype(np.int64)
+    return index if time.counts_steps else _moments(time, index)
 
 
-def hours_of_day(time: Time, num_steps: int) -> Int[np.ndarray, " step"]:
+def hours_of_day(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
     """Returns the hour (0 to 23) in which each step begins, counted from the declared start."""
-    frequency = parse_frequency(time.frequency)
-    if frequency.months:
-        return np.zeros(num_steps, dtype=np.int64)
-    ticks = start_microseconds(time) + np.arange(num_steps, dtype=np.int64) * frequency.microseconds
+    ticks = _moments(time, np.arange(num_steps, dtype=np.int64))
     ticks = ticks if time.zone is None else local_ticks(ticks, time.zone)
     hours: np.ndarray = ticks // _MICROSECONDS["h"] % 24
     return hours

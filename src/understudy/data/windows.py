@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
@@ -27,23 +26,16 @@ class Windows:
     stability: int
 
 
-def stability(
-    schema: Schema,
-    window_steps: int,
-    stride: int,
-    reach: int = 0,
-    max_windows_per_unit: int | None = None,
-) -> int:
+def stability(schema: Schema, window_steps: int, stride: int, max_windows_per_unit: int | None = None) -> int:
     """Returns the most windows one privacy unit can touch, from public facts only.
 
-    An entity touches all its windows. An event of w steps touches ⌈(L + w − 1 + reach) / stride⌉ windows of L
-    steps; `reach` counts the steps before a window that its making also looks at (lags, differences).
+    An entity touches all its windows. An event of w steps touches ⌈(L + w − 1) / stride⌉ windows of L steps.
     """
     _check(schema, window_steps, stride)
     per_series = (schema.num_steps - window_steps) // stride + 1
     touched = per_series
     if schema.unit.kind == "event":
-        touched = min(per_series, math.ceil((window_steps + schema.unit.event_steps - 1 + reach) / stride))
+        touched = min(per_series, math.ceil((window_steps + schema.unit.event_steps - 1) / stride))
     total = touched * schema.unit.max_series
     return total if max_windows_per_unit is None else min(total, max_windows_per_unit)
 
@@ -102,7 +94,7 @@ def cut(
     series, index = np.nonzero(fits)
     views = np.lib.stride_tricks.sliding_window_view(panel.values, window_steps, axis=1)
     kept, unit = np.unique(panel.unit[series], return_inverse=True)
-    factor = stability(panel.schema, window_steps, stride, max_windows_per_unit=max_windows_per_unit)
+    factor = stability(panel.schema, window_steps, stride, max_windows_per_unit)
     windows = Panel(
         schema=window_schema(panel.schema, window_steps, stride, max_windows_per_unit),
         values=np.ascontiguousarray(np.moveaxis(views[series, starts[index]], 1, 2)),
@@ -124,7 +116,7 @@ def without_empty_steps(windows: Panel) -> Panel:
         Protects events. An event that is taken away leaves empty steps, so the windows it touched are left out and
         all others stay as they were: neighbours differ by windows that are there or not, never by changed ones.
     """
-    return _those(windows, np.asarray(windows.observed.any(axis=2)).all(axis=1))
+    return windows.take_series(np.asarray(np.asarray(windows.observed.any(axis=2)).all(axis=1)))
 
 
 def without_empty(windows: Panel) -> Panel:
@@ -134,22 +126,7 @@ def without_empty(windows: Panel) -> Panel:
         Protects events. A unit that has no row without an event is not in the table at all; its windows without any
         observation would leave with it, however many, although the event did not touch them.
     """
-    return _those(windows, np.asarray(windows.observed.any(axis=(1, 2))))
-
-
-def _those(windows: Panel, chosen: Any) -> Panel:
-    """Returns the windows for which `chosen` [window] is true."""
-    kept = np.flatnonzero(chosen)
-    units, unit = np.unique(windows.unit[kept], return_inverse=True)
-    return replace(
-        windows,
-        values=windows.values[kept],
-        lengths=windows.lengths[kept],
-        unit=unit.astype(np.int64),
-        static=windows.static[kept],
-        context=None if windows.context is None else take_context(windows.context, kept),
-        unit_ids=None if windows.unit_ids is None else windows.unit_ids[units],
-    )
+    return windows.take_series(np.asarray(windows.observed.any(axis=(1, 2))))
 
 
 def sliding(rows: Float32[np.ndarray, "row channel"], steps: int) -> Float32[np.ndarray, "window step channel"]:

@@ -24,8 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from understudy.errors import InputError
-from understudy.federated.documents import Documents, documents_of, frame_of
-from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames
+from understudy.synthesizers.vflgan_ts.protocol import Documents, Frame, Frames, documents_of, frame_of
 
 STAGE = "align"
 _FALSE_POSITIVES = 1e-9  # of structures that are not used: raw ones are exact

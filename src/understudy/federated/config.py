@@ -6,20 +6,19 @@ Pydantic checks text here and nowhere else; inside the package everything is a f
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import pydantic
 
 from understudy.data import Schema
 from understudy.errors import InputError, MissingData
-from understudy.federated.account import Account
 from understudy.federated.contract import Alignment, Contract
+from understudy.federated.state import Account
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import file_name
-from understudy.synthesizers.vflgan_ts.method import VflganTs
-from understudy.synthesizers.vflgan_ts.modes import Mode
-from understudy.synthesizers.vflgan_ts.parts import own_schema
-from understudy.synthesizers.vflgan_ts.recipe import Recipe
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
+from understudy.synthesizers.vflgan_ts.partition import own_schema
+from understudy.synthesizers.vflgan_ts.recipe import Mode, Recipe, Scale
 
 _PATIENCE = 600.0  # seconds to wait for the slowest side
 
@@ -34,8 +33,7 @@ class _ContractTable(_Table):
     epsilon: float
     delta: float
     mode: Mode = "sound"
-    scale: Literal["bought", "bounds"] = "bought"
-    claimed_epsilon: float = pydantic.Field(default=10.0, gt=0, allow_inf_nan=False)
+    scale: Scale = "bought"
     seed: int = 0
     alignment: Alignment = "psi"
     checkpoint_every: int = 100
@@ -147,18 +145,12 @@ class Simulation:
 def load_contract(file: Path) -> Contract:
     """Reads a contract and the joined schema that it names."""
     table = _read(file, _ContractTable)
-    method = VflganTs(
-        mode=table.mode,
-        scale=table.scale,
-        claimed_epsilon=table.claimed_epsilon,
-        seed=table.seed,
-        recipe=_recipe(file, table.recipe),
-    )
+    recipe = _recipe(file, table.recipe)
     return Contract(
         name=table.name,
         schema=Schema.load(_beside(file, table.schema_)),
         guarantee=Guarantee(table.epsilon, table.delta),
-        method=method,
+        method=VFLGANTS(mode=table.mode, scale=table.scale, seed=table.seed, recipe=recipe),
         alignment=table.alignment,
         checkpoint_every=table.checkpoint_every,
         few_units=table.few_units,
@@ -245,7 +237,7 @@ def _read(file: Path, kind: type[Table]) -> Table:
     try:
         return kind.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise InputError(f"{file}: not valid TOML: {problem}. Put that line right.") from None
+        raise InputError(f"{file}: not valid TOML: {problem}. Fix that line.") from None
     except pydantic.ValidationError as problem:
         raise _explained(file, problem) from None
 

@@ -11,9 +11,9 @@ from understudy.privacy import canonical
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.vflgan_ts.agreement import Agreement
-from understudy.synthesizers.vflgan_ts.holdings import holdings_of, num_classes
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
+from understudy.synthesizers.vflgan_ts.partition import partition
+from understudy.synthesizers.vflgan_ts.protocol import RunConfig
 
 Alignment = Literal["psi", "as-given"]
 ALIGNMENTS = ("psi", "as-given")
@@ -36,7 +36,7 @@ class Contract:
     """The public contract of a run of several organisations.
 
     Attributes:
-        name: Of the run. Starting the same contract again resumes it; another name is another run, charged anew.
+        name: Of the run. Starting the same contract again resumes it; another name is another run with its own charge.
         schema: Of the joined table; every column names the party that holds it.
         guarantee: What the run costs each party, and the aggregator.
         alignment: How rows are brought into one order: by private set intersection of ids, or as they are.
@@ -48,7 +48,7 @@ class Contract:
     name: str
     schema: Schema
     guarantee: Guarantee
-    method: VflganTs = field(default_factory=VflganTs)
+    method: VFLGANTS = field(default_factory=VFLGANTS)
     alignment: Alignment = "psi"
     checkpoint_every: int = 100
     few_units: str | None = None
@@ -62,18 +62,18 @@ class Contract:
             raise InputError(f"checkpoint_every: at least 1 is expected, got {self.checkpoint_every}.")
         check_delta(self.guarantee.delta, self.schema.protected_units)
         _check_schema(self.schema)
-        _check_method(self.method)
+        if self.method.window_steps is not None:
+            raise InputError("window_steps: whole series are expected where several organisations train together.")
 
     @property
     def parties(self) -> tuple[str, ...]:
         """Who takes part, in the order in which the schema names them."""
-        return tuple(holding.party for holding in holdings_of(self.schema))
+        return tuple(columns.party for columns in partition(self.schema))
 
     @property
-    def agreement(self) -> Agreement:
+    def run_config(self) -> RunConfig:
         """What networks need to know of it."""
-        method = self.method
-        return Agreement(self.schema, method.recipe, method.mode, method.seed, num_classes(self.schema))
+        return self.method.run_config(self.schema)
 
     @cached_property
     def plan(self) -> SpendingPlan:
@@ -126,11 +126,11 @@ class Contract:
 
 
 def _check_schema(schema: Schema) -> None:
-    if len(holdings_of(schema)) < 2:
+    if len(partition(schema)) < 2:
         raise InputError("schema: columns of two parties or more are expected. Name the `party` of every column.")
-    for holding in holdings_of(schema):
-        if not holding.channels:
-            raise InputError(f"party '{holding.party}': a channel is expected; static columns alone can't be read.")
+    for columns in partition(schema):
+        if not columns.channels:
+            raise InputError(f"party '{columns.party}': a channel is expected; static columns alone can't be read.")
     refusals = {
         "population: a declared size is expected": schema.population.size is None,
         "unit.max_series: one series per unit is expected": schema.unit.max_series != 1,
@@ -140,16 +140,3 @@ def _check_schema(schema: Schema) -> None:
     }
     for reason in (reason for reason, refused in refusals.items() if refused):
         raise InputError(f"{reason} where several organisations train together. Change the joined schema.")
-
-
-def _check_method(method: VflganTs) -> None:
-    if method.recipe.model != "vflgan-ts" or method.checkpoint != "last" or method.window_steps is not None:
-        raise InputError(
-            "Several organisations train 'vflgan-ts' on whole series and keep the last iteration. Leave model, "
-            "checkpoint and window_steps out: they are for runs in one process."
-        )
-    if method.recipe.labels != "conditional":
-        raise InputError(
-            f"labels: 'conditional' is expected where several organisations train together, got "
-            f"'{method.recipe.labels}': parties would be told everybody's class."
-        )

@@ -7,14 +7,14 @@ import numpy as np
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time, write_panel
 from understudy.files import whole_folder
-from understudy.synthesizers.vflgan_ts.parts import own_schema
+from understudy.synthesizers.vflgan_ts.partition import own_schema
 
 PARTIES = ("north", "south")
 _CUSTOMERS, _ONLY_HERE, _STEPS = 1000, 50, 24
 _COLUMNS = {"north": ("balance", "savings", "credit"), "south": ("spending", "travel", "cards")}
 
 _CONTRACT = """\
-# Everything that all sides agree on: the same file at every organisation. A new name is a new run, charged anew.
+# Everything that all sides agree on: the same file at every organisation. A new name is a new run with its own charge.
 name = "first"
 schema = "joined.schema.toml"
 mode = "sound"
@@ -24,14 +24,13 @@ checkpoint_every = 25
 
 [recipe]
 iterations = 150
-widths = [16]
-features = 16
+features = 32
 learning_rate = 1e-3
 """
 _KEYS = """\
 contract = "contract.toml"
 out = "keys"
-host = "127.0.0.1"  # under which parties reach the aggregator
+host = "127.0.0.1"  # name or address at which parties reach the aggregator
 """
 _SERVER = """\
 contract = "contract.toml"
@@ -88,7 +87,7 @@ def write_example(folder: Path, port: int = 7443, seed: int = 0) -> list[str]:
 
 
 def _customers(rng: np.random.Generator) -> Panel:
-    """Six waves of one amplitude per customer, as the sine set of paper 004 (Eq. 22)."""
+    """Six waves of one amplitude per customer, as the sine set of VFLGAN-TS (Eq. 22)."""
     number = _CUSTOMERS + 2 * _ONLY_HERE
     amplitude = rng.normal(rng.choice([0.4, 0.6], number), 0.05)[:, None, None]
     frequency = np.array([1.0, 0.5, 0.75, 1.25, 1.5, 1.75]) / _STEPS

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from understudy.data import MIN_UNITS
-from understudy.data.given import require_argument
+from understudy.data.type_checks import require_argument
 from understudy.errors import InputError
 
 MAX_PRIVATE_EPSILON = 20.0  # e²⁰ is a likelihood ratio of half a billion: nothing a person would call private

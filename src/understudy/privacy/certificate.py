@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic
 
-from understudy.data.given import require_argument, require_path
+from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
 from understudy.privacy import accounting, canonical, keys

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic
 
-from understudy.data.given import require_argument
+from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, InputError, LedgerError, SchemaError
 from understudy.privacy import canonical
 from understudy.privacy.accounting import (

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from understudy.data.given import require_argument
+from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
 from understudy.privacy import registry
 from understudy.privacy.budget import Guarantee

@@ -15,8 +15,8 @@ import numpy as np
 
 from understudy.data import Channel, Integer, Panel, Population, Schema, constraints, windows
 from understudy.data.channels import num_codes
-from understudy.data.given import require_argument
 from understudy.data.table import Table
+from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, InputError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.certificate import issue

@@ -49,8 +49,8 @@ METHODS = Methods(
     spectral="spectral.Spectral",
     pets="pets.method.Pets",
     pub2priv="pub2priv.method.Pub2Priv",
-    vflgan_ts="vflgan_ts.method.VflganTs",
+    vflgan_ts="vflgan_ts.method.VFLGANTS",
     dit="dit.method.Dit",
-    ppem="ppem.method.Ppem",
+    ppem="ppem.method.PPEM",
     independent="independent.Independent",
 )

@@ -14,8 +14,8 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 from understudy.data import Panel, Schema, write_panel
-from understudy.data.given import require_argument, require_path
 from understudy.data.panel import broadcast_context
+from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError, ReleaseError, UnderstudyError
 from understudy.files import whole_folder
 from understudy.privacy import canonical, keys

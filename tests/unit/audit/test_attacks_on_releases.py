@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from understudy.audit.membership import membership
-from understudy.audit.questions import QUESTIONS, Parties
+from understudy.audit.attacks import QUESTIONS, Parties, membership
 from understudy.errors import InputError
 
 

@@ -1,72 +1,60 @@
-from itertools import pairwise
+"""A recording ledger keeps noisy answers, replays earlier ones if asked, and otherwise is the ledger it wraps."""
 
 import numpy as np
 import pytest
 
-from understudy.audit.canaries import scenes
-from understudy.audit.panels import panel_scenes
-from understudy.errors import InputError
-from understudy.synthesizers.contract.panels import plain_schema, rich_schema
+from understudy.audit.canaries import Answers, RecordingLedger
+from understudy.errors import BudgetExceeded
+from understudy.privacy.border import Given, Statistic
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.contributions import Rows
+from understudy.privacy.events import DiscreteGaussian, Gaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import PlanEntry, SpendingPlan
 
-BLOCKS = (3, 1, 4)
-
-
-@pytest.fixture
-def found() -> dict:
-    made = scenes(BLOCKS, num_others=5, canary_length=7.0, others_length=3.0, rng=np.random.default_rng(0))
-    return {scene.name: scene for scene in made}
-
-
-def test_every_canary_meets_every_crowd(found: dict) -> None:
-    canaries = {name.split(", ")[0] for name in found}
-    crowds = {name.split(", ")[1] for name in found}
-    assert canaries == {"ones", "e_0", "e_3", "e_4", "e_0 − e_1", "e_0 − e_3", "e_3 − e_4", "random"}
-    assert crowds == {"others zero", "others aligned", "others opposed", "others orthogonal"}
-    assert len(found) == len(canaries) * len(crowds)
+PLAN = SpendingPlan(
+    (PlanEntry("sum", Gaussian(2.0, count=2)), PlanEntry("votes", DiscreteGaussian(3.0))), Guarantee(9.0, 1e-6)
+)
 
 
-@pytest.mark.parametrize(("crowd", "cosine"), [("zero", 0), ("aligned", 1), ("opposed", -1), ("orthogonal", 0)])
-def test_a_crowd_pulls_the_way_it_is_named(found: dict, crowd: str, cosine: float) -> None:
-    chosen = [scene for name, scene in found.items() if name.endswith(crowd)]
-    for scene in chosen:
-        lengths = np.linalg.norm(scene.others, axis=1)
-        assert scene.others @ scene.axis == pytest.approx(cosine * lengths)
-        assert (lengths > 0).all() == (crowd != "zero")
-        assert set(np.unique(scene.others)) <= {-3.0, 0.0, 3.0}
+def charged(told: Answers | None = None) -> tuple[RecordingLedger, Grant]:
+    recorder = RecordingLedger(Ledger.in_memory(Guarantee(9.0, 1e-6)), told)
+    return recorder, recorder.as_ledger.charge(PLAN, label="run", noise=NoiseSource.constant(1.0))
 
 
-def test_the_canary_comes_last_has_the_length_asked_for_and_is_made_of_whole_numbers(found: dict) -> None:
-    for scene in found.values():
-        assert np.array_equal(scene.everybody[:-1], scene.others)
-        assert np.array_equal(scene.everybody[-1], scene.canary)
-        assert np.linalg.norm(scene.axis) == pytest.approx(1.0)
-        assert set(np.unique(scene.canary)) <= {-7.0, 0.0, 7.0}
-        assert len(scene.others) == 5
+def release(grant: Grant, label: str, rows: np.ndarray) -> np.ndarray:
+    step = 1.0 if label == "votes" else None
+    return grant.release(Statistic(label=label, shape=rows.shape[1:], bound=1.0, step=step), Given(Rows(rows)))
 
 
-def test_each_block_has_a_canary_of_its_own(found: dict) -> None:
-    """A layer without noise is seen only by a canary that lives in it alone."""
-    edges = np.cumsum((0, *BLOCKS))
-    for start, stop in pairwise(edges):
-        inside = np.zeros(sum(BLOCKS), bool)
-        inside[start:stop] = True
-        assert any((scene.canary[~inside] == 0).all() for scene in found.values())
+def ask(grant: Grant) -> list[np.ndarray]:
+    sums = [release(grant, "sum", np.full((units, 3), 0.5)) for units in (2, 10)]
+    return [*sums, release(grant, "votes", np.eye(2)[[0] * 7 + [1] * 8])]
 
 
-@pytest.mark.parametrize("blocks", [(1,), (3, 0)])
-def test_too_few_coordinates_are_refused(blocks: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="at least one coordinate"):
-        scenes(blocks, rng=np.random.default_rng(0))
+def test_every_answer_is_heard_under_its_label_and_turn() -> None:
+    recorder, grant = charged()
+    answers = ask(grant)
+    assert list(recorder.answers) == ["sum", "sum 2", "votes"]
+    assert all(np.array_equal(heard, told) for heard, told in zip(recorder.answers.values(), answers, strict=True))
+    assert answers[0].tolist() == pytest.approx([3.0, 3.0, 3.0], rel=1e-3)
+    assert answers[2].tolist() == [10.0, 11.0]
 
 
-@pytest.mark.parametrize("schema", [plain_schema(), rich_schema(context=(), constraints=())], ids=["plain", "rich"])
-def test_panels_differ_by_one_unit_that_comes_last(schema) -> None:
-    found = panel_scenes(schema, num_others=3, rng=np.random.default_rng(0))
-    assert len(found) == 16
-    for name, (absent, present) in found.items():
-        assert absent.num_units == (0 if name.endswith("nobody") else 3)
-        assert present.num_units == absent.num_units + 1
-        assert np.array_equal(present.values[:-1], absent.values)
-        low, high = np.array([channel.bounds for channel in schema.channels]).T
-        assert (present.values >= low - 1e-4).all()
-        assert (present.values <= high + 1e-4).all()
+def test_a_method_is_told_earlier_answers_while_its_own_are_heard() -> None:
+    told = {"sum": np.zeros(3), "sum 2": np.ones(3), "votes": np.array([40.0, 50.0])}
+    recorder, grant = charged(told)
+    answers = ask(grant)
+    assert [answer.tolist() for answer in answers] == [[0, 0, 0], [1, 1, 1], [40, 50]]
+    assert recorder.answers["votes"].tolist() == [10, 11]
+
+
+def test_charges_and_executions_are_counted_as_ever() -> None:
+    recorder, grant = charged()
+    ask(grant)
+    assert grant.executed == {"sum": 2, "votes": 1}
+    with pytest.raises(BudgetExceeded):
+        release(grant, "sum", np.zeros((1, 3)))
+    assert recorder.as_ledger.entries()[0].executed == {"sum": 2, "votes": 1}

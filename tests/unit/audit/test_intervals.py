@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from understudy.audit.intervals import Interval, area_under_curve, excess_risk, rate
+from understudy.audit.scores import Interval, area_under_curve, excess_risk, rate
 
 REPEATS = 400
 FEWEST = int(binom.ppf(1e-9, REPEATS, 0.93))  # Newcombe's intervals are good to about two points

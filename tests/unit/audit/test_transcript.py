@@ -11,18 +11,18 @@ from understudy.audit.transcript import Inversion, Sent, invert, recorded, rows_
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
 PANEL = sines(200)
 UNKNOWN = list(range(0, 200, 10))
 EPSILON = {"plain": math.inf, "paper": math.inf, "sound": 200.0, "local": 10.0}
-RECIPE = Recipe(iterations=12, batch=40, widths=(8, 4), features=48)
+RECIPE = Recipe(iterations=12, batch=40, features=48)
 
 
 def attacked(mode: str) -> list[Inversion]:
     guarantee = Guarantee(EPSILON[mode], 1e-6)
-    method = VflganTs(mode=mode, scale="bounds", recipe=RECIPE)  # type: ignore[arg-type]
+    method = VFLGANTS(mode=mode, scale="bounds", recipe=RECIPE)  # type: ignore[arg-type]
     with recorded() as transcript:
         method.fit(PANEL, Ledger.in_memory(guarantee), guarantee=guarantee)
     assert set(transcript.sent) == {"bank", "shop"}

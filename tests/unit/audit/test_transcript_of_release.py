@@ -9,13 +9,13 @@ from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
 GUARANTEE = Guarantee(200.0, 1e-6)
 
 
-def audited(method: Spectral | VflganTs) -> Audited:
+def audited(method: Spectral | VFLGANTS) -> Audited:
     members, others = sines(120), sines(40, seed=1)
     release = method.fit(members, Ledger.in_memory(GUARANTEE), guarantee=GUARANTEE)
     synthetic = release.sample(30, rng=np.random.default_rng(0))
@@ -24,8 +24,8 @@ def audited(method: Spectral | VflganTs) -> Audited:
 
 def test_rows_are_read_off_what_every_party_sends() -> None:
     """With distributions bought, which the release carries: the attacker knows that scale."""
-    recipe = Recipe(iterations=12, batch=30, widths=(8, 4), features=48)
-    found = transcript_audit(audited(VflganTs(recipe=recipe)), seed=0)
+    recipe = Recipe(iterations=12, batch=30, features=48)
+    found = transcript_audit(audited(VFLGANTS(recipe=recipe)), seed=0)
     assert set(found) == {"bank", "shop"}
     assert all(inversion.ratio < 0.5 for inversion in found.values()), found
 

@@ -5,7 +5,7 @@ import pytest
 
 from understudy.data import Categorical, Continuous, Integer, PrivacyUnit, Schema, Time, read_panel
 from understudy.data.drafts import reading_schema, still_open, with_bounds
-from understudy.data.io.categories import read_first_categories
+from understudy.data.io.read import read_first_categories
 from understudy.data.schema import Population
 from understudy.errors import DataError, InputError
 

@@ -13,7 +13,6 @@ import pytest
 from tests.unit.data.test_table import by_unit, folder_of, parts_of
 from tests.unit.data.toy import toy_columns, toy_schema
 from understudy.data import Population, PrivacyUnit, open_table, read_panel
-from understudy.data.io import chunks
 from understudy.data.repartition import default_partitions, partition_by_unit
 from understudy.errors import DataError
 
@@ -28,7 +27,7 @@ def written(folder: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("order", ["by unit", "by time", "units in two files", "csv"])
-def test_files_share_no_unit_and_hold_all_rows(order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_share_no_unit_and_hold_all_rows(order: str, tmp_path: Path) -> None:
     table, schema = pa.table(toy_columns()), toy_schema()
     source: object = table if order == "by unit" else by_time(table)
     if order == "units in two files":
@@ -37,8 +36,8 @@ def test_files_share_no_unit_and_hold_all_rows(order: str, tmp_path: Path, monke
         pacsv.write_csv(by_time(table), tmp_path / "meters.csv")
         source = tmp_path / "meters.csv"
     made = partition_by_unit(source, schema, tmp_path / "parts", num_partitions=7)
-    monkeypatch.setattr(chunks, "grid_of", None)  # nothing is left to sort
     opened = open_table(made, schema)
+    assert all(partition.grouped for partition in opened.partitions)  # nothing is left to sort
     assert len(opened.partitions) == 7
     assert by_unit(opened.read()) == by_unit(read_panel(table, schema))
 

@@ -134,7 +134,7 @@ def test_a_toml_timestamp_is_as_good_as_text():
         ('frequency = "1h"', 'frequency = "hourly"', "time.frequency"),
         ("start = ", "start = 'soon' #", "time.start"),
         ('label = "plan"', 'label = "area"', "label"),
-        ('kind = "monotone"', 'kind = "wavy"', "constraints.visits"),
+        ('kind = "monotone"', 'kind = "wavy"', "constraints.visits.kind"),
         ("epsilon = 2.0", "epsilon = 0.0", "budget.epsilon"),
         ("max_runs = 3", "max_runs = 0", "budget.max_runs"),
         ('kind = "entity"', 'kind = "table"', "unit.kind"),
@@ -280,3 +280,18 @@ def test_the_order_of_columns_has_to_name_every_column():
 def test_awkward_text_survives():
     name = "".join(map(chr, range(128))) + '"\\' + string.punctuation + "é漢🙂"
     assert Schema.loads(toy_schema(name=name).dumps()).name == name
+
+
+def test_the_sentence_says_who_is_protected():
+    assert "'person'" in PrivacyUnit(column="person").sentence()
+    event = PrivacyUnit(kind="event", column="person", event_steps=24)
+    assert "24 consecutive steps" in event.sentence()
+    window = PrivacyUnit(kind="overlapping-window")
+    assert window.sentence().startswith("No person is protected")
+    assert [unit.protects_a_person for unit in (event, window)] == [True, False]
+
+
+@pytest.mark.parametrize("fields", [{"kind": "row"}, {"max_series": 0}, {"event_steps": 0}, {"dtype": "bool"}])
+def test_units_that_make_no_sense_are_refused(fields):
+    with pytest.raises(SchemaError, match=r"'unit\."):
+        PrivacyUnit(column="person", **fields)

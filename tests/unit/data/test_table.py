@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,9 +25,8 @@ from understudy.data import (
     Time,
     open_table,
     read_panel,
-    write_panel,
 )
-from understudy.data.io import chunks
+from understudy.data import table as partitioned
 from understudy.errors import DataError, InputError, MissingData
 
 WRITERS = {
@@ -39,8 +39,8 @@ WRITERS = {
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several chunks and several partitions, although the tables are small."""
-    monkeypatch.setattr(chunks, "CHUNK_VALUES", 240)
-    monkeypatch.setattr(chunks, "_WHOLE_VALUES", 240 * 40)
+    monkeypatch.setattr(partitioned, "CHUNK_VALUES", 240)
+    monkeypatch.setattr(partitioned, "_WHOLE_VALUES", 240 * 40)
 
 
 def by_unit(panel: Panel) -> dict[object, tuple[bytes, bytes, bytes]]:
@@ -234,7 +234,7 @@ def test_a_table_shows_its_schema_and_nothing_else(tmp_path: Path) -> None:
     assert "power" in str(opened)
     for shown in (repr(opened), repr(opened.partitions)):
         assert "part-" not in shown
-        assert "120" not in shown
+        assert "120" not in re.sub(r"0x[0-9a-f]+", "", shown)  # addresses in memory may hold any digits
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -254,7 +254,7 @@ def test_a_unit_in_two_files_is_refused_with_the_way_out(whole: bool, tmp_path: 
 def test_a_large_file_in_another_order_is_refused_with_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunks, "_WHOLE_VALUES", 480)
+    monkeypatch.setattr(partitioned, "_WHOLE_VALUES", 480)
     table = pa.table(toy_columns())
     table = table.take(pa.array(np.argsort(np.arange(600) % 5, kind="stable")))
     pq.write_table(table, tmp_path / "one.parquet")
@@ -412,15 +412,3 @@ def test_one_unit_more_changes_no_message(tmp_path: Path) -> None:
     for name in ("few", "less"):
         (tmp_path / name).mkdir()
     assert told("few", 60) == told("less", 61)
-
-
-def test_what_write_panel_wrote_is_read_without_sorting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = toy_schema()
-    panel = read_panel(pa.table(toy_columns()), schema)
-    write_panel(panel, tmp_path / "one.parquet")
-
-    def general(*_: object, **__: object) -> None:
-        raise AssertionError("the general way was taken")
-
-    monkeypatch.setattr(chunks, "grid_of", general)
-    assert by_unit(open_table(tmp_path / "one.parquet", schema).read()) == by_unit(panel)

@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Channel, Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.federated.account import Account
-from understudy.federated.aggregator import Chair
 from understudy.federated.contract import Contract
-from understudy.federated.party import Member
+from understudy.federated.runs import AggregatorRun, PartyRun
+from understudy.federated.state import Account
 from understudy.privacy import keys
 from understudy.privacy.budget import Guarantee
-from understudy.synthesizers.vflgan_ts.method import VflganTs
-from understudy.synthesizers.vflgan_ts.parts import own_schema
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
+from understudy.synthesizers.vflgan_ts.partition import own_schema
 from understudy.synthesizers.vflgan_ts.protocol import converse
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
 NAMES = ("bank", "shop", "grid", "post")
-FREQUENCIES = (0.01, 0.005, 0.0075, 0.0125, 0.015, 0.0175)  # paper 004, the six-attribute set
+FREQUENCIES = (0.01, 0.005, 0.0075, 0.0125, 0.015, 0.0175)  # the six-attribute set of VFLGAN-TS
 STEPS, UNITS = 40, 120
-SMALL = Recipe(iterations=6, batch=16, widths=(8, 4), features=8)
+SMALL = Recipe(iterations=6, batch=16, features=16)
 INFINITE = Guarantee(math.inf, 1e-6)
 FINITE = Guarantee(8.0, 1e-6)
 
@@ -61,7 +60,7 @@ def schema(num_units: int = UNITS, num_parties: int = 2) -> Schema:
 
 def contract(joined: Schema, **options: Any) -> Contract:
     """A run without privacy and without purchases, unless told otherwise."""
-    method = options.pop("method", VflganTs(mode="plain", scale="bounds", recipe=SMALL))
+    method = options.pop("method", VFLGANTS(mode="plain", scale="bounds", recipe=SMALL))
     budget = INFINITE if method.mode in ("plain", "paper") else FINITE
     if method.mode == "plain":
         options = {"noise_seed": 5, **options}  # an order of rows that all runs of a test share
@@ -82,12 +81,12 @@ class Banks:
     """All sides of one run, each with a folder of its own."""
 
     contract: Contract
-    members: dict[str, Member]
-    chair: Chair
+    members: dict[str, PartyRun]
+    aggregator: AggregatorRun
 
     def run(self, watch: Callable[..., None] | None = None) -> None:
         """Runs all sides in this process."""
-        converse({name: member.side() for name, member in self.members.items()}, self.chair.side(), watch)
+        converse({name: member.side() for name, member in self.members.items()}, self.aggregator.side(), watch)
 
 
 def banks(folder: Path, agreed: Contract, tables: dict[str, Panel]) -> Banks:
@@ -100,8 +99,8 @@ def banks(folder: Path, agreed: Contract, tables: dict[str, Panel]) -> Banks:
         key = keys.load_or_create(side)
         return {"contract": agreed, "account": account, "state": place / "state", "key": key, "out": place / "release"}
 
-    members = {name: Member(party=name, panel=tables[name], **own(name)) for name in agreed.parties}
-    return Banks(agreed, members, Chair(**own("aggregator")))
+    members = {name: PartyRun(party=name, panel=tables[name], **own(name)) for name in agreed.parties}
+    return Banks(agreed, members, AggregatorRun(**own("aggregator")))
 
 
 def usual(folder: Path, panel: Panel, **options: Any) -> Banks:

@@ -22,13 +22,12 @@ CONTRACT = {
     "delta": "1e-6",
     "mode": '"sound"',
     "scale": '"bounds"',
-    "claimed_epsilon": "10.0",
     "seed": "0",
     "alignment": '"psi"',
     "checkpoint_every": "10",
     "few_units": '"a trial"',
     "noise_seed": "5",
-    "recipe": "{ iterations = 5, widths = [4] }",
+    "recipe": "{ iterations = 5, features = 8 }",
 }
 PARTY = {
     "contract": '"contract.toml"',
@@ -44,8 +43,8 @@ PARTY = {
 }
 ODD = (
     "nan", "inf", "-inf", "-1", "0", "1e400", "10000000000000000000000000000000", "true", '""', '"\\u0000"', '"/"',
-    "[]", "[[]]", "{}", "{ x = 1 }", "2024-01-01", '"' + "x" * 5000 + '"', "{ iterations = 0 }", "{ widths = [] }",
-    "{ epsilon = -1 }", "{ delta = 2.0 }", "{ max_runs = 0 }", "{ iterations = 1.5 }", "{ dropout = nan }",
+    "[]", "[[]]", "{}", "{ x = 1 }", "2024-01-01", '"' + "x" * 5000 + '"', "{ iterations = 0 }", "{ features = [] }",
+    "{ epsilon = -1 }", "{ delta = 2.0 }", "{ max_runs = 0 }", "{ iterations = 1.5 }", "{ clip_norm = nan }",
 )  # fmt: skip
 
 

@@ -10,9 +10,9 @@ import pytest
 from tests.planted.search import Planted, found
 from tests.unit.federated.banks import SMALL, UNITS, banks, contract, held, sines
 from understudy.data import Panel
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 
-SOUND = VflganTs(mode="sound", scale="bounds", recipe=replace(SMALL, batch=UNITS))
+SOUND = VFLGANTS(mode="sound", scale="bounds", recipe=replace(SMALL, batch=UNITS))
 VALUES = tuple(float(f"{1 + 0.009237 * place:.4f}1{place % 3}1") for place in range(1, 25))
 PLANTED = Planted(numbers=VALUES, words=("customer-Kq07x", "customer-Kq08x"), moments=())
 

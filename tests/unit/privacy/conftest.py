@@ -3,9 +3,8 @@
 import pytest
 
 from understudy.data.channels import Continuous
-from understudy.data.schema import BudgetDeclaration, Population, Schema
+from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
 from understudy.data.timegrid import Time
-from understudy.data.units import PrivacyUnit
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.plan import PlanEntry, SpendingPlan

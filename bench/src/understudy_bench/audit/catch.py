@@ -16,21 +16,29 @@ from unittest.mock import patch
 
 import numpy as np
 
-from understudy.audit.fits import ALL, DIFFERENCES, Neighbours, Reach, answer_scores, reach_of, release_scores
+from understudy.audit.canaries import (
+    ALL,
+    DIFFERENCES,
+    Neighbours,
+    Reach,
+    answer_scores,
+    panel_scenes,
+    reach_of,
+    release_scores,
+)
 from understudy.audit.gaussian_test import mu_test, required_runs
-from understudy.audit.panels import panel_scenes
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import audit_scores
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import parsed_events
 from understudy.privacy.events import ApproximateDP, DiscreteGaussian, Event, Gaussian, SubsampledGaussian
-from understudy.synthesizers.vflgan_ts import method as vflgan_ts
-from understudy.synthesizers.vflgan_ts.recipe import MODELS
+from understudy.synthesizers.vflgan_ts import modes
 from understudy_bench.audit.defects import DEFECTS, SCALED, stretched
 from understudy_bench.audit.subjects import SUBJECTS, Subject, small_schema, vertical
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
+from understudy_bench.vertical.rivals import MODELS, RIVALS, Rival
 
 GUARANTEE = Guarantee(10.0, 1e-6)
 CONFIDENCE, POWER = 0.999, 0.99
@@ -82,11 +90,13 @@ def _claimed(name: str, defect: str, power: float) -> Row:
 def _unclaimed(mode: str, model: str, runs: int) -> Row:
     """Attacks the released generators of a mode that protects nobody."""
     watch, rounds, protected_nobody = Stopwatch(), _ROUNDS[mode], Guarantee(math.inf, GUARANTEE.delta)
-    method = vertical(mode=mode, model=model, scale="bounds", iterations=rounds, batch=_FEW, dropout=0.0)
+    method = vertical(mode=mode, scale="bounds", iterations=rounds, batch=_FEW)
+    if model in RIVALS:
+        method = Rival(mode="plain", scale="bounds", model=model, recipe=method.recipe)  # type: ignore[attr-defined]
     scenes = panel_scenes(small_schema(parties=True, population=_FEW), num_others=5, rng=np.random.default_rng(0))
     absent, present = scenes["ones, others opposed"]
     neighbours = Neighbours(method=method, absent=absent, present=present, guarantee=protected_nobody)
-    with patch.object(vflgan_ts, "claimed_noise", lambda *_: _PAPER_NOISE):
+    with patch.object(modes, "claimed_noise", lambda *_: _PAPER_NOISE):
         family = {"released arrays": release_scores(neighbours, runs)}
     found = audit_scores(family, delta=GUARANTEE.delta)
     # Theorem 4.3: an attribute's generator costs α/σ² per iteration, twice a Gaussian's α/(2σ²).

@@ -11,7 +11,7 @@ from understudy.audit.transcript import invert, recorded, rows_by_party
 from understudy.data import Panel, Population
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy_bench.result import Row, Stopwatch, row
 from understudy_bench.vertical.data import windows
@@ -37,16 +37,18 @@ def stock_windows(data_root: Path | None, number: int) -> tuple[Panel, dict[str,
     return replace(some, schema=replace(some.schema, population=Population(len(kept)))), data
 
 
-def small_vertical(iterations: int, mode: Literal["plain", "paper"] = "plain", seed: int = 0) -> VflganTs:
+def small_vertical(iterations: int, mode: Literal["plain", "paper"] = "plain", seed: int = 0) -> VFLGANTS:
     """Returns VFLGAN-TS with small networks and batches, and a learning rate to get somewhere in few iterations."""
-    recipe = Recipe(iterations=iterations, batch=16, widths=(32, 16), features=32, learning_rate=1e-3)
-    return VflganTs(mode=mode, scale="bounds", seed=seed, recipe=recipe)
+    recipe = Recipe(iterations=iterations, batch=16, features=64, learning_rate=1e-3)
+    return VFLGANTS(mode=mode, scale="bounds", seed=seed, recipe=recipe)
 
 
 def inversions(mode: Literal["plain", "sound", "local"], panel: Panel) -> Row:
     """Trains with networks of the published size and reads rows off what parties send."""
     watch, guarantee = Stopwatch(), Guarantee(math.inf if mode == "plain" else 10.0, 1e-5)
-    method = VflganTs(mode=mode, scale="bounds", recipe=Recipe(iterations=_RECORDED))
+    method = VFLGANTS(
+        mode=mode, scale="bounds", recipe=Recipe(iterations=_RECORDED, batch=64, learning_rate=2e-4, features=256)
+    )
     with recorded() as transcript:
         method.fit(panel, Ledger.in_memory(guarantee, reproduction=_REPRODUCTION), guarantee=guarantee)
     unknown = np.random.default_rng(1).choice(panel.num_units, _UNKNOWN, replace=False).tolist()

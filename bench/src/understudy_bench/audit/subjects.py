@@ -58,16 +58,16 @@ def _dit() -> Synthesizer:
 def _ppem() -> Synthesizer:
     from understudy.synthesizers.ppem.recipe import Recipe
 
-    small = Recipe(width=8, iterations=3, batch=POPULATION, clip_norm=0.1)
+    small = Recipe(width=8, iterations=3, batch=POPULATION)
     return METHODS["ppem"](sensitive="mean(load)", recipe=small)  # type: ignore[call-arg]
 
 
 def vertical(**options: object) -> Synthesizer:
-    """Returns a small `vflgan-ts`; `options` go to its recipe, but for the mode and what the paper claims."""
+    """Returns a small `vflgan-ts`; `options` go to its recipe, but for mode and scale."""
     from understudy.synthesizers.vflgan_ts.recipe import Recipe
 
-    own = {name: options.pop(name) for name in ("mode", "claimed_epsilon", "scale") if name in options}
-    chosen = {"iterations": 3, "batch": POPULATION, "widths": (8, 4), "features": 8, "clip_norm": 0.2, **options}
+    own = {name: options.pop(name) for name in ("mode", "scale") if name in options}
+    chosen = {"iterations": 3, "batch": POPULATION, "features": 16, "clip_norm": 0.2, **options}
     return METHODS["vflgan-ts"](recipe=Recipe(**chosen), **own)  # type: ignore[arg-type,call-arg]
 
 
@@ -97,7 +97,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "pets": Subject(make=_pets, schema=small_schema()),
     "pub2priv": Subject(make=_pub2priv, schema=small_schema(context=True), trained=True),
     "dit": Subject(make=_dit, schema=small_schema(), trained=True),
-    "ppem": Subject(make=_ppem, schema=small_schema(), trained=True),
+    "ppem": Subject(make=_ppem, schema=small_schema()),
     "vflgan-ts": Subject(make=vertical, schema=small_schema(parties=True), trained=True),
     "aim": Subject(make=lambda: METHODS["aim"](coefficients=1), schema=small_schema()),  # type: ignore[call-arg]
     "gem": Subject(make=lambda: METHODS["gem"](**_GEM), schema=small_schema()),
@@ -111,7 +111,7 @@ STEADY: Mapping[str, Subject] = {
     **SUBJECTS,
     "dit": Subject(make=_steady_dit, schema=small_schema(), trained=True),
     "vflgan-ts": Subject(
-        make=lambda: vertical(dropout=0.0, features=64, widths=(32, 16)),
+        make=lambda: vertical(features=64),
         schema=small_schema(parties=True),
         trained=True,
     ),

@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from understudy.audit.intervals import Interval
-from understudy.audit.records import Vectors, vectors
-from understudy.audit.shadow.models import fit_shadows
-from understudy.audit.shadow.published import Repeated, as_published, repeated, valid
-from understudy.audit.shadow.targets import TARGETS
-from understudy.audit.shadow.vertical import VerticalShadows
+from understudy.audit.attacks import Vectors, vectors
+from understudy.audit.scores import Interval
+from understudy.audit.shadows import TARGETS, fit_shadows
 from understudy.data import Panel
-from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
+from understudy.synthesizers.vflgan_ts.published import claimed_noise
+from understudy_bench.audit.published_tests import Repeated, as_published, repeated, valid
 from understudy_bench.audit.stock import Size, inversions, small_vertical, stock_windows
+from understudy_bench.audit.vertical_shadows import VerticalShadows
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 

@@ -23,11 +23,10 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Draw
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.ppem.margin import between
-from understudy.synthesizers.ppem.networks import TemporalGenerator
-from understudy.synthesizers.vflgan_ts.drawing import calibrated, draw_classes, panel_of, score_nodes
+from understudy.synthesizers.ppem.published import between
+from understudy.synthesizers.sampling import calibrated, draw_classes, panel_of, score_nodes
 from understudy.training.plan import TRAINING
-from understudy_bench.baselines.rows import LATENT, Layout, scored
+from understudy_bench.baselines.rows import LATENT, Layout, TemporalGenerator, scored
 
 if TYPE_CHECKING:
     from understudy_bench.baselines.dp_gan import Recipe

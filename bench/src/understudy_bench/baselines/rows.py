@@ -22,16 +22,17 @@ from understudy.synthesizers.base import Draw, num_pooled
 from understudy.synthesizers.frame import facts
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
-from understudy.synthesizers.ppem.networks import SLOPE, TemporalGenerator
+from understudy.synthesizers.ppem.networks import SLOPE, RowGenerator
+from understudy.synthesizers.sampling import calibrated, draw_classes, panel_of, score_nodes
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.sampling import num_labels
-from understudy.synthesizers.vflgan_ts.drawing import calibrated, draw_classes, panel_of, score_nodes
 from understudy.training.networks import load_arrays, to_arrays
 
 LATENT = 32
 _GENERATOR, _NODES = "generator.", "nodes"
 _POOL, _CHUNK = 2048, 4096
 _KERNEL, _STRIDE = 8, 4
+_TAPS = 5
 
 
 class RowCritic(nn.Module):
@@ -58,6 +59,33 @@ class RowCritic(nn.Module):
         for layer in self.layers:
             hidden = functional.leaky_relu(layer(hidden), SLOPE)
         return self.head(hidden).squeeze(1)
+
+
+class TemporalGenerator(nn.Module):
+    """A perceptron that draws a short series, stretched and refined by convolutions; single values come beside it.
+
+    Rows leave flat: [step · channel, single values].
+    """
+
+    def __init__(
+        self, num_latent: int, num_conditions: int, shape: tuple[int, int], num_single: int, width: int
+    ) -> None:
+        super().__init__()
+        self._shape, self._coarse, self._width = shape, max(1, -(-shape[0] // 4)), width // 2
+        self.row = RowGenerator(num_latent, num_conditions, self._coarse * self._width + num_single, width)
+        self.layers = nn.ModuleList(nn.Conv1d(self._width, self._width, _TAPS, padding="same") for _ in range(2))
+        self.head = nn.Conv1d(self._width, shape[1], _TAPS, padding="same")
+
+    def forward(
+        self, latent: Float[Tensor, "row latent"], condition: Float[Tensor, "row condition"] | None = None
+    ) -> Float[Tensor, "row output"]:
+        drawn = self.row(latent, condition)
+        cut = self._coarse * self._width
+        hidden = drawn[:, :cut].unflatten(1, (self._width, self._coarse))
+        hidden = functional.interpolate(hidden, size=self._shape[0], mode="linear", align_corners=False)
+        for layer in self.layers:
+            hidden = hidden + functional.leaky_relu(layer(hidden), SLOPE)
+        return torch.cat([self.head(hidden).transpose(1, 2).flatten(1), drawn[:, cut:]], 1)
 
 
 def fact_entries(schema: Schema, guarantee: Guarantee, core: str | None = None) -> tuple[PlanEntry, ...]:

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from understudy.audit.shadow.models import Maker, Shadows, fit_shadows
-from understudy.audit.shadow.stack import Job, train_stack
-from understudy.audit.shadow.vertical import AT_ONCE
+from understudy.audit.shadows import Maker, Shadows, fit_shadows
 from understudy.data import Panel, simulate_households
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.pets.method import Pets
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.spectral import Spectral
+from understudy_bench.audit.stack import Job, train_stack
 from understudy_bench.audit.stock import small_vertical, stock_windows
+from understudy_bench.audit.vertical_shadows import AT_ONCE
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 

@@ -1,9 +1,8 @@
 """`cost-ppem`: what the penalty of Eq. 18 and the noise cost an iteration. `ppem-tests`: Fig. 2 of paper 002."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition, parse
-from understudy.synthesizers.ppem.contest import Contest, Energies, made
+from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.training import DPSGDConfig, Performance, PrivateGradient
 from understudy.training.clipping.engine import Expand, Patch
@@ -66,14 +65,14 @@ def _timed(steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, float
 
 def _iteration(kind: str, width: int) -> Callable[[], None]:
     """Returns one update of both energies: without penalty, with it, with per-row clipping and noise, or by vmap."""
-    contest, batch = _contest(width, penalty=0.0 if kind == "plain" else 10.0)
+    training, batch = _training(width, penalty=0.0 if kind == "plain" else 10.0)
     generator = torch.Generator().manual_seed(0)
-    model: nn.Module = contest.energies
+    model: nn.Module = training.energies
     if kind in ("plain", "penalised"):
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
 
         def plainly() -> None:
-            loss = contest.private_loss(model, batch, generator).mean() + contest.public_loss(model, generator)
+            loss = training.private_loss(model, batch, generator).mean() + training.public_loss(model, generator)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -86,15 +85,15 @@ def _iteration(kind: str, width: int) -> Callable[[], None]:
     private = gradient.flat.optimiser(lambda parameters: torch.optim.Adam(parameters, lr=1e-3))
 
     def privately() -> None:
-        gradient.add_clipped(lambda: contest.private_loss(model, batch, generator), _BATCH, _BATCH)
+        gradient.add_clipped(lambda: training.private_loss(model, batch, generator), _BATCH, _BATCH)
         gradient.finish()
-        gradient.add_public(contest.public_loss, generator)
+        gradient.add_public(training.public_loss, generator)
         private.step()
 
     return privately
 
 
-def _contest(width: int, penalty: float) -> tuple[Contest, dict[str, torch.Tensor]]:
+def _training(width: int, penalty: float) -> tuple[AdversarialTraining, dict[str, torch.Tensor]]:
     names = [f"c{place}" for place in range(_COLUMNS)]
     schema = Schema(
         name="cost",
@@ -108,20 +107,20 @@ def _contest(width: int, penalty: float) -> tuple[Contest, dict[str, torch.Tenso
     torch.manual_seed(0)
     rows = torch.randn(_BATCH, _COLUMNS)
     recipe = replace(Recipe(), width=width, batch=_BATCH, penalty=penalty)
-    contest = Contest(
-        energies=Energies(partition, recipe, marginal=True, conditional=True),
-        generators=made(partition, recipe, 0, marginal=True),
+    training = AdversarialTraining(
+        energies=Energies(partition, width, marginal=True, conditional=True),
+        generators=Generators(partition, width, 0, marginal=True, conditional=True),
         references=rows[:, :_HIDDEN].clone(),
         codes=(),
         recipe=recipe,
         seed=0,
         penalised=True,
     )
-    return contest, {"sensitive": rows[:, :_HIDDEN].clone(), "rest": rows[:, _HIDDEN:].clone()}
+    return training, {"sensitive": rows[:, :_HIDDEN].clone(), "rest": rows[:, _HIDDEN:].clone()}
 
 
 def tests(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Fig. 2: three estimators on the paper's mixture and on random ones, true and false (quick: a minute)."""
+    """Fig. 2: two estimators on the paper's mixture and on random ones, true and false (quick: a minute)."""
     number, rng = _SETS[scale], np.random.default_rng(0)
     rows, shown = [], {}
     for place, (kind, same) in enumerate((("paper", True), ("paper", False), ("random", True), ("random", False))):
@@ -139,18 +138,15 @@ def tests(scale: str, data_root: Path | None, progress: Progress, cells: Cells) 
 
 
 def _estimates(kind: str, same: bool, number: int, rng: np.random.Generator) -> dict[str, tuple[np.ndarray, float]]:
-    """Returns statistics of every set with the critical value: normalised, studentised and of a finite set."""
-    parts: dict[str, list[np.ndarray]] = {"normalised": [], "studentised": [], "finite": []}
+    """Returns statistics of every set with the critical value: normalised and studentised."""
+    parts: dict[str, list[np.ndarray]] = {"normalised": [], "studentised": []}
     for points, scores in _sets(kind, same, number, rng):
         width = stein.median_bandwidth(points)
         pairs = stein.stein_pairs(points, scores, width)
-        places = points[0, :5]
-        finite = stein.finite_set_pairs(points[:, 5:], scores[:, 5:], width, places)
         parts["normalised"].append(stein.normalised_discrepancy(pairs).numpy())
         parts["studentised"].append(stein.studentised_discrepancy(pairs).numpy())
-        parts["finite"].append(stein.normalised_discrepancy(finite).numpy())
-    limits: Iterable[float] = cycle((stein.CRITICAL_VALUE, stein.ONE_SIDED_CRITICAL_VALUE, stein.CRITICAL_VALUE))
-    return {name: (np.concatenate(own), limit) for (name, own), limit in zip(parts.items(), limits, strict=False)}
+    limits = (stein.CRITICAL_VALUE, stein.ONE_SIDED_CRITICAL_VALUE)
+    return {name: (np.concatenate(own), limit) for (name, own), limit in zip(parts.items(), limits, strict=True)}
 
 
 def _sets(kind: str, same: bool, number: int, rng: np.random.Generator) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

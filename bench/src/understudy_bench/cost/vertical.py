@@ -20,13 +20,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
-from understudy.synthesizers.vflgan_ts.agreement import Agreement
-from understudy.synthesizers.vflgan_ts.modes import Rule, plain_rule
-from understudy.synthesizers.vflgan_ts.party import Party, Rows
-from understudy.synthesizers.vflgan_ts.protocol import Frame, converse
+from understudy.synthesizers.vflgan_ts.modes import Rule, fixed_batches
+from understudy.synthesizers.vflgan_ts.protocol import Frame, RunConfig, converse
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
-from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate
+from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, PlainUpdate
 from understudy.training.plan import DPSGDConfig, split_plan
 from understudy_bench.cells import Cells
 from understudy_bench.cost.vertical_reference import OneByOne
@@ -85,12 +83,14 @@ def _measured(name: str, num_blocks: int) -> dict[str, Any]:
 
 def _world(name: str, mode: str, iterations: int) -> tuple[dict[str, Party], Aggregator]:
     """Returns two parties with half of the attributes each, and their aggregator."""
-    agreement = Agreement(_schema(), Recipe(iterations=iterations, batch=BATCH), mode, 0, 0)
-    rule = plain_rule(agreement.recipe, 0) if mode == "plain" else _sound_rule(iterations)
+    recipe = Recipe(iterations=iterations, batch=BATCH, learning_rate=2e-4, features=256)
+    config = RunConfig(_schema(), recipe, mode, 0, 0)
+    plain = Rule(PlainUpdate, PlainUpdate, fixed_batches(BATCH, 0))
+    rule = plain if mode == "plain" else _sound_rule(iterations)
     size = (UNITS, ATTRIBUTES[name] // 2, STEPS)
     held = {party: Rows(torch.randn(size), torch.zeros(UNITS, 0)) for party in ("first", "second")}
-    parties = {party: Party(party, rows, agreement, rule.party) for party, rows in held.items()}
-    return parties, Aggregator(tuple(parties), agreement, rule.aggregator, rule.draws, np.ones(1))
+    parties = {party: Party(party, rows, config, rule.party) for party, rows in held.items()}
+    return parties, Aggregator(tuple(parties), config, rule.aggregator, rule.batches, np.ones(1))
 
 
 def _sound_rule(iterations: int) -> Rule:
@@ -98,10 +98,10 @@ def _sound_rule(iterations: int) -> Rule:
     plan, noise = config.plan(), NoiseSource.secure()
     update = partial(ClippedUpdate, block=split_plan(plan, 3), noise=noise)
 
-    def draws(num_rows: int) -> Iterator[Tensor]:
+    def batches(num_rows: int) -> Iterator[Tensor]:
         return (torch.from_numpy(drawn) for drawn in plan.sampler.draw(num_rows, noise))
 
-    return Rule(update, update, draws)
+    return Rule(update, update, batches)
 
 
 def _stacked_seconds(name: str, mode: str) -> list[float]:
@@ -126,7 +126,7 @@ def _table_6(name: str) -> dict[str, float]:
     first = parties["first"]
     with FlopCounterMode(display=False) as flops, torch.no_grad():
         made = first.generators(torch.randn(BATCH, LATENT))
-        first.discriminators(made, [None] * len(Recipe().widths))
+        first.discriminators(made, [None, None])
         first.extractor(made.flatten(1), None)
     modules = (first.generators, first.discriminators, first.extractor)
     parameters = sum(parameter.numel() for module in modules for parameter in module.parameters())

@@ -23,14 +23,12 @@ import torch
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.errors import InputError
-from understudy.federated.certificates import Identity, make_identities
-from understudy.federated.stream import GrpcAggregatorLink, connect, serve
-from understudy.synthesizers.vflgan_ts.aggregator import Aggregator
-from understudy.synthesizers.vflgan_ts.agreement import Agreement
-from understudy.synthesizers.vflgan_ts.modes import plain_rule
-from understudy.synthesizers.vflgan_ts.party import Party, Rows
-from understudy.synthesizers.vflgan_ts.protocol import Frame, converse, preside, take_part
+from understudy.federated.transport import GrpcAggregatorLink, Identity, connect, make_identities, serve
+from understudy.synthesizers.vflgan_ts.modes import fixed_batches
+from understudy.synthesizers.vflgan_ts.protocol import Frame, RunConfig, converse, preside, take_part
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
+from understudy.synthesizers.vflgan_ts.updates import PlainUpdate
 from understudy_bench.cells import Cells
 from understudy_bench.cost.vertical import ATTRIBUTES, BATCH, STEPS, UNITS
 from understudy_bench.result import Progress, Row, peak_rss_mb, result, row
@@ -38,6 +36,7 @@ from understudy_bench.result import Progress, Row, peak_rss_mb, result, row
 _PARTIES = ("first", "second")
 _BLOCKS = {"quick": 3, "target": 8, "full": 20}
 _ITERATIONS, _WARM_UP = 60, 10  # of a block
+FEATURES = 256  # as published
 _PATIENCE = 120.0
 _ROUNDS = {"stock": 11_600, "energy": 30_800}  # of the paper's training: its bytes in all over its bytes of a round
 _PAPER = {"stock": {"memory_mb": 621.0, "round_mb": 1.0}, "energy": {"memory_mb": 731.0, "round_mb": 1.0}}
@@ -170,12 +169,12 @@ def _world(name: str) -> tuple[dict[str, Party], Aggregator]:
         time=Time(column="time", steps=STEPS),
         channels=(Continuous("value", -1.0, 1.0),),
     )
-    agreement = Agreement(schema, Recipe(iterations=_ITERATIONS, batch=BATCH), "plain", 0, 0)
-    rule = plain_rule(agreement.recipe, 0)
+    recipe = Recipe(iterations=_ITERATIONS, batch=BATCH, learning_rate=2e-4, features=FEATURES)
+    config = RunConfig(schema, recipe, "plain", 0, 0)
     size = (UNITS, ATTRIBUTES[name] // len(_PARTIES), STEPS)
     held = {party: Rows(torch.randn(size), torch.zeros(UNITS, 0)) for party in _PARTIES}
-    parties = {party: Party(party, rows, agreement, rule.party) for party, rows in held.items()}
-    return parties, Aggregator(_PARTIES, agreement, rule.aggregator, rule.draws, np.ones(1))
+    parties = {party: Party(party, rows, config, PlainUpdate) for party, rows in held.items()}
+    return parties, Aggregator(_PARTIES, config, PlainUpdate, fixed_batches(BATCH, 0), np.ones(1))
 
 
 def _round_mb(name: str) -> float:

@@ -13,7 +13,7 @@ from understudy.report.words import figure
 
 _SIDES = {"real": REAL, "drawn": SYNTHETIC}
 _WORDS = {"real": "real, kept out", "drawn": "generated"}
-_STATISTICS = {"normalised": "normalised (Eq. 17)", "studentised": "one-sided, studentised", "finite": "finite set"}
+_STATISTICS = {"normalised": "normalised (Eq. 17)", "studentised": "one-sided, studentised"}
 
 
 def estimators(result: Mapping[str, Any]) -> list[Drawing]:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from understudy.synthesizers.ppem.margin import between, raised
 from understudy.synthesizers.ppem.networks import SLOPE, Energy, RowGenerator
+from understudy.synthesizers.ppem.published import between, raised
 from understudy.synthesizers.ppem.stein import median_bandwidth
 
 _LATENT, _WIDTH, _BATCH, _ROUNDS, _MARGIN = 128, 128, 128, 5, 10.0

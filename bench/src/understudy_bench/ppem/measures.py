@@ -11,15 +11,13 @@ from scipy.spatial import cKDTree
 from understudy.data import Panel
 from understudy.evaluate.metric import Effort, Undefined
 from understudy.evaluate.panels import Comparison
-from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Release
-from understudy.synthesizers.ppem import Ppem, drawing
-from understudy.synthesizers.ppem.attributes import Partition
-from understudy.synthesizers.ppem.contest import Contest, Energies, made
-from understudy.synthesizers.ppem.effects import effects_of
-from understudy.synthesizers.ppem.learning import Rows
+from understudy.synthesizers.ppem import PPEM
+from understudy.synthesizers.ppem.attributes import Partition, Rows
+from understudy.synthesizers.ppem.effect_size import effect_sizes_of
+from understudy.synthesizers.ppem.method import TARGET
+from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators, train_without_noise
 from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.synthesizers.ppem.training import train_plainly
 from understudy_bench.metrics.kernels import gram, quadratic_test, stein_gram, two_sample_test
 from understudy_bench.metrics.ppem.models import METRICS, determination, squared_error
 from understudy_bench.ppem import shown as ppem_shown
@@ -53,8 +51,7 @@ class Measures:
 
     def rows(self, panel: Panel) -> Rows:
         """Returns a panel as (x′, x*)."""
-        number = panel.num_series
-        return Rows.of(PrivateSeries.of(panel, number), self.partition)
+        return self.partition.rows(panel)
 
     def figures(self, candidate: Panel, against: Panel | None = None) -> dict[str, float]:
         """Returns all figures of a candidate, against kept-out real rows unless others are given."""
@@ -64,13 +61,9 @@ class Measures:
     def apart(self, candidate: Panel, against: Panel) -> dict[str, float]:
         """Returns effect sizes on x′ and the two-sample test."""
         real, other = (self.rows(_some(panel, _TESTED, self.seed)).sensitive for panel in (against, candidate))
-        sets = (self.partition.attributes,)
-        found = {
-            metric: effects_of(metric, sets, real, self.seed)[0].between(real, other)
-            for metric in ("mmd", "wasserstein")
-        }
+        (size,) = effect_sizes_of((self.partition.attributes,))
         test = two_sample_test(gram(np.concatenate([real, other])), len(real), np.random.default_rng(self.seed))
-        return {"effect_mmd": found["mmd"], "effect_wasserstein": found["wasserstein"], "p_mmd": test.p_value}
+        return {"effect_wasserstein": size.between(real, other), "p_mmd": test.p_value}
 
     def conditional(self, candidate: Panel) -> dict[str, float]:
         """Returns how far x* given x′ is from rows that were learned from, and in how many neighbourhoods."""
@@ -93,7 +86,7 @@ class Measures:
         means, lows, highs = np.array(found).T
         return {"mean": float(means.mean()), "low": float(lows.min()), "high": float(highs.max())}
 
-    def given(self, method: Ppem, release: Release) -> Panel:
+    def given(self, method: PPEM, release: Release) -> Panel:
         """Returns what a release makes of the x′ of kept-out rows, in the place of its own.
 
         Models whose x′ differ are asked about different places, and places differ in how hard they are. This asks all
@@ -101,9 +94,9 @@ class Measures:
         """
         asked = replace(method, target=_HELD_OUT_ROWS, effect=None, attempts=1)
         arrays = {name: array for name, array in release.arrays.items() if not name.startswith("generator.marginal")}
-        arrays[drawing.TARGET] = self.rows(self.rest).values
+        arrays[TARGET] = self.rows(self.rest).values
         request = Draw(num_series=self.max_rows, rng=np.random.default_rng(self.seed))
-        return drawing.draw(asked, arrays, release.schema, request)
+        return asked.draw(arrays, release.schema, request)
 
     def _gaps(self, candidate: Panel, against: Panel, replicates: int) -> np.ndarray:
         """Returns mean distances of means [neighbourhood, 1 + replicate] within neighbourhoods of x′, in deviations.
@@ -181,17 +174,17 @@ class Measures:
         rows = self.rows(_some(self.train, self.max_rows, self.seed))
         recipe = replace(recipe, penalty=penalty)
         torch.manual_seed(self.seed)
-        contest = Contest(
-            energies=Energies(self.partition, recipe, marginal=True, conditional=False),
-            generators=made(self.partition, recipe, self.seed, marginal=True),
+        training = AdversarialTraining(
+            energies=Energies(self.partition, recipe.width, marginal=True, conditional=False),
+            generators=Generators(self.partition, recipe.width, self.seed, marginal=True, conditional=False),
             references=torch.from_numpy(rows.sensitive),
             codes=(),
             recipe=recipe,
             seed=self.seed,
             penalised=True,
         )
-        train_plainly(contest, {"sensitive": rows.sensitive, "rest": rows.rest}, lambda share: None)
-        energy = contest.energies.marginal
+        train_without_noise(training, rows.arrays, lambda share: None)
+        energy = training.energies.marginal
         assert energy is not None
 
         def score(points: np.ndarray) -> np.ndarray:

@@ -6,8 +6,7 @@ import numpy as np
 
 from understudy.data import Integer
 from understudy.data.channels import num_codes
-from understudy.synthesizers.ppem.attributes import Partition
-from understudy.synthesizers.ppem.learning import Rows
+from understudy.synthesizers.ppem.attributes import Partition, Rows
 
 _COLUMNS, _NEIGHBOURHOODS, _BINS, _STEPS = 3, 3, 30, 48
 

@@ -15,10 +15,10 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Draw, Synthesizer
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import facts_of
-from understudy.synthesizers.ppem import Ppem, modes
+from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.synthesizers.vflgan_ts.drawing import panel_of
+from understudy.synthesizers.sampling import panel_of
 from understudy_bench.ppem.baselines import BASELINES
 from understudy_bench.ppem.measures import Measures
 from understudy_bench.result import Row, Stopwatch, row, spread
@@ -69,9 +69,9 @@ class Work:
         """Synthetic rows that are drawn: about as many as were learned from, as in paper 002."""
         return max(4000, min(self.scale.rows, self.train.num_units))
 
-    def ppem(self, **options: Any) -> Ppem:
+    def ppem(self, **options: Any) -> PPEM:
         """The method on this dataset's secret."""
-        return Ppem(sensitive=self.sensitive, **options)
+        return PPEM(sensitive=self.sensitive, **options)
 
     def fitted(
         self,
@@ -90,7 +90,7 @@ class Work:
         delta = default_delta(self.train.schema.population.size or 1)
         found, drawn, given = [], [], []
         for seed in seeds:
-            own = replace(method, seed=seed) if isinstance(method, Ppem) else method
+            own = replace(method, seed=seed) if isinstance(method, PPEM) else method
             ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
             try:
                 release = own.fit(self.train, ledger, noise=None if epsilon < math.inf else NoiseSource.seeded(seed))
@@ -98,7 +98,7 @@ class Work:
                 return row(label, {}, epsilon=epsilon, delta=delta, seconds=watch.seconds, status=f"nothing: {refusal}")
             drawn.append(release.sample(self.num_rows, rng=np.random.default_rng(seed)))
             found.append(measures.figures(drawn[-1]))
-            if isinstance(own, Ppem) and own.conditional == "energies" and own.mode in modes.HIDING:
+            if isinstance(own, PPEM) and own.mode == "lmdp":
                 given.append(measures.given(own, release))
         metrics = {**_over_seeds(found), "held_out_gap": measures.held_out_gap(drawn)}
         if given:
@@ -115,7 +115,7 @@ class Work:
             seconds=watch.seconds,
             status=release.certificate.status,
             obfuscation=list(release.certificate.marginal_obfuscation),
-            findings=list(own.findings(release.schema, release.arrays)) if isinstance(own, Ppem) else [],
+            findings=list(own.findings(release.schema, release.arrays)) if isinstance(own, PPEM) else [],
             shown=measures.shown(drawn[0]),
             seeds=len(seeds),
         )

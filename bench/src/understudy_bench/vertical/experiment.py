@@ -18,8 +18,8 @@ from understudy.evaluate.metric import Measure
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.vflgan_ts.method import VflganTs
-from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
+from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy_bench.cells import Cells
 from understudy_bench.metrics.vertical.distances import memory_difference, step_distance
 from understudy_bench.metrics.vertical.sine import FREQUENCIES
@@ -28,14 +28,14 @@ from understudy_bench.metrics.vertical.tasks import classification_task, forecas
 from understudy_bench.result import Progress, result
 from understudy_bench.vertical.data import eeg, homes, sines, split, windows
 from understudy_bench.vertical.paper import CLAIMED, PARTIES, PLAIN
+from understudy_bench.vertical.rivals import MODELS, RIVALS, Rival
 from understudy_bench.vertical.trial import Cell, Trial
 
 EPSILONS = (10.0, 8.0, 6.0, 4.0, 2.0)
 NUM_PARTIES = (2, 4, 6, 8, 10)  # paper 004, Table 5
 _HOMES = 10_000
 # Networks that noise leaves something of: a tenth of the published parameters, more rows per iteration, larger steps.
-SOUND = Recipe(iterations=600, batch=128, widths=(32,), features=32, dropout=0.0, learning_rate=4e-3)
-_COUPLING = {"sine-2": 10.0}  # β of the released code, where it is not 5
+SOUND = Recipe(iterations=600, batch=128, features=64, learning_rate=4e-3)
 _RATE = {"sine-6": 5e-4, "eeg": 5e-4}  # learning rate of the released code, where it is not 2e-4
 _DISTANCES: dict[str, Measure] = {"awd": step_distance, "aada": memory_difference}
 _FORECASTS: dict[str, Measure] = {"tpd": forecast_task("best"), "tpd_worst": forecast_task("worst_val")}
@@ -53,7 +53,6 @@ class Scale:
         haste: Factor by which published learning rates are raised, to get somewhere in few iterations.
         rows: Synthetic and real series that metrics look at.
         cap: Most updates of a network that judges.
-        nearest: Whether the checkpoint of the least AWD is kept, as published.
         seeds: Of rows that are judged: without noise, and at the largest and the least epsilon.
     """
 
@@ -61,12 +60,11 @@ class Scale:
     haste: float
     rows: int
     cap: int | None
-    nearest: bool = True
     seeds: int = 3
 
 
 SCALES = {
-    "quick": Scale(800, 5.0, 600, 200, nearest=False),
+    "quick": Scale(800, 5.0, 600, 200),
     "target": Scale(6000, 2.0, 3000, 2000),
     "full": Scale(11400, 1.0, 4000, None),
 }
@@ -90,11 +88,9 @@ def window(name: str, scale: str, data_root: Path | None, progress: Progress, ce
 
 
 def waves(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """EEG windows of two classes: a classifier trained on synthetic series, and a model per class (quick: minutes)."""
+    """EEG windows of two classes: a classifier trained on synthetic series (quick: minutes)."""
     panel, data = eeg(data_root)
-    plain = _plain("eeg", scale, "vflgan-ts")
-    apart = replace(plain, recipe=replace(plain.recipe, labels="apart"))
-    tasks = [*_published("eeg", scale), ("vflgan-ts, a model per class", apart, math.inf)]
+    tasks = _published("eeg", scale)
     trial = _trial("eeg", scale, panel, {"tpd": classification_task})
     return _compared(trial, scale, tasks, data, progress, cells)
 
@@ -132,7 +128,7 @@ def _compared(
     for epsilon in EPSILONS:
         tasks.append((("spectral", Spectral(), epsilon), 0))
         seeds = repeats if epsilon in (EPSILONS[0], EPSILONS[-1]) else 1
-        tasks += [(("vflgan-ts, sound", VflganTs(recipe=SOUND), epsilon), seed) for seed in range(seeds)]
+        tasks += [(("vflgan-ts, sound", VFLGANTS(recipe=SOUND), epsilon), seed) for seed in range(seeds)]
     rows: list[Cell] = []
     for place, ((label, method, epsilon), seed) in enumerate(tasks, start=1):
         paper = CLAIMED.get(trial.name, {}).get(epsilon) if "sound" in label else PLAIN.get(trial.name, {}).get(label)
@@ -181,21 +177,38 @@ def _published(name: str, scale: str, working: Working = "bounds") -> list[Task]
     return [(model, _plain(name, scale, model, working), math.inf) for model in models]
 
 
-def _plain(name: str, scale: str, model: str, working: Working = "bounds") -> VflganTs:
+def _plain(name: str, scale: str, model: str, working: Working = "bounds") -> VFLGANTS:
     """A method without noise, as published but for haste."""
-    checkpoint: Literal["last", "minimum-awd"] = "minimum-awd" if _size(name, scale).nearest else "last"
-    return VflganTs(mode="plain", scale=working, checkpoint=checkpoint, recipe=_recipe(name, scale, model))
+    recipe = _recipe(name, scale, model)
+    if model in RIVALS:
+        return Rival(mode="plain", scale=working, model=model, recipe=recipe)
+    return VFLGANTS(mode="plain", scale=working, recipe=recipe)
 
 
 def _recipe(name: str, scale: str, model: str) -> Recipe:
     size = _size(name, scale)
-    return Recipe(
-        model=model,  # type: ignore[arg-type]
+    kind = _TwoSines if name == "sine-2" else Recipe
+    return kind(
         iterations=size.iterations // (5 if model == "vflgan" else 1),  # its critics get five rounds each
-        coupling=_COUPLING.get(name, 5.0),
+        batch=64,
         learning_rate=size.haste * _RATE.get(name, 2e-4),
-        widths=(256, 128, 64) if name == "sine-2" else (128, 64),
+        features=256,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TwoSines(Recipe):
+    """What the released code has for two sines and for no other set."""
+
+    @property
+    def coupling(self) -> float:
+        """β of Eq. 11."""
+        return 10.0
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Hidden layers of an attribute discriminator."""
+        return 256, 128, 64
 
 
 def _size(name: str, scale: str) -> Scale:

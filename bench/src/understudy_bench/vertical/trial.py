@@ -14,7 +14,7 @@ from understudy.evaluate.portraits import embedding
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy_bench.metrics.vertical.sine import FREQUENCIES, amplitudes
 from understudy_bench.metrics.vertical.tasks import SIDES
 from understudy_bench.result import Row, Stopwatch, row
@@ -55,7 +55,7 @@ class Trial:
         shown: bool = False,
     ) -> Cell:
         """Fits once, samples, and measures; `shown` keeps the numbers of a picture."""
-        method = replace(method, seed=seed) if isinstance(method, VflganTs) else method
+        method = replace(method, seed=seed) if isinstance(method, VFLGANTS) else method
         watch, delta = Stopwatch(), default_delta(self.train.num_units)
         ledger = Ledger.in_memory(Guarantee(epsilon, delta), population=self.train.schema.population.size)
         release = method.fit(self.train, ledger)

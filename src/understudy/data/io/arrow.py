@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 from jaxtyping import Float32, Int64
 
 from understudy.data.channels import Binary, Categorical, Channel, Integer
-from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.dtypes import INTEGER_DTYPES, instants
 from understudy.data.timegrid import Time
-from understudy.data.zones import instants
 from understudy.errors import DataError
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -34,8 +33,7 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
     numbers = _numpy(array) if short else _floats(array, channel.name)
     if np.isinf(numbers).any():
         raise DataError(
-            f"Column '{channel.name}' holds an infinite value. Remove it or make it missing.",
-            column=channel.name,
+            f"Column '{channel.name}' holds an infinite value. Remove it or make it missing.", column=channel.name
         )
     if isinstance(channel, Integer) and not np.array_equal(np.rint(numbers), numbers, equal_nan=True):
         raise DataError(
@@ -66,15 +64,14 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
     return _numpy(moments.cast(pa.int64())).astype(np.int64, copy=False)
 
 
-def encode(array: pa.Array, column: str, dtype: str) -> tuple[Int64[np.ndarray, " row"], pa.Array]:
-    """Returns each row's key as a small number, and the keys in the order they appear."""
+def encode(array: pa.Array, column: str, dtype: str) -> pa.DictionaryArray:
+    """Returns a column of keys as codes and the keys they stand for, in the order of their first appearance."""
     array = plain(array)
     if array.null_count:
         raise DataError(f"Column '{column}' misses an identifier. Fill it in or drop the row.", column=column)
     target = pa.int64() if dtype in INTEGER_DTYPES else pa.large_string()
     with _uncastable(column, f"identifiers of type {dtype}"):
-        encoded = array.cast(target).dictionary_encode()
-    return _numpy(encoded.indices).astype(np.int64, copy=False), encoded.dictionary
+        return array.cast(target).dictionary_encode()
 
 
 def _codes(array: pa.Array, channel: Categorical) -> Float32[np.ndarray, " row"]:
@@ -159,9 +156,8 @@ def _numpy(array: pa.Array) -> np.ndarray:
 
 
 def _is_number(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)) or bool(
-        pa.types.is_null(arrow)
-    )
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(kind(arrow) for kind in kinds)
 
 
 @contextmanager

@@ -3,17 +3,64 @@
 Messages name columns and declared facts. They never quote a value, an identifier or a count.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, Int64
+from jaxtyping import Int64
 
 from understudy.data.channels import Channel, Continuous, Integer
 from understudy.data.panel import row_chunks
 from understudy.data.schema import Schema
 from understudy.errors import DataError
 
+if TYPE_CHECKING:
+    from understudy.data.io.long import Grid
+
 MIN_UNITS = 100
+
+
+@dataclass(eq=False, repr=False)
+class Tally:
+    """Checks series as they come, and takes note of what only all of them together can tell; private."""
+
+    schema: Schema
+    num_units: int = 0
+    num_series: int = 0
+
+    def __post_init__(self) -> None:
+        self.channels = np.zeros(self.schema.num_channels, dtype=bool)  # which of them hold any value
+        self.static = np.zeros(len(self.schema.static), dtype=bool)
+
+    def add(self, grid: "Grid") -> None:
+        """Checks series of whole units; clips their values where that is declared."""
+        schema, steps = self.schema, np.arange(grid.values.shape[1])
+        self.num_units += check_series_per_unit(grid.unit, schema)
+        self.num_series += len(grid.unit)
+        shortest = schema.time.min_steps
+        if shortest is not None and len(grid.lengths) and grid.lengths.min() < shortest:
+            raise DataError(
+                f"A series is shorter than the declared time.min_steps = {shortest}. Lower it, or drop short series.",
+                column=schema.time.column,
+            )
+        for rows in row_chunks(grid.values):
+            inside = steps < grid.lengths[rows, None]
+            for index, channel in enumerate(schema.channels):
+                self.channels[index] |= settle_column(grid.values[rows, :, index], channel, inside)
+        for index, channel in enumerate(schema.static):
+            column = grid.static[:, index]
+            self.static[index] |= settle_column(column, channel, np.ones(column.shape, dtype=bool))
+
+    def finish(self, *, allow_few_units: bool) -> None:
+        """Checks what all series together have to obey."""
+        check_enough_units(self.num_units, self.num_series, self.schema, allow_few_units=allow_few_units)
+        columns = (*self.schema.channels, *self.schema.static)
+        for channel, observed in zip(columns, (*self.channels, *self.static), strict=True):
+            if not observed:
+                raise DataError(
+                    f"Column '{channel.name}' is missing everywhere. Drop it from the schema, or bring its values.",
+                    column=channel.name,
+                )
 
 
 def check_units(unit: Int64[np.ndarray, " series"], schema: Schema, *, allow_few_units: bool) -> None:
@@ -37,74 +84,29 @@ def check_series_per_unit(unit: Int64[np.ndarray, " series"], schema: Schema) ->
 def check_enough_units(num_units: int, num_series: int, schema: Schema, *, allow_few_units: bool) -> None:
     """Refuses an empty table, one unit and too few units."""
     if num_units == 0:
-        raise DataError("The table is empty. Expected rows.", column=None)
+        raise DataError("The table is empty. Expected rows.")
+    column = schema.unit.column
     if schema.unit.kind == "event":
-        _check_events(num_series, schema, allow_few_units=allow_few_units)
+        if num_series * -(-schema.num_steps // schema.unit.event_steps) < MIN_UNITS and not allow_few_units:
+            raise DataError(
+                f"The table holds fewer than {MIN_UNITS} stretches of unit.event_steps = {schema.unit.event_steps} "
+                "steps, too few for useful private output. Bring longer or more series, or read with allow_few_units "
+                "(the override is recorded).",
+                column=column,
+            )
         return
     if num_units < 2:
         raise DataError(
             "The table holds a single unit: nobody can be hidden in it. Check unit.column, bring more units, or "
             "protect stretches of time in one series: unit.kind = 'event'.",
-            column=schema.unit.column,
+            column=column,
         )
     if num_units < MIN_UNITS and not allow_few_units:
         raise DataError(
             f"The table holds fewer than {MIN_UNITS} units, too few for useful private output. Bring more "
             "units, or read with allow_few_units (the override is recorded).",
-            column=schema.unit.column,
+            column=column,
         )
-
-
-def _check_events(num_series: int, schema: Schema, *, allow_few_units: bool) -> None:
-    """Refuses too few stretches to hide one in; they may all be of one series."""
-    stretches = num_series * -(-schema.num_steps // schema.unit.event_steps)
-    if stretches < MIN_UNITS and not allow_few_units:
-        raise DataError(
-            f"The table holds fewer than {MIN_UNITS} stretches of unit.event_steps = {schema.unit.event_steps} steps, "
-            "too few for useful private output. Bring longer or more series, or read with allow_few_units (the "
-            "override is recorded).",
-            column=schema.unit.column,
-        )
-
-
-def check_lengths(lengths: Int32[np.ndarray, " series"], schema: Schema) -> None:
-    """Refuses series shorter than declared."""
-    shortest = schema.time.min_steps
-    if shortest is not None and len(lengths) and lengths.min() < shortest:
-        raise DataError(
-            f"A series is shorter than the declared time.min_steps = {shortest}. Lower it, or drop short series.",
-            column=schema.time.column,
-        )
-
-
-def settle_values(
-    values: Float32[np.ndarray, "series step channel"], lengths: Int32[np.ndarray, " series"], schema: Schema
-) -> Bool[np.ndarray, " channel"]:
-    """Checks bounds and missing values in place, clips where that is declared; returns which channels were observed."""
-    observed = np.zeros(schema.num_channels, dtype=bool)
-    steps = np.arange(values.shape[1])
-    for rows in row_chunks(values):
-        inside = steps < lengths[rows, None]
-        for index, channel in enumerate(schema.channels):
-            observed[index] |= settle_column(values[rows, :, index], channel, inside)
-    return observed
-
-
-def settle_static(static: Float32[np.ndarray, "series static"], schema: Schema) -> Bool[np.ndarray, " static"]:
-    """Checks static columns in place, as `settle_values` does for channels; returns which were observed."""
-    inside = np.ones(len(static), dtype=bool)
-    observed = [settle_column(static[:, index], channel, inside) for index, channel in enumerate(schema.static)]
-    return np.array(observed, dtype=bool)
-
-
-def check_observed(observed: Bool[np.ndarray, " column"], columns: Sequence[Channel]) -> None:
-    """Refuses a column without any value."""
-    for channel, seen in zip(columns, observed, strict=True):
-        if not seen:
-            raise DataError(
-                f"Column '{channel.name}' is missing everywhere. Drop it from the schema, or bring its values.",
-                column=channel.name,
-            )
 
 
 def settle_column(column: np.ndarray, channel: Channel, inside: np.ndarray) -> bool:
@@ -123,8 +125,7 @@ def settle_column(column: np.ndarray, channel: Channel, inside: np.ndarray) -> b
             np.clip(column, low, high, out=column)
         else:
             raise DataError(
-                f"Column '{channel.name}' leaves its declared bounds [{channel.bounds[0]:g}, "
-                f"{channel.bounds[1]:g}]. "
+                f"Column '{channel.name}' leaves its declared bounds [{channel.bounds[0]:g}, {channel.bounds[1]:g}]. "
                 "Bounds are public and are not read from the data: widen them in the schema, or set "
                 'out_of_bounds = "clip".',
                 column=channel.name,

@@ -1,7 +1,6 @@
 """Public context: one value per step, known without the private table."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,28 @@ class ContextRows:
 
     ticks: Int64[np.ndarray, " row"] | None
     values: Float32[np.ndarray, "row context"]
+
+
+def given_context(source: Any, schema: Schema) -> ContextRows | np.ndarray | None:
+    """Reads public context that came with a table; None where the table itself has to hold it, or there is none."""
+    if source is None and (schema.time.column is not None or not schema.context):
+        return None
+    require_context(schema, given=source is not None)
+    if isinstance(source, np.ndarray) or schema.time.column is None:
+        return read_context(source, schema)
+    return context_rows(source, schema)
+
+
+def require_context(schema: Schema, *, given: bool) -> None:
+    """Refuses public context that is declared and was not given, and context that is not declared."""
+    if given and not schema.context:
+        raise DataError("Context was given and the schema declares none. Declare [[context]] columns.")
+    if schema.context and not given:
+        name = schema.context[0].name
+        raise DataError(
+            f"Column '{name}': public context is declared and was not given. Pass a table of context by time.",
+            column=name,
+        )
 
 
 def read_context(
@@ -76,16 +97,11 @@ def context_rows(source: Any, schema: Schema) -> ContextRows:
     names = [channel.name for channel in schema.context]
     time = schema.time.column
     refuse_unknown_columns(opened, set(opened.columns), {*names, *([time] if time else [])})
-    batches = list(opened.batches)
-    if not batches:
-        raise DataError(f"{opened.name}: the context table is empty. Expected a row per step.", column=None)
-    return merge_context([part for batch in batches if (part := context_part(batch, schema)) is not None], schema)
+    return merge_context([context_part(batch, schema) for batch in opened.batches if batch.num_rows], schema)
 
 
-def context_part(batch: pa.RecordBatch, schema: Schema) -> ContextRows | None:
+def context_part(batch: pa.RecordBatch, schema: Schema) -> ContextRows:
     """Takes the context out of one batch; a timestamp with two different values is refused."""
-    if batch.num_rows == 0:
-        return None
     columns = [to_values(batch.column(channel.name), channel) for channel in schema.context]
     values = np.stack(columns, axis=1)
     if schema.time.column is None:
@@ -97,7 +113,7 @@ def context_part(batch: pa.RecordBatch, schema: Schema) -> ContextRows | None:
 def merge_context(parts: list[ContextRows], schema: Schema) -> ContextRows:
     """Puts the context of several batches together."""
     if not parts:
-        raise DataError("The context table is empty. Expected a row per step.", column=None)
+        raise DataError("The context table is empty. Expected a row per step.")
     values = np.concatenate([part.values for part in parts])
     ticks = [part.ticks for part in parts if part.ticks is not None]
     return _one_per_tick(np.concatenate(ticks), values, schema) if ticks else ContextRows(None, values)
@@ -181,7 +197,7 @@ def _checked_array(
             column=None,
         )
     if np.isinf(array).any():
-        raise DataError("Context holds an infinite value. Remove it.", column=None)
+        raise DataError("Context holds an infinite value. Remove it.")
     _settle(array, schema)
     return array
 
@@ -198,8 +214,3 @@ def _not_covered(schema: Schema) -> DataError:
         "for the whole time axis.",
         column=schema.time.column,
     )
-
-
-def is_array_file(source: Any) -> bool:
-    """Tells whether a source is a numpy file."""
-    return isinstance(source, str | Path) and Path(source).suffix.lower() in (".npy", ".npz")

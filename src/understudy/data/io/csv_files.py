@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from understudy.data.channels import Binary, Categorical, Channel
-from understudy.data.csv_format import CsvFormat
 from understudy.data.dtypes import INTEGER_DTYPES
 from understudy.data.io.stores import Place
-from understudy.data.schema import Schema
+from understudy.data.schema import CsvFormat, Schema
 from understudy.errors import DataError
 
 _BLOCK_BYTES = 1 << 23
@@ -33,7 +32,7 @@ def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tupl
     with readable(name, written):
         head = first_line(path, written)
         if not head.strip():
-            raise DataError(f"{name}: the table is empty. Expected a line of column names.", column=None)
+            raise DataError(f"{name}: the table is empty. Expected a line of column names.")
         parsed = pacsv.read_csv(pa.BufferReader(head.encode()), parse_options=parsing(written))
         names = tuple(parsed.column_names)
     seen = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0]), None)
@@ -41,8 +40,7 @@ def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tupl
         raise DataError(
             f"{name}: columns separated by {spelled(written.delimiter)} are expected, and the first line "
             f"has one column that holds {spelled(seen)}. Give `understudy init` --delimiter {spelled(seen)}; in a "
-            f"schema, write delimiter = {spelled(seen)} under [csv].",
-            column=None,
+            f"schema, write delimiter = {spelled(seen)} under [csv]."
         )
     return names
 
@@ -53,7 +51,9 @@ def first_line(path: Place, written: CsvFormat) -> str:
         return str(file.readline())
 
 
-def open_csv(path: Place, schema: Schema, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def open_csv(
+    path: Place, schema: Schema, columns: tuple[str, ...], only: str | None = None
+) -> Iterator[pa.RecordBatch]:
     """Opens the rows; types come from the schema, so that they never depend on what the first rows happen to hold."""
     types, written = _csv_types(schema), schema.csv
     texts = {str(c) for group in (schema.channels, schema.static) for k in group for c in getattr(k, "categories", ())}
@@ -62,7 +62,7 @@ def open_csv(path: Place, schema: Schema, columns: tuple[str, ...]) -> Iterator[
         column_types={name: types.get(name, pa.string()) for name in columns},
         strings_can_be_null=True,
         null_values=[text for text in nulls if text not in texts],
-        include_columns=[name for name in columns if name not in schema.ignore],
+        include_columns=[name for name in columns if name not in schema.ignore and only in (None, name)],
         decimal_point=written.decimal,
     )
     return iter(
@@ -107,16 +107,14 @@ def _explained(told: str, name: str, written: CsvFormat, kinds: tuple[tuple[str,
             f"{name}: as many columns in every row as in the first line are expected, and a row has more or fewer when "
             f"it is split at {spelled(written.delimiter)}. If numbers have decimal commas, or text holds "
             "the delimiter, save the file with another delimiter or with quotes, and declare delimiter and decimal "
-            "under [csv].",
-            column=None,
+            "under [csv]."
         )
     match = re.search(r"CSV column #(\d+)", told)
     kind = kinds[int(match[1])] if match and int(match[1]) < len(kinds) else None
     if kind is None:
         return DataError(
             f"{name}: a CSV file with columns separated by {spelled(written.delimiter)}, in {written.encoding}, is "
-            "expected, and it can't be read as one. Save it again, or declare its format under [csv] in the schema.",
-            column=None,
+            "expected, and it can't be read as one. Save it again, or declare its format under [csv] in the schema."
         )
     other = "," if written.decimal == "." else "."
     remedy = (
@@ -134,8 +132,7 @@ def _wrong_encoding(name: str, written: CsvFormat) -> DataError:
     usual = "UTF-8" if without_mark(written.encoding) == "utf-8-sig" else written.encoding
     return DataError(
         f"{name}: text in {usual} is expected, and the file holds other bytes. Save it as UTF-8, or declare its "
-        f"encoding: --encoding of `understudy init`, encoding = {_ENCODINGS} under [csv] in the schema.",
-        column=None,
+        f"encoding: --encoding of `understudy init`, encoding = {_ENCODINGS} under [csv] in the schema."
     )
 
 

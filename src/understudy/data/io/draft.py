@@ -1,20 +1,76 @@
 """A first schema from column names and types, for a person to complete. No value is looked at unless allowed."""
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from understudy.data.alike import alike
-from understudy.data.csv_format import COMMAS, CsvFormat
-from understudy.data.io.csv_files import csv_header
-from understudy.data.io.draft_text import draft_text
-from understudy.data.io.peek import peek_types
-from understudy.data.io.sources import existing, unreadable
+from understudy.data.dtypes import schema_dtype
+from understudy.data.io.csv_files import csv_header, parsing, readable, without_mark
+from understudy.data.io.sources import alike, unreadable
+from understudy.data.io.stores import existing
+from understudy.data.schema import CsvFormat
+from understudy.data.toml import format_value
 from understudy.errors import DataError, InputError
 
+PEEKED_ROWS = 1000
+STATEMENT = (
+    f"the text shape of up to {PEEKED_ROWS} rows of every column: whether all of it reads as whole numbers, numbers, "
+    "true/false, timestamps, or none of these. No value, category, bound or count is taken over"
+)
+_SHAPES = (
+    (pa.types.is_integer, pa.int64()),
+    (pa.types.is_floating, pa.float64()),
+    (pa.types.is_boolean, pa.bool_()),
+    (pa.types.is_timestamp, pa.timestamp("s")),
+    (pa.types.is_date, pa.timestamp("s")),
+)
+_NO_ROW = "# Written from column names and types only; no value was read. Complete what says TODO."
+_PEEKED = f"# Peeked: kinds of columns come from a look at {STATEMENT}. This look is not protected by any guarantee."
+_HEAD = """\
+version = 1
+name = {name}
+# TODO: how many units there are, from public knowledge; or {{ count_epsilon = 0.1 }} to buy the count.
+# population = 10000
+columns = {columns}
+
+# Who is protected: everything the table holds about one unit, however many rows that is.
+[unit]
+kind = "entity"
+"""
+_TIME = """\
+# TODO: distance between two steps, timestamp of the first step, number of steps.
+# frequency = "1h"
+# start = "2024-01-01T00:00:00"
+# steps = 168
+"""
+_BOUNDS = """\
+# TODO: smallest and largest value there can be, from public knowledge.
+# low = 0
+# high = 1
+"""
+_CATEGORIES = """\
+# TODO: every category there can be, from public knowledge.
+# categories = ["a", "b"]
+"""
+_KIND = """\
+# TODO: what the column holds; a CSV file does not say. One of
+# kind = "continuous"   # then low and high, from public knowledge
+# kind = "integer"      # then low and high
+# kind = "categorical"  # then categories = ["a", "b"]; under [[static]] if it is the same throughout a series
+# kind = "binary"
+"""
+_BUDGET = """
+# TODO: all that may ever be spent on this population. Delta is 1/(100 · population) unless declared.
+# [budget]
+# epsilon = 3.0
+# max_runs = 5
+"""
 _TIME_NAMES = ("timestamp", "time", "datetime", "date", "date_time", "ts", "when", "day", "hour", "step")
 _UNIT_NAMES = (
     *("household", "home", "house", "meter", "patient", "subject", "person", "customer", "client", "user"),
@@ -40,7 +96,7 @@ class DraftOptions:
         columns_are_public: Lets names that look like identifiers into the draft.
     """
 
-    csv: CsvFormat = COMMAS
+    csv: CsvFormat = field(default_factory=CsvFormat)
     zone: str | None = None
     unit: str | None = None
     time: str | None = None
@@ -70,30 +126,27 @@ def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions 
     title = name or ("population" if path is None else path.stem)
     is_csv = path is not None and path.suffix.lower() == ".csv"
     peeked = options.peek and is_csv
-    return draft_text(title, arrow, unit, time, csv=options.csv if is_csv else None, zone=options.zone, peeked=peeked)
+    return _draft_text(title, arrow, unit, time, csv=options.csv if is_csv else None, zone=options.zone, peeked=peeked)
 
 
 def _check_names(names: list[str], options: DraftOptions) -> None:
     """Refuses names that may be private values or identifiers, without quoting or counting them."""
     if len(set(names)) != len(names):
-        raise DataError("Two columns of the table have the same name. Rename or drop one.", column=None)
+        raise DataError("Two columns of the table have the same name. Rename or drop one.")
     if not all(name.strip() for name in names):
         raise DataError(
-            "A column of the table has no name. Give it one, or drop it (data frames save row numbers that way).",
-            column=None,
+            "A column of the table has no name. Give it one, or drop it (data frames save row numbers that way)."
         )
     if any(map(_is_a_fraction, names)):  # whole numbers and dates may be the steps of a wide table
         raise DataError(
             "A column is called by a number with a decimal point: a header line with names is expected, and this seems "
-            "to be somebody's row. Add one.",
-            column=None,
+            "to be somebody's row. Add one."
         )
     if alike(names) and not options.columns_are_public:
         raise AlikeColumns(
             "Many column names follow one pattern. If there is a column per person, the names are identifiers, and a "
             "schema is public: bring a table with a row per person and step, or with a row per person. If the names "
-            "are public (steps, sensors), give --columns-are-public.",
-            column=None,
+            "are public (steps, sensors), give --columns-are-public."
         )
 
 
@@ -117,7 +170,7 @@ def _types_only(source: Any, options: DraftOptions) -> pa.Schema:
         return source.schema
     if hasattr(source, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(source).schema
-    raise DataError("Expected a path or a data frame that speaks the Arrow C stream interface.", column=None)
+    raise DataError("Expected a path or a data frame that speaks the Arrow C stream interface.")
 
 
 def _file_types(path: Path, options: DraftOptions) -> pa.Schema:
@@ -126,13 +179,13 @@ def _file_types(path: Path, options: DraftOptions) -> pa.Schema:
         names = csv_header(path, options.csv)
         _check_names(list(names), options)  # before any row is looked at
         return (
-            peek_types(path, names, options.csv) if options.peek else pa.schema([(name, pa.null()) for name in names])
+            _peek_types(path, names, options.csv) if options.peek else pa.schema([(name, pa.null()) for name in names])
         )
     if suffix == ".parquet":
         return pq.read_schema(path)
     if suffix in (".arrow", ".feather"):
         return pa.ipc.open_file(pa.memory_map(str(path))).schema
-    raise DataError(f"{path.name}: .csv, .parquet, .arrow or .feather is expected. Convert it.", column=None)
+    raise DataError(f"{path.name}: .csv, .parquet, .arrow or .feather is expected. Convert it.")
 
 
 def _pick_time(arrow: pa.Schema) -> str | None:
@@ -152,3 +205,111 @@ def _pick_unit(arrow: pa.Schema, time: str | None) -> str | None:
 
 def _with_id(word: str) -> tuple[str, ...]:
     return (word, f"{word}_id", f"{word}id", f"{word} id", f"id_{word}", f"id {word}")
+
+
+def _peek_types(path: Path, columns: tuple[str, ...], written: CsvFormat) -> pa.Schema:
+    """Returns a type per column of a CSV file: whole numbers, numbers, true/false, timestamps or text.
+
+    Privacy:
+        Looks at private rows without noise: the answer, a type per column, is not protected. Callers ask first and
+        record that it happened.
+    """
+    options = pacsv.ConvertOptions(
+        null_values=[*pacsv.ConvertOptions().null_values, *written.missing],
+        strings_can_be_null=True,
+        decimal_point=written.decimal,
+    )
+    with readable(path.name, written):
+        with path.open(encoding=without_mark(written.encoding), newline="") as file:
+            text = "".join(itertools.islice(file, PEEKED_ROWS + 1))
+        rows = pacsv.read_csv(pa.BufferReader(text.encode()), parse_options=parsing(written), convert_options=options)
+    return pa.schema([(name, _shape(rows.column(place))) for place, name in enumerate(columns)])
+
+
+def _shape(column: pa.ChunkedArray) -> pa.DataType:
+    """Returns one of five types, or null for a column without any text."""
+    if column.null_count == len(column):
+        return pa.null()
+    for fits, shape in _SHAPES:
+        if fits(column.type):
+            return shape
+    try:
+        pc.cast(column, pa.timestamp("us", tz="UTC"))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.string()
+    return pa.timestamp("s")
+
+
+def _draft_text(
+    title: str,
+    arrow: pa.Schema,
+    unit: str | None,
+    time: str | None,
+    *,
+    csv: CsvFormat | None,
+    zone: str | None,
+    peeked: bool,
+) -> str:
+    """Returns a draft for a table of these columns and types; `csv` is the format of a CSV file."""
+    first = f"{_PEEKED} Complete what says TODO.\n" if peeked else f"{_NO_ROW}\n"
+    head = first + _HEAD.format(name=format_value(title), columns=format_value(arrow.names))
+    columns = sorted(
+        (field for field in arrow if field.name not in (time, unit)), key=lambda f: not _is_channel(f.type)
+    )
+    axis = _time(time, arrow, zone, csv is not None)
+    parts = [head, _unit(unit, arrow), axis, _csv(csv or CsvFormat()), *map(_column, columns), _BUDGET]
+    return "".join(parts)
+
+
+def _unit(unit: str | None, arrow: pa.Schema) -> str:
+    if unit is None:
+        return (
+            "# TODO: the column that says whose rows they are. Remove its own [[channels]] or [[static]] table below,\n"
+            '# because a column is declared once. `understudy init --unit COLUMN` does both.\n# column = "household"\n'
+        )
+    dtype = schema_dtype(arrow.field(unit).type)
+    dtype = dtype if dtype.startswith(("int", "uint", "large", "dict")) else "string"
+    return f"column = {format_value(unit)}\ndtype = {format_value(dtype)}\n"
+
+
+def _time(time: str | None, arrow: pa.Schema, zone: str | None, from_text: bool) -> str:
+    local = "" if zone is None else f"zone = {format_value(zone)}\n"
+    if time is None:
+        hint = '# TODO: the time column, without a [[channels]] table below; or layout = "wide" for a row per series.\n'
+        return f'\n[time]\n{hint}# column = "timestamp"\n{local}{_TIME}'
+    dtype = schema_dtype(arrow.field(time).type)
+    dtype = "string" if dtype.startswith(("float", "large", "dict")) or (from_text and "time" in dtype) else dtype
+    stored = f"dtype = {format_value(dtype)}\n" if zone is None or dtype.startswith(("int", "uint")) else local
+    return f"\n[time]\ncolumn = {format_value(time)}\n{stored}{_TIME}"
+
+
+def _csv(csv: CsvFormat) -> str:
+    usual, keys = CsvFormat(), ("delimiter", "decimal", "encoding", "missing")
+    changed = {key: getattr(csv, key) for key in keys if getattr(csv, key) != getattr(usual, key)}
+    lines = [f"{key} = {format_value(value)}\n" for key, value in changed.items()]
+    return "".join(["\n# How CSV files of this table are written.\n[csv]\n", *lines]) if changed else ""
+
+
+def _is_channel(arrow: pa.DataType) -> bool:
+    """Numbers and booleans may change along a series; text is drafted as static."""
+    kinds = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(kind(arrow) for kind in kinds)
+
+
+def _column(field: pa.Field) -> str:
+    dtype = schema_dtype(field.type)
+    if pa.types.is_null(field.type):
+        return f"\n[[channels]]\nname = {format_value(field.name)}\nmissing = true\n{_KIND}"
+    if pa.types.is_boolean(field.type):
+        return _block("channels", "binary", field.name, "bool", "")
+    if not _is_channel(field.type):
+        dtype = dtype if dtype in ("large_string", "dictionary") else "string"
+        return _block("static", "categorical", field.name, dtype, _CATEGORIES)
+    if pa.types.is_integer(field.type):
+        return _block("channels", "integer", field.name, dtype, _BOUNDS)
+    return _block("channels", "continuous", field.name, dtype if "float" in dtype else "float64", _BOUNDS)
+
+
+def _block(group: str, kind: str, name: str, dtype: str, todo: str) -> str:
+    head = f'\n[[{group}]]\nkind = "{kind}"\nname = {format_value(name)}\ndtype = {format_value(dtype)}\n'
+    return f"{head}missing = true\n{todo}"

@@ -1,22 +1,25 @@
 """Long tables: a row per series and step.
 
-Batches are reduced to small integers and float32 as they arrive, so memory grows with the panel and not with
-the text of the table.
+Batches are reduced to codes, ticks and float32 as they arrive, so memory grows with the panel and not with the text of
+the table. Every rule looks at one series at a time, so what happens to one unit never depends on another.
 """
 
+import datetime as dt
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float32, Int, Int32, Int64
 
-from understudy.data.channels import is_event_like
+from understudy.data.channels import Channel, Integer, is_event_like
 from understudy.data.io.arrow import encode, to_ticks, to_values
 from understudy.data.io.context import ContextRows, context_part, merge_context
-from understudy.data.io.regularise import Placement, merge_shared_steps, place_rows
 from understudy.data.io.sources import Source, refuse_unknown_columns
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema
+from understudy.data.timegrid import Time, start_microseconds, steps_since
 from understudy.errors import DataError
+
+_ROWS_AT_A_TIME = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -44,21 +47,6 @@ class Grid:
     order: Int64[np.ndarray, " series"] | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class _Part:
-    """One batch, made small. A key is a (unit, series) pair, numbered within the batch."""
-
-    key: Int32[np.ndarray, " row"]
-    key_unit: Int32[np.ndarray, " key"]
-    units: pa.Array
-    key_series: Int32[np.ndarray, " key"] | None
-    series: pa.Array | None
-    static: Float32[np.ndarray, "key static"]
-    ticks: Int64[np.ndarray, " row"] | None
-    values: Float32[np.ndarray, "row channel"]
-    context: ContextRows | None
-
-
 @dataclass(frozen=True)
 class Roles:
     """Which columns play which part in this table."""
@@ -72,22 +60,23 @@ class Roles:
 def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
     """Reads a long table onto the grid; `with_context` takes public context from the table too."""
     columns = roles(source, schema, with_context=with_context)
-    parts = [_part(batch, schema, columns) for batch in source.batches if batch.num_rows]
-    if not parts:
-        raise DataError(f"{source.name}: the table is empty. Expected rows.", column=None)
-    series, unit, static, ids = _number_series(parts, schema)
-    context = [part.context for part in parts if part.context is not None]
-    ticks = None if parts[0].ticks is None else np.concatenate([part.ticks for part in parts])
-    rows = [part.values for part in parts]
-    del parts
-    placement = place_rows(series, ticks, len(unit), schema)
-    del ticks
+    batches, context = [], []
+    for batch in source.batches:
+        if batch.num_rows:
+            batches.append(_compact(batch, schema, columns))
+            context += [context_part(batch, schema)] if columns.with_context else []
+    if not batches:
+        raise DataError(f"{source.name}: the table is empty. Expected rows.")
+    rows = pa.Table.from_batches(batches).unify_dictionaries()
+    del batches
+    series, unit, ids = _number_series(rows)
+    placement = _place_rows(series, _numpy(rows, "ticks"), len(unit), schema)
     return Grid(
-        values=_scatter(series, placement, rows, schema, columns.counted),
+        values=_scatter(rows, series, placement, schema, columns.counted),
         lengths=placement.lengths,
         unit=unit,
-        static=static,
-        ids=None if columns.unit is None else ids,
+        static=_static(rows, series, len(unit), schema),
+        ids=None if columns.unit is None else np.array(ids.to_pylist(), dtype=object),
         origin=placement.origin,
         context=merge_context(context, schema) if context else None,
     )
@@ -96,12 +85,12 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
 def roles(source: Source, schema: Schema, *, with_context: bool) -> Roles:
     """Returns which columns play which part, refusing a table with other columns than the schema names."""
     time = schema.time
-    unit = schema.unit.column or time.series_column or _written_series(source)
+    written = FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in source.columns else None
+    unit = schema.unit.column or time.series_column or written
     if unit is None and not (schema.unit.kind == "event" and schema.population.size == 1):
         raise DataError(
             "A long table needs unit.column, which says whose rows they are. Declare it in the schema; or, if the "
-            "table is one series of which stretches of time are protected, unit.kind = 'event' and population = 1.",
-            column=None,
+            "table is one series of which stretches of time are protected, unit.kind = 'event' and population = 1."
         )
     counted = tuple(c.aggregate == "count" and c.name not in source.columns for c in schema.channels)
     measured = {c.name for c, count in zip(schema.channels, counted, strict=True) if not count}
@@ -113,128 +102,227 @@ def roles(source: Source, schema: Schema, *, with_context: bool) -> Roles:
     return Roles(unit, series, counted, with_context and bool(context))
 
 
-def _written_series(source: Source) -> str | None:
-    """Returns the column that we write where the schema has none to tell series apart, if the table has it."""
-    return FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in source.columns else None
-
-
-def _part(batch: pa.RecordBatch, schema: Schema, columns: Roles) -> _Part:
-    if columns.unit is None:
-        unit_code, units = np.zeros(batch.num_rows, dtype=np.int64), pa.array([0])
+def _compact(batch: pa.RecordBatch, schema: Schema, columns: Roles) -> pa.RecordBatch:
+    """Returns the keys of a batch as dictionaries, its times as ticks and its values as float32."""
+    compact: dict[str, pa.Array] = {}
+    if columns.unit is not None:
+        compact["unit"] = encode(batch.column(columns.unit), columns.unit, schema.unit.dtype)
     else:
-        unit_code, units = encode(batch.column(columns.unit), columns.unit, schema.unit.dtype)
-    key, key_unit = unit_code, np.arange(len(units))
-    key_series, series = None, None
+        compact["unit"] = pa.array(np.zeros(batch.num_rows, dtype=np.int64)).dictionary_encode()
     if columns.series is not None:
-        series_code, series = encode(batch.column(columns.series), columns.series, "string")
-        pairs, key = np.unique(unit_code * len(series) + series_code, return_inverse=True)
-        key_unit, key_series = pairs // len(series), (pairs % len(series)).astype(np.int32)
-    ticks = None if schema.time.column is None else to_ticks(batch.column(schema.time.column), schema.time)
-    return _Part(
-        key=key.astype(np.int32),
-        key_unit=key_unit.astype(np.int32),
-        units=units,
-        key_series=key_series,
-        series=series,
-        static=_static_by_key(batch, schema, key, len(key_unit)),
-        ticks=ticks,
-        values=_row_values(batch, schema, columns.counted),
-        context=context_part(batch, schema) if columns.with_context else None,
-    )
-
-
-def _row_values(batch: pa.RecordBatch, schema: Schema, counted: tuple[bool, ...]) -> Float32[np.ndarray, "row channel"]:
-    values = np.zeros((batch.num_rows, schema.num_channels), dtype=np.float32)
+        compact["series"] = encode(batch.column(columns.series), columns.series, "string")
+    if schema.time.column is not None:
+        compact["ticks"] = pa.array(to_ticks(batch.column(schema.time.column), schema.time))
     for index, channel in enumerate(schema.channels):
-        if not counted[index]:
-            values[:, index] = to_values(batch.column(channel.name), channel)
-    return values
-
-
-def _static_by_key(
-    batch: pa.RecordBatch, schema: Schema, key: Int[np.ndarray, " row"], num_keys: int
-) -> Float32[np.ndarray, "key static"]:
-    rows = np.empty((batch.num_rows, len(schema.static)), dtype=np.float32)
+        if not columns.counted[index]:
+            compact[f"channel {index}"] = pa.array(to_values(batch.column(channel.name), channel))
     for index, channel in enumerate(schema.static):
-        rows[:, index] = to_values(batch.column(channel.name), channel)
-    return _one_per_group(rows, key, num_keys, schema)
+        compact[f"static {index}"] = pa.array(to_values(batch.column(channel.name), channel))
+    return pa.RecordBatch.from_arrays(list(compact.values()), names=list(compact))
 
 
-def _one_per_group(
-    rows: Float32[np.ndarray, "row static"], group: Int[np.ndarray, " row"], num_groups: int, schema: Schema
-) -> Float32[np.ndarray, "group static"]:
-    """Returns each group's static row; refuses one that changes within a group."""
-    kept = np.empty((num_groups, rows.shape[1]), dtype=np.float32)
-    kept[group] = rows
+def _numpy(rows: pa.Table, name: str) -> np.ndarray | None:
+    """Returns a column of numbers, None if there is none."""
+    return rows.column(name).to_numpy() if name in rows.column_names else None
+
+
+def _codes(rows: pa.Table, name: str) -> tuple[Int32[np.ndarray, " row"], pa.Array]:
+    """Returns each row's code and what the codes stand for, in the order of their first appearance in the table."""
+    chunks = rows.column(name).chunks
+    return np.concatenate([chunk.indices.to_numpy() for chunk in chunks]), chunks[0].dictionary
+
+
+def _number_series(rows: pa.Table) -> tuple[Int[np.ndarray, " row"], Int64[np.ndarray, " series"], pa.Array]:
+    """Returns the series of each row, the unit of each series and the units' identifiers."""
+    unit, ids = _codes(rows, "unit")
+    if "series" not in rows.column_names:
+        return unit, np.arange(len(ids), dtype=np.int64), ids
+    within, names = _codes(rows, "series")
+    pairs, series = np.unique(unit.astype(np.int64) * len(names) + within, return_inverse=True)
+    return series, pairs // len(names), ids
+
+
+def _static(
+    rows: pa.Table, series: Int[np.ndarray, " row"], num_series: int, schema: Schema
+) -> Float32[np.ndarray, "series static"]:
+    """Returns each series' static row; refuses a column that changes within a series."""
+    static = np.empty((num_series, len(schema.static)), dtype=np.float32)
     for index, channel in enumerate(schema.static):
-        column, first = rows[:, index], kept[group, index]
-        if ((column != first) & ~(np.isnan(column) & np.isnan(first))).any():
+        column = rows.column(f"static {index}").to_numpy()
+        static[series, index] = column
+        kept = static[series, index]
+        if ((column != kept) & ~(np.isnan(column) & np.isnan(kept))).any():
             raise DataError(
                 f"Column '{channel.name}' is declared static and changes within a series. Declare it under "
                 "[[channels]], or make it constant.",
                 column=channel.name,
             )
-    return kept
+    return static
 
 
-def _number_series(
-    parts: list[_Part], schema: Schema
-) -> tuple[Int32[np.ndarray, " row"], Int64[np.ndarray, " series"], Float32[np.ndarray, "series static"], np.ndarray]:
-    """Numbers units and series over all batches, units in the order they first appear."""
-    unit_codes, ids = _global_codes([part.units for part in parts])
-    key_unit = _concatenate_keys(unit_codes, parts, "units", "key_unit")
-    if parts[0].series is None:
-        key_series, unit = key_unit, np.arange(len(ids), dtype=np.int64)
+@dataclass(frozen=True, eq=False, repr=False)
+class _Placement:
+    """Where each row goes.
+
+    Attributes:
+        order: Rows brought together by series, or None if the table already has them so.
+        step: Step of each row, in that order.
+        lengths: Steps of each series.
+        origin: Tick of each series' step 0.
+        shared_steps: Whether some step has several rows.
+    """
+
+    order: Int64[np.ndarray, " row"] | None
+    step: Int32[np.ndarray, " row"]
+    lengths: Int32[np.ndarray, " series"]
+    origin: Int64[np.ndarray, " series"]
+    shared_steps: bool
+
+
+def _place_rows(
+    series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row"] | None, num_series: int, schema: Schema
+) -> _Placement:
+    """Returns the step of every row, refusing timestamps that go back, repeat or leave the declared axis."""
+    order, time = None, schema.time
+    if int(np.count_nonzero(series[1:] != series[:-1])) + 1 != num_series:
+        order = np.argsort(series, kind="stable")
+        series = series[order]
+        ticks = ticks[order] if ticks is not None else None
+    first = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
+    last = np.append(first[1:], len(series)) - 1
+    if ticks is None:  # rows without a time column are consecutive steps
+        shared = False
+        steps = (np.arange(len(series)) - np.repeat(first, last - first + 1)).astype(np.int32)
+        origin = np.zeros(num_series, dtype=np.int64)
+        if steps.max() >= time.steps:
+            raise _outside(time)
     else:
-        series_codes, series_ids = _global_codes([part.series for part in parts if part.series is not None])
-        within = _concatenate_keys(series_codes, parts, "series", "key_series")
-        pairs, key_series = np.unique(key_unit.astype(np.int64) * len(series_ids) + within, return_inverse=True)
-        unit = pairs // len(series_ids)
-    static = _one_per_group(np.concatenate([part.static for part in parts]), key_series, len(unit), schema)
-    starts = np.cumsum([0, *(len(part.key_unit) for part in parts)])
-    rows = [key_series[start + part.key].astype(np.int32) for start, part in zip(starts, parts, strict=False)]
-    return np.concatenate(rows), unit, static, np.array(ids.to_pylist(), dtype=object)
+        shared = _check_order(series, ticks, schema)
+        origin = np.full(num_series, 0 if time.counts_steps else start_microseconds(time), dtype=np.int64)
+        if time.align == "relative":
+            origin[series[first]] = ticks[first]
+        steps = _steps(series, ticks, origin, time)
+    if time.off_grid != "refuse":
+        shared = bool(((steps[1:] == steps[:-1]) & (series[1:] == series[:-1])).any())
+    lengths = np.full(num_series, time.steps, dtype=np.int32)
+    if time.variable_length:
+        lengths[series[first]] = steps[last] + 1
+    return _Placement(order, steps, lengths, origin, shared)
 
 
-def _global_codes(pieces: list[pa.Array]) -> tuple[Int32[np.ndarray, " key"], pa.Array]:
-    encoded = pa.concat_arrays(pieces).dictionary_encode()
-    return encoded.indices.to_numpy(), encoded.dictionary
+def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row"], schema: Schema) -> bool:
+    """Refuses timestamps that go back; returns whether some repeat, refusing that too unless declared."""
+    same = series[1:] == series[:-1]
+    name = str(schema.time.column)
+    if ((ticks[1:] < ticks[:-1]) & same).any():
+        raise DataError(
+            f"Column '{name}': the timestamps of a series are not in order. Sort the table by series and time.",
+            column=name,
+        )
+    repeats = bool(((ticks[1:] == ticks[:-1]) & same).any())
+    binned = schema.time.off_grid != "refuse" or all(is_event_like(channel) for channel in schema.channels)
+    if repeats and not binned:
+        raise DataError(
+            f"Column '{name}': a series has the same timestamp twice. Remove the duplicate; or, if rows are "
+            "events, declare time.off_grid = 'floor' and an aggregate for each channel.",
+            column=name,
+        )
+    return repeats
 
 
-def _concatenate_keys(
-    codes: Int32[np.ndarray, " local"], parts: list[_Part], values: str, index: str
-) -> Int32[np.ndarray, " key"]:
-    starts = np.cumsum([0, *(len(getattr(part, values)) for part in parts)])
-    return np.concatenate([codes[start + getattr(part, index)] for start, part in zip(starts, parts, strict=False)])
+def _steps(
+    series: Int[np.ndarray, " row"],
+    ticks: Int64[np.ndarray, " row"],
+    origin: Int64[np.ndarray, " series"],
+    time: Time,
+) -> Int32[np.ndarray, " row"]:
+    """Returns each row's step, a few rows at a time, so that the large table has no large working copies."""
+    steps = np.empty(len(ticks), dtype=np.int32)
+    for begin in range(0, len(ticks), _ROWS_AT_A_TIME):
+        rows = slice(begin, begin + _ROWS_AT_A_TIME)
+        start = origin[series[rows]] if time.align == "relative" else int(origin[0])
+        found, on_grid = steps_since(ticks[rows], start, time)
+        if not on_grid:
+            counted_from = time.start if time.align == "calendar" else "the start of each series"
+            raise DataError(
+                f"Column '{time.column}': a timestamp lies between two steps of {time.frequency} counted from "
+                f"{counted_from}. Put the timestamps on the grid, or declare time.off_grid = 'floor' or 'nearest'."
+                + _about_zones(time),
+                column=time.column,
+            )
+        if found.min() < 0 or found.max() >= time.steps:
+            raise _outside(time)
+        steps[rows] = found
+    return steps
+
+
+def _about_zones(time: Time) -> str:
+    """Says how timestamps with and without an offset are compared with the start, where that may be the cause."""
+    if time.counts_steps or time.align == "relative":
+        return ""
+    if time.zone is not None:
+        return f" Timestamps without an offset are read as times of time.zone = '{time.zone}'."
+    if dt.datetime.fromisoformat(time.start).tzinfo is not None:
+        return (
+            " time.start carries an offset: if the timestamps carry none, write time.start without it, or declare "
+            "their time.zone."
+        )
+    return (
+        " If the timestamps carry a time zone or an offset, they are compared in UTC, and time.start is read as UTC: "
+        f"write its offset (such as {time.start}+01:00), or declare time.zone."
+    )
+
+
+def _outside(time: Time) -> DataError:
+    if time.align == "relative" or time.column is None:
+        message = f"a series is longer than the declared {time.steps} steps. Raise time.steps or cut the series."
+    else:
+        message = (
+            f"a timestamp lies outside the declared {time.steps} steps of {time.frequency} from "
+            f"{time.start}. Raise time.steps, move time.start, or drop the rows.{_about_zones(time)}"
+        )
+    return DataError(f"Column '{time.column or 'time'}': {message}", column=time.column)
 
 
 def _scatter(
-    series: Int32[np.ndarray, " row"],
-    placement: Placement,
-    rows: list[np.ndarray],
-    schema: Schema,
-    counted: tuple[bool, ...],
+    rows: pa.Table, series: Int[np.ndarray, " row"], placement: _Placement, schema: Schema, counted: tuple[bool, ...]
 ) -> Float32[np.ndarray, "series step channel"]:
-    lengths = placement.lengths
-    values = np.full((len(lengths), schema.num_steps, schema.num_channels), np.nan, dtype=np.float32)
+    """Puts every row at its step; several rows of one step become one, by each channel's declared aggregate."""
+    order, step = placement.order, placement.step
+    series = series if order is None else series[order]
+    first = None
+    if placement.shared_steps or any(counted):
+        first = np.flatnonzero(np.concatenate([[True], (series[1:] != series[:-1]) | (step[1:] != step[:-1])]))
+        size = np.diff(np.append(first, len(series)))
+        series, step = series[first], step[first]
+    values = np.full((len(placement.lengths), schema.num_steps, schema.num_channels), np.nan, dtype=np.float32)
     for index, channel in enumerate(schema.channels):
         if is_event_like(channel):  # a step without rows had no events
-            values[:, :, index] = np.where(np.arange(schema.num_steps) < lengths[:, None], 0.0, np.nan)
-    if placement.shared_steps or any(counted):
-        together = np.concatenate(rows)
-        if placement.order is not None:
-            series, together = series[placement.order], together[placement.order]
-        series, step, together = merge_shared_steps(series, placement, together, schema.channels, counted)
-        values[series, step] = together
-        return values
-    step = placement.step
-    if placement.order is not None:
-        step = np.empty_like(placement.step)
-        step[placement.order] = placement.step
-    begin = 0
-    while rows:  # each batch is let go of as soon as it is placed
-        batch = rows.pop(0)
-        end = begin + len(batch)
-        values[series[begin:end], step[begin:end]] = batch
-        begin = end
+            values[:, :, index] = np.where(np.arange(schema.num_steps) < placement.lengths[:, None], 0.0, np.nan)
+        if counted[index]:  # rows, which need no column of their own
+            values[series, step, index] = size
+            continue
+        column = rows.column(f"channel {index}").to_numpy()
+        column = column if order is None else column[order]
+        values[series, step, index] = column if first is None else _aggregate(column, first, channel)
     return values
+
+
+def _aggregate(
+    values: Float32[np.ndarray, " row"], first: Int64[np.ndarray, " merged"], channel: Channel
+) -> np.ndarray:
+    """Makes the rows of one step one; `first` is where the rows of each step begin."""
+    missing = np.isnan(values)
+    if channel.aggregate in ("max", "min"):
+        pick = np.fmax if channel.aggregate == "max" else np.fmin
+        extreme: np.ndarray = pick.reduceat(values, first)
+        return extreme
+    if channel.aggregate == "last":
+        latest = np.maximum.reduceat(np.where(missing, -1, np.arange(len(values))), first)
+        return np.where(latest < 0, np.float32(np.nan), values[latest])
+    observed = np.add.reduceat((~missing).astype(np.int64), first)
+    total = np.add.reduceat(np.where(missing, 0.0, values.astype(np.float64)), first)
+    if channel.aggregate == "mean":
+        total = total / np.maximum(observed, 1)
+        total = np.rint(total) if isinstance(channel, Integer) else total
+    return np.where(observed == 0, np.nan, total)

@@ -4,23 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Float32
 
-from understudy.data.given import require_argument
-from understudy.data.io.checks import (
-    MIN_UNITS,
-    check_lengths,
-    check_observed,
-    check_units,
-    settle_static,
-    settle_values,
-)
-from understudy.data.io.context import ContextRows, align_context, context_rows, is_array_file, read_context
+from understudy.data.io.arrow import encode, plain
+from understudy.data.io.checks import MIN_UNITS, Tally, check_units
+from understudy.data.io.context import ContextRows, align_context, given_context, require_context
 from understudy.data.io.long import Grid, read_long
-from understudy.data.io.sources import Source, existing, open_source
+from understudy.data.io.sources import Source, open_source, require_column
+from understudy.data.io.stores import existing, is_array_file
 from understudy.data.io.wide import read_array, read_overlapping_windows, read_wide
 from understudy.data.panel import Panel, broadcast_context
 from understudy.data.schema import Schema
+from understudy.data.type_checks import require_argument
 from understudy.errors import DataError, SchemaError
 
 __all__ = ["MIN_UNITS", "read_panel"]
@@ -50,16 +47,21 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
     """
     require_argument(schema, Schema, "schema", "Load it first: Schema.load(path).")
     schema.require_declared()
-    grid = _read_grid(source, schema, with_context=context is None)
-    check_units(grid.unit, schema, allow_few_units=allow_few_units)
-    check_lengths(grid.lengths, schema)
-    check_observed(settle_values(grid.values, grid.lengths, schema), schema.channels)
-    check_observed(settle_static(grid.static, schema), schema.static)
-    return panel_of(grid, schema, context)
+    given = given_context(context, schema)
+    if isinstance(source, np.ndarray):
+        grid = read_array(source, schema)
+    elif is_array_file(source):
+        grid = read_array(existing(Path(source)), schema)
+    else:
+        grid = grid_of(open_source(source, schema), schema, with_context=given is None)
+    tally = Tally(schema)
+    tally.add(grid)
+    tally.finish(allow_few_units=allow_few_units)
+    return panel_of(grid, schema, given)
 
 
-def panel_of(grid: Grid, schema: Schema, context: Any) -> Panel:
-    """Returns the private panel of a grid whose values were checked; `context` as in `read_panel`, or rows of it."""
+def panel_of(grid: Grid, schema: Schema, context: ContextRows | np.ndarray | None) -> Panel:
+    """Returns the private panel of a grid whose values were checked; without `context` the grid's own is taken."""
     return Panel(
         schema=schema,
         values=grid.values,
@@ -69,14 +71,6 @@ def panel_of(grid: Grid, schema: Schema, context: Any) -> Panel:
         context=_context(grid, schema, context),
         unit_ids=grid.ids,
     )
-
-
-def _read_grid(source: Any, schema: Schema, *, with_context: bool) -> Grid:
-    if isinstance(source, np.ndarray):
-        return read_array(source, schema)
-    if is_array_file(source):
-        return read_array(existing(Path(source)), schema)
-    return grid_of(open_source(source, schema), schema, with_context=with_context)
 
 
 def grid_of(opened: Source, schema: Schema, *, with_context: bool) -> Grid:
@@ -91,34 +85,18 @@ def grid_of(opened: Source, schema: Schema, *, with_context: bool) -> Grid:
     return read_long(opened, schema, with_context=with_context and in_table)
 
 
-def require_context(schema: Schema, *, given: bool) -> None:
-    """Refuses public context that is declared and was not given, and context that is not declared."""
-    if given and not schema.context:
-        raise DataError("Context was given and the schema declares none. Declare [[context]] columns.", column=None)
-    if schema.context and not given:
-        raise DataError(
-            f"Column '{schema.context[0].name}': public context is declared and was not given. Pass a table "
-            "of context by time.",
-            column=schema.context[0].name,
-        )
-
-
-def _context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "series step context"] | None:
-    require_context(schema, given=source is not None or (bool(schema.context) and grid.context is not None))
-    if not schema.context:
+def _context(
+    grid: Grid, schema: Schema, given: ContextRows | np.ndarray | None
+) -> Float32[np.ndarray, "series step context"] | None:
+    found = given if given is not None or not schema.context else grid.context
+    require_context(schema, given=found is not None)
+    if found is None:
         return None
-    aligned = _aligned_context(grid, schema, source)
-    return broadcast_context(aligned, len(grid.values)) if aligned.ndim == 2 else aligned
-
-
-def _aligned_context(grid: Grid, schema: Schema, source: Any) -> Float32[np.ndarray, "*series step context"]:
-    if isinstance(source, np.ndarray) or schema.time.column is None:
-        given = read_context(source, schema)
-        return given if given.ndim == 2 else _own_contexts(given, grid, schema)
-    given_rows = source if isinstance(source, ContextRows) else None
-    rows = grid.context if source is None else given_rows or context_rows(source, schema)
-    assert rows is not None
-    return align_context(rows, grid.origin, grid.lengths, schema)
+    if isinstance(found, ContextRows):
+        found = align_context(found, grid.origin, grid.lengths, schema)
+    elif found.ndim == 3:
+        found = _own_contexts(found, grid, schema)
+    return broadcast_context(found, len(grid.values)) if found.ndim == 2 else found
 
 
 def _own_contexts(
@@ -129,13 +107,61 @@ def _own_contexts(
     Privacy: without this, one unit's presence could move everybody else's context to another series.
     """
     if schema.time.align == "calendar":
-        raise DataError("Context: one [step, context] for all is expected: series share a calendar.", column=None)
+        raise DataError("Context: one [step, context] for all is expected: series share a calendar.")
     if grid.order is None:
         raise DataError(
             "Context: an array per series is expected with an array of series only. Give a long table its context as "
-            "a table by time.",
-            column=None,
+            "a table by time."
         )
     if len(contexts) != len(grid.order):
-        raise DataError("Context: an array with one context per series is expected.", column=None)
+        raise DataError("Context: an array with one context per series is expected. Bring one for each.")
     return np.ascontiguousarray(contexts[grid.order])
+
+
+def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[list[str], bool]:
+    """Returns each unit's first category as text, and whether the column stores whole numbers.
+
+    For a column whose categories are not declared yet. Units without any category are left out.
+
+    Privacy:
+        Reads private data and releases nothing. A unit's category comes from its own rows, in the table's order.
+    """
+    if is_array_file(source) or isinstance(source, np.ndarray):
+        raise DataError(
+            f"Column '{column}': an array holds codes and no names. Bring a table (.parquet, .csv, .arrow, .feather).",
+            column=column,
+        )
+    opened, time, columns = open_source(source, schema), schema.time, [column]
+    if time.layout == "wide" and column in [channel.name for channel in schema.channels]:
+        columns = [time.wide_column(column, step) for step in range(schema.num_steps)]
+    unit = schema.unit.column or time.series_column
+    for name in (*columns, *([] if unit is None else [unit])):
+        require_column(opened, name)
+    first: dict[Any, str | None] = {}
+    whole = False
+    for batch in opened.batches:
+        if batch.num_rows:
+            categories, whole = _texts(batch, columns, column)
+            for owner, category in zip(_units(batch, unit, schema, len(first)), categories.to_pylist(), strict=True):
+                if first.get(owner) is None:
+                    first[owner] = category
+    check_units(np.arange(len(first), dtype=np.int64), schema, allow_few_units=False)
+    return [category for category in first.values() if category is not None], whole
+
+
+def _texts(batch: pa.RecordBatch, columns: list[str], column: str) -> tuple[pa.Array, bool]:
+    """Returns the first category of each row as text; a row of a wide table has one per step."""
+    arrays = [plain(batch.column(name)) for name in columns]
+    whole = all(pa.types.is_integer(array.type) for array in arrays)
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+    if not whole and not all(any(test(array.type) for test in text) for array in arrays):
+        raise DataError(f"Column '{column}': text or whole numbers are expected. Convert the column.", column=column)
+    return pc.coalesce(*(array.cast(pa.large_string()) for array in arrays)), whole
+
+
+def _units(batch: pa.RecordBatch, unit: str | None, schema: Schema, seen: int) -> list[Any]:
+    if unit is None:  # every row is its own unit
+        return list(range(seen, seen + batch.num_rows))
+    dtype = schema.unit.dtype if schema.unit.column else "string"
+    found: list[Any] = encode(batch.column(unit), unit, dtype).to_pylist()
+    return found

@@ -4,6 +4,7 @@ Arrow's own error texts quote cells, so every one of them is replaced by a messa
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -13,17 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.data.alike import alike
 from understudy.data.io.csv_files import csv_header, declared_kinds, open_csv, readable
 from understudy.data.io.stores import TABLE_SUFFIXES, Place, StoredFile, existing, is_folder, located, table_files
 from understudy.data.schema import Schema
 from understudy.errors import DataError
 
-__all__ = ["TABLE_SUFFIXES", "RowRange", "Source", "existing", "open_file", "open_source", "refuse_unknown_columns"]
-
 BATCH_ROWS = 262_144
 _BATCH_CELLS = 2_000_000  # wide tables come in fewer rows at a time
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+_MANY_NUMBERED, _MANY_WORDED = 8, 30  # names of one pattern that are taken for identifiers
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,7 @@ def open_source(source: Any, schema: Schema) -> Source:
         return Source("table", columns, _guarded((_sliced(batch) for batch in reader), "table"))
     raise DataError(
         "Expected a path, an Arrow table, a numpy array [series, step, channel] or a data frame that speaks "
-        f"the Arrow C stream interface, got {type(source).__name__}. Convert it first.",
-        column=None,
+        f"the Arrow C stream interface, got {type(source).__name__}. Convert it first."
     )
 
 
@@ -111,8 +110,7 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
         raise DataError(
             f"{source.name}: none of the declared columns is there. A line of column names is expected, as the schema "
             "declares them"
-            + (" and separated by csv.delimiter of the schema (a comma unless declared)." if source.from_text else "."),
-            column=None,
+            + (" and separated by csv.delimiter of the schema (a comma unless declared)." if source.from_text else ".")
         )
     for place, name in enumerate(source.columns):
         spoken, told = source.spoken(place, known, required)
@@ -133,6 +131,30 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
         )
 
 
+def require_column(source: Source, name: str) -> None:
+    """Refuses a table that has not exactly one column of a declared name."""
+    if source.columns.count(name) != 1:
+        raise DataError(
+            f"{source.name}: column '{name}' is expected once, as the schema declares. Add, rename or drop it.",
+            column=name,
+        )
+
+
+def alike(names: Iterable[str]) -> frozenset[str]:
+    """Returns the names that share their pattern with enough others that they may be identifiers of people.
+
+    >>> sorted(alike(f"MT_{number:03d}" for number in range(9)))[:2], alike(["load_kw", "solar_kw"])
+    (['MT_000', 'MT_001'], frozenset())
+    """
+    patterns = {name: _WORD.sub(lambda word: "#" if any(map(str.isdigit, word[0])) else "a", name) for name in names}
+    sizes = Counter(patterns.values())
+    return frozenset(
+        name
+        for name, pattern in patterns.items()
+        if sizes[pattern] >= (_MANY_NUMBERED if "#" in pattern else _MANY_WORDED)
+    )
+
+
 def _open_folder(folder: Place, schema: Schema) -> Source:
     """Opens the files of a folder as one table, one after the other; their columns have to be the same."""
     files = table_files(folder)
@@ -142,16 +164,16 @@ def _open_folder(folder: Place, schema: Schema) -> Source:
         yield from first.batches
         for file in files[1:]:
             opened = open_file(file, schema, name=folder.name)
-            require_same_columns(first, opened)
+            require_same_columns(first, opened, schema)
             yield from opened.batches
 
     return Source(folder.name, first.columns, batches(), first.from_text)
 
 
-def require_same_columns(first: Source, other: Source) -> None:
+def require_same_columns(first: Source, other: Source, schema: Schema) -> None:
     """Refuses a file of a folder with other columns than another one."""
-    if sorted(first.columns) != sorted(other.columns):
-        raise DataError(f"{first.name}: the same columns are expected in every file of the folder.", column=None)
+    if (set(first.columns) ^ set(other.columns)) - set(schema.ignore):
+        raise DataError(f"{first.name}: the same columns are expected in every file of the folder. Make them alike.")
 
 
 def open_file(
@@ -162,11 +184,11 @@ def open_file(
     Args:
         name: What errors call the table; default: the file's name.
         rows: Rows of a Parquet file to read; default: all.
-        only: The one column of a Parquet file to read; default: all that the schema does not ignore.
+        only: The one column to read; default: all that the schema does not ignore.
     """
     name, suffix = name or file.name, file.suffix.lower()
     if suffix == ".csv":
-        return _open_csv(file, name, schema)
+        return _open_csv(file, name, schema, only)
     with unreadable(name):
         if suffix == ".parquet":
             return _open_parquet(file, name, schema, rows, only)
@@ -178,8 +200,7 @@ def open_file(
             pieces = (_sliced(opened.get_batch(i)) for i in range(opened.num_record_batches))
             return Source(name, columns, _guarded(pieces, name))
     raise DataError(
-        f"{name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it.",
-        column=None,
+        f"{name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it."
     )
 
 
@@ -203,11 +224,11 @@ def _open_parquet(file: Place, name: str, schema: Schema, rows: RowRange | None,
     return Source(name, columns, _guarded(batches if rows is None else rows.of(batches), name))
 
 
-def _open_csv(file: Place, name: str, schema: Schema) -> Source:
+def _open_csv(file: Place, name: str, schema: Schema, only: str | None) -> Source:
     columns = csv_header(file, schema.csv, name)
     kinds = declared_kinds(schema, columns)
     with readable(name, schema.csv, kinds):
-        rows = _checked(open_csv(file, schema, columns), readable(name, schema.csv, kinds))
+        rows = _checked(open_csv(file, schema, columns, only), readable(name, schema.csv, kinds))
         return Source(name, columns, rows, from_text=True)
 
 
@@ -236,6 +257,5 @@ def unreadable(name: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(
             f"{name}: the file can't be read as a table. It may be damaged or of another format. Write it again; names "
-            "and text have to be UTF-8.",
-            column=None,
+            "and text have to be UTF-8."
         ) from None

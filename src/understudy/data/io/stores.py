@@ -76,6 +76,11 @@ def existing(place: _AnyPlace) -> _AnyPlace:
     return place
 
 
+def is_array_file(source: Any) -> bool:
+    """Tells whether a source is a numpy file."""
+    return isinstance(source, str | Path) and Path(source).suffix.lower() in (".npy", ".npz")
+
+
 def table_files(folder: Place) -> list[Place]:
     """Returns the tables of a folder by name; hidden files (`.name`, `_name`) are left out.
 
@@ -85,15 +90,13 @@ def table_files(folder: Place) -> list[Place]:
     for place, inner in found:
         if inner:
             raise DataError(
-                f"{folder.name}: files are expected in the folder, and it holds another folder. Move it elsewhere.",
-                column=None,
+                f"{folder.name}: files are expected in the folder, and it holds another folder. Move it elsewhere."
             )
         if place.suffix.lower() not in TABLE_SUFFIXES:
             kind = f" of kind '{place.suffix}'" if _KIND.fullmatch(place.suffix) else ""
             raise DataError(
                 f"{folder.name}: files ending in {', '.join(TABLE_SUFFIXES)} are expected in the folder, and it holds "
-                f"a file{kind}. Move it elsewhere, or convert it.",
-                column=None,
+                f"a file{kind}. Move it elsewhere, or convert it."
             )
     if not found:
         raise MissingData(

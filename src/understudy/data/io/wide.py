@@ -1,5 +1,6 @@
 """Wide tables (a row per series), numpy arrays, and long tables cut into overlapping windows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 from jaxtyping import Float, Float32, Int32
 
 from understudy.data.channels import Continuous
-from understudy.data.io.arrow import encode, to_values
+from understudy.data.io.arrow import encode, plain, to_values
 from understudy.data.io.long import Grid
 from understudy.data.io.sources import Source, refuse_unknown_columns
 from understudy.data.schema import Schema, table_columns
@@ -17,33 +18,22 @@ from understudy.errors import DataError
 
 def read_wide(source: Source, schema: Schema) -> Grid:
     """Reads a table with a row per series and a column per channel and step."""
-    _check_columns(source, schema)
+    context = {channel.name for channel in schema.context}
+    required = {*table_columns(schema), *filter(None, [schema.time.series_column])} - context
+    refuse_unknown_columns(source, required | context | set(schema.ignore), required)
     batches = [_wide_batch(batch, schema) for batch in source.batches if batch.num_rows]
     if not batches:
-        raise DataError(f"{source.name}: the table is empty. Expected rows.", column=None)
-    static = np.concatenate([batch[1] for batch in batches])
+        raise DataError(f"{source.name}: the table is empty. Expected rows.")
+    values, static = (np.concatenate([batch[place] for batch in batches]) for place in (0, 1))
     units = [batch[2] for batch in batches if batch[2] is not None]
-    values = _together([batch[0] for batch in batches])
-    del batches
     if not units:
         return grid_of_series(values, schema, static=static)
     encoded = pa.concat_arrays(units).dictionary_encode()
-    unit, ids = (
-        encoded.indices.to_numpy().astype(np.int64),
-        np.array(encoded.dictionary.to_pylist(), dtype=object),
-    )
+    unit, ids = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
     order = np.argsort(unit, kind="stable")
     if (np.diff(unit) < 0).any():  # bring the series of a unit side by side
         values, static, unit = values[order], static[order], unit[order]
-    return grid_of_series(values, schema, static=static, unit=unit, ids=ids, order=order)
-
-
-def _check_columns(source: Source, schema: Schema) -> None:
-    context = {channel.name for channel in schema.context}
-    required = set(table_columns(schema)) - context
-    if schema.time.series_column is not None:
-        required.add(schema.time.series_column)
-    refuse_unknown_columns(source, required | context | set(schema.ignore), required)
+    return grid_of_series(values, schema, static=static, unit=unit, ids=np.array(ids, dtype=object), order=order)
 
 
 def _wide_batch(
@@ -58,19 +48,7 @@ def _wide_batch(
         static[:, index] = to_values(batch.column(channel.name), channel)
     if schema.unit.column is None:
         return values, static, None
-    code, units = encode(batch.column(schema.unit.column), schema.unit.column, schema.unit.dtype)
-    return values, static, units.take(pa.array(code))
-
-
-def _together(pieces: list[np.ndarray]) -> Float32[np.ndarray, "row step channel"]:
-    """Concatenates and lets go of each piece on the way, so that the table is not held twice."""
-    whole = np.empty((sum(len(piece) for piece in pieces), *pieces[0].shape[1:]), dtype=np.float32)
-    begin = 0
-    while pieces:
-        piece = pieces.pop(0)
-        whole[begin : begin + len(piece)] = piece
-        begin += len(piece)
-    return whole
+    return values, static, plain(encode(batch.column(schema.unit.column), schema.unit.column, schema.unit.dtype))
 
 
 def grid_of_series(
@@ -85,28 +63,21 @@ def grid_of_series(
 ) -> Grid:
     """Makes a grid of series that are laid out already; each is its own unit unless told otherwise."""
     if lengths is None:
-        lengths = _observed_lengths(values, schema)
+        lengths = np.full(len(values), schema.num_steps, dtype=np.int32)
+        if schema.time.variable_length:  # a series ends with its last observed step
+            lengths[:] = 1
+            for step in range(schema.num_steps):
+                lengths[~np.isnan(values[:, step]).all(axis=1)] = step + 1
+    own = np.arange(len(values), dtype=np.int64)
     return Grid(
         values=values,
         lengths=lengths,
-        unit=np.arange(len(values), dtype=np.int64) if unit is None else unit,
+        unit=own if unit is None else unit,
         static=static,
         ids=ids,
         origin=np.zeros(len(values), dtype=np.int64),
-        order=np.arange(len(values), dtype=np.int64) if order is None else order.astype(np.int64),
+        order=own if order is None else order.astype(np.int64),
     )
-
-
-def _observed_lengths(
-    values: Float32[np.ndarray, "series step channel"], schema: Schema
-) -> Int32[np.ndarray, " series"]:
-    """A series of variable length ends with its last observed step."""
-    if not schema.time.variable_length:
-        return np.full(len(values), schema.num_steps, dtype=np.int32)
-    lengths = np.ones(len(values), dtype=np.int32)
-    for step in range(schema.num_steps):
-        lengths[~np.isnan(values[:, step]).all(axis=1)] = step + 1
-    return lengths
 
 
 def read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
@@ -119,8 +90,7 @@ def read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
     if values.ndim != 3 or values.shape[1:] != (schema.num_steps, schema.num_channels):
         raise DataError(
             f"Array: [series, step, channel] with {schema.num_steps} steps and {schema.num_channels} "
-            "channels is expected, as the schema declares. Reshape it.",
-            column=None,
+            "channels is expected, as the schema declares. Reshape it."
         )
     static = _numbers(arrays.get("static", np.empty((len(values), 0))), "static")
     if static.shape != (len(values), len(schema.static)):
@@ -131,7 +101,7 @@ def read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
     _refuse_fractions(static, schema, "static")
     lengths = arrays.get("lengths")
     grid = grid_of_series(values, schema, static=static, lengths=None if lengths is None else lengths.astype(np.int32))
-    return grid if "unit" not in arrays else _by_unit(grid, arrays["unit"], schema)
+    return grid if "unit" not in arrays else _by_unit(grid, arrays["unit"])
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -139,7 +109,7 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
         loaded = np.load(path, allow_pickle=False)
         arrays = {"values": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except (ValueError, OSError, EOFError, KeyError):
-        raise DataError(f"{path.name}: not a readable numpy file. It may be damaged.", column=None) from None
+        raise DataError(f"{path.name}: not a readable numpy file. It may be damaged.") from None
     if "values" not in arrays:
         raise DataError(f"{path.name}: an array named `values` is expected in a .npz file.", column="values")
     return arrays
@@ -163,19 +133,19 @@ def _refuse_fractions(values: np.ndarray, schema: Schema, group: str) -> None:
             )
 
 
-def _by_unit(grid: Grid, unit: np.ndarray, schema: Schema) -> Grid:
+def _by_unit(grid: Grid, unit: np.ndarray) -> Grid:
     if unit.shape != (len(grid.values),) or unit.dtype.kind not in "iu":
         raise DataError("Array `unit`: one whole number per series is expected.", column="unit")
     _, first, code = np.unique(unit, return_index=True, return_inverse=True)
     appearance = np.argsort(np.argsort(first))[code]
     order = np.argsort(appearance, kind="stable")
-    return Grid(
+    return replace(
+        grid,
         values=grid.values[order],
         lengths=grid.lengths[order],
         unit=appearance[order].astype(np.int64),
         static=grid.static[order],
         ids=unit[np.sort(first)].astype(object),
-        origin=grid.origin,
         order=order.astype(np.int64),
     )
 
@@ -194,6 +164,6 @@ def read_overlapping_windows(source: Source, schema: Schema) -> Grid:
         if batch.num_rows
     ]
     if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
-        raise DataError(f"{source.name}: more rows than the declared steps are expected.", column=None)
+        raise DataError(f"{source.name}: more rows than the declared steps are expected.")
     windows = sliding(np.concatenate(rows), schema.num_steps)
     return grid_of_series(windows, schema, static=np.empty((len(windows), len(schema.static)), dtype=np.float32))

@@ -2,7 +2,7 @@
 
 import codecs
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
-from understudy.data.csv_format import CsvFormat
 from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
-from understudy.data.given import require_argument, require_path
 from understudy.data.panel import Panel
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, table_columns
 from understudy.data.timegrid import Time, chosen_dtype, step_ticks
+from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError
 from understudy.files import whole_file
 
@@ -34,8 +33,7 @@ def panel_to_arrow(panel: Panel) -> pa.Table:
 
     Privacy: writes every value it is given. For a private panel the table is as private as the panel.
     """
-    batches = list(_batches(panel))
-    return pa.Table.from_batches(batches, schema=_arrow_schema(panel.schema))
+    return pa.Table.from_batches(_batches(panel), schema=_arrow_schema(panel.schema))
 
 
 def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, first_unit: int = 0) -> Path:
@@ -53,24 +51,15 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
     require_path(path, "write_panel: path")
     target = Path(path)
     panel = _listing_context(panel) if with_context else panel
-    writers = {
-        ".csv": _write_csv,
-        ".parquet": _write_parquet,
-        ".arrow": _write_arrow,
-        ".feather": _write_arrow,
-    }
-    writers |= {".npz": _write_npz, ".npy": _write_npy}
-    writer = writers.get(target.suffix.lower())
+    writer = _WRITERS.get(target.suffix.lower())
     if writer is None:
-        raise InputError(f"{target.name}: a name ending in {', '.join(writers)} is expected. Rename the file.")
+        raise InputError(f"{target.name}: a name ending in {', '.join(_WRITERS)} is expected. Rename the file.")
     try:
         with whole_file(target) as draft:
             writer(panel, draft, first_unit)
     except OSError as error:
-        raise InputError(
-            f"{target.name}: can't be written ({error.strerror or 'write failed'}). Free space or choose "
-            "another folder."
-        ) from error
+        reason = error.strerror or "write failed"
+        raise InputError(f"{target.name}: can't be written ({reason}). Free space or choose another folder.") from error
     return target
 
 
@@ -85,26 +74,20 @@ def _listing_context(panel: Panel) -> Panel:
 
 
 def _write_csv(panel: Panel, path: Path, first_unit: int) -> None:
-    written, plain = panel.schema.csv, _plain_schema(panel.schema)
-    text = pa.schema([_as_written(field, written) for field in plain])
+    written, types = panel.schema.csv, _arrow_schema(panel.schema)
+    plain = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in types]
+    commas = [written.decimal == "," and pa.types.is_floating(field.type) for field in plain]
+    text = pa.schema([f.with_type(pa.string()) if comma else f for f, comma in zip(plain, commas, strict=True)])
     options = pacsv.WriteOptions(quoting_style="needed", delimiter=written.delimiter)
     with pacsv.CSVWriter(str(path), text, write_options=options) as writer:
         for batch in _batches(panel, first_unit):
-            writer.write_batch(_decimal_commas(batch.cast(plain), text))
+            columns = [
+                pc.replace_substring(column.cast(pa.string()), ".", ",") if comma else column.cast(field.type)
+                for column, field, comma in zip(batch.columns, plain, commas, strict=True)
+            ]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=text))
     if codecs.lookup(written.encoding).name not in ("utf-8", "ascii"):
         _recode(path, written.encoding)
-
-
-def _as_written(field: pa.Field, written: CsvFormat) -> pa.Field:
-    return field.with_type(pa.string()) if written.decimal == "," and pa.types.is_floating(field.type) else field
-
-
-def _decimal_commas(batch: pa.RecordBatch, text: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        column if column.type == field.type else pc.replace_substring(column.cast(pa.string()), ".", ",")
-        for column, field in zip(batch.columns, text, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=text)
 
 
 def _recode(path: Path, encoding: str) -> None:
@@ -128,7 +111,7 @@ def _write_parquet(panel: Panel, path: Path, first_unit: int) -> None:
 
 
 def _write_arrow(panel: Panel, path: Path, first_unit: int) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _arrow_schema(panel.schema)) as writer:
+    with pa.ipc.new_file(str(path), _arrow_schema(panel.schema)) as writer:
         for batch in _batches(panel, first_unit):
             writer.write_batch(batch)
 
@@ -143,49 +126,37 @@ def _write_npy(panel: Panel, path: Path, first_unit: int) -> None:
         np.save(sink, panel.values)
 
 
-def written_columns(schema: Schema) -> tuple[str, ...]:
-    """Returns the columns of the table that is written."""
-    names = table_columns(schema)
-    if schema.time.layout == "long" and schema.unit.column is None and schema.time.series_column is None:
-        return (FALLBACK_SERIES_COLUMN, *names)
-    return names
+_WRITERS: dict[str, Callable[[Panel, Path, int], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".arrow": _write_arrow,
+    ".feather": _write_arrow,
+    ".npz": _write_npz,
+    ".npy": _write_npy,
+}
 
 
 def _arrow_schema(schema: Schema) -> pa.Schema:
-    types = _column_types(schema)
-    return pa.schema([(name, types[name]) for name in written_columns(schema)])
-
-
-def _plain_schema(schema: Schema) -> pa.Schema:
-    """As `_arrow_schema`, with dictionaries spelled out, which text files need."""
-    return pa.schema(
-        [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in _arrow_schema(schema)]
-    )
-
-
-def _column_types(schema: Schema) -> dict[str, pa.DataType]:
-    types = {channel.name: arrow_type(channel.dtype) for channel in (*schema.static, *schema.context)}
-    if schema.unit.column is not None:
-        types[schema.unit.column] = arrow_type(schema.unit.dtype)
-    types.setdefault(schema.time.series_column or FALLBACK_SERIES_COLUMN, pa.int64())
-    if schema.time.column is not None:
-        types[schema.time.column] = arrow_type(schema.time.dtype)
-    for channel in schema.channels:
-        types[channel.name] = arrow_type(channel.dtype)
-        if schema.time.layout == "wide":
-            names = [schema.time.wide_column(channel.name, step) for step in range(schema.time.steps)]
-            types |= dict.fromkeys(names, arrow_type(channel.dtype))
-    return types
+    """Returns the columns of the table that is written, and their types."""
+    time, unit, names = schema.time, schema.unit.column, table_columns(schema)
+    if time.layout == "long" and unit is None and time.series_column is None:
+        names = (FALLBACK_SERIES_COLUMN, *names)
+    types: dict[str | None, str] = {time.series_column or FALLBACK_SERIES_COLUMN: "int64"}
+    types |= {channel.name: channel.dtype for channel in (*schema.static, *schema.context, *schema.channels)}
+    types |= {unit: schema.unit.dtype, time.column: time.dtype}
+    if time.layout == "wide":
+        for channel in schema.channels:
+            types |= {time.wide_column(channel.name, step): channel.dtype for step in range(time.steps)}
+    return pa.schema([(name, arrow_type(types[name])) for name in names])
 
 
 def _batches(panel: Panel, first_unit: int = 0) -> Iterator[pa.RecordBatch]:
     """Yields the table in pieces of whole series, so that writing needs little memory."""
     long = panel.schema.time.layout == "long"
-    size = max(1, _BATCH_ROWS // (panel.num_steps if long else 1))
+    size, arrow = max(1, _BATCH_ROWS // (panel.num_steps if long else 1)), _arrow_schema(panel.schema)
     for begin in range(0, panel.num_series, size):
         rows = slice(begin, min(begin + size, panel.num_series))
         columns = (_long_columns if long else _wide_columns)(panel, rows, first_unit)
-        arrow = _arrow_schema(panel.schema)
         yield pa.RecordBatch.from_arrays([columns[name] for name in arrow.names], schema=arrow)
 
 
@@ -202,19 +173,12 @@ def _long_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Ar
         )
     for index, channel in enumerate(schema.channels):
         columns[channel.name] = _to_arrow(panel.values[rows, :, index][inside], channel)
-    columns |= _context_columns(panel, rows, inside)
+    for index, channel in enumerate(schema.context):
+        if channel.name in schema.columns:  # as in the user's table
+            blank = np.full(int(inside.sum()), np.nan, dtype=np.float32)
+            public = blank if panel.context is None else panel.context[rows, :, index][inside]
+            columns[channel.name] = _to_arrow(public, channel)
     return columns
-
-
-def _context_columns(panel: Panel, rows: slice, inside: Bool[np.ndarray, "series step"]) -> dict[str, pa.Array]:
-    """Context is written only where the user's table had it, that is, where `columns` lists it."""
-    wanted = [(i, c) for i, c in enumerate(panel.schema.context) if c.name in panel.schema.columns]
-    if not wanted:
-        return {}
-    if panel.context is None:
-        blank = np.full(int(inside.sum()), np.nan, dtype=np.float32)
-        return {channel.name: _to_arrow(blank, channel) for _, channel in wanted}
-    return {channel.name: _to_arrow(panel.context[rows, :, i][inside], channel) for i, channel in wanted}
 
 
 def _wide_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
@@ -279,19 +243,16 @@ def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array
     target = arrow_type(channel.dtype)
     if isinstance(channel, Categorical):
         codes = pa.array(np.where(missing, 0, values).astype(np.int32), mask=missing)
-        spelled = pa.array(list(channel.categories), type=pa.int64() if _whole(channel) else pa.string())
+        whole = isinstance(channel.categories[0], int)
+        spelled = pa.array(list(channel.categories), type=pa.int64() if whole else pa.string())
         coded: Any = pa.DictionaryArray.from_arrays(codes, spelled)
         return coded if pa.types.is_dictionary(target) else coded.cast(spelled.type).cast(target)
     low, high = channel.bounds
     if not isinstance(channel, Continuous):
-        whole = np.where(missing, 0, values).astype(np.float64).clip(low, high)
-        return pa.array(np.rint(whole).astype(channel.dtype), mask=missing)
+        rounded = np.rint(np.where(missing, 0, values).astype(np.float64).clip(low, high))
+        return pa.array(rounded.astype(channel.dtype), mask=missing)
     numbers = values if channel.dtype == "float32" else shortest_decimal(values)
     return pa.array(np.clip(numbers, low, high), mask=missing).cast(target)
-
-
-def _whole(channel: Categorical) -> bool:
-    return isinstance(channel.categories[0], int)
 
 
 def shortest_decimal(values: Float32[np.ndarray, " row"]) -> Float64[np.ndarray, " row"]:

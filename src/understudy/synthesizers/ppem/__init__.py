@@ -1,5 +1,5 @@
-"""Privacy-preserving energy models: hide a sensitive marginal, keep everything else (paper 002)."""
+"""Privacy-preserving energy models (PPEM): replace a sensitive marginal, keep everything else given it."""
 
-from understudy.synthesizers.ppem.method import Ppem
+from understudy.synthesizers.ppem.method import PPEM
 
-__all__ = ["Ppem"]
+__all__ = ["PPEM"]

@@ -1,4 +1,4 @@
-"""Which attributes are sensitive (x′), and how a series is taken apart into them and the rest (x*), and put together.
+"""Which attributes are sensitive (x′), how a series splits into them and the rest (x*), and which x′ are released.
 
 A sensitive attribute is a static column, the label, a whole channel, or a *level* of a channel: its mean, first or last
 value, written `mean(load)`. What remains of a channel whose level is sensitive is its shape, the series minus it.
@@ -7,17 +7,19 @@ Sensitive columns work in their declared bounds: a scale learned from them would
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from understudy.data import Categorical, Channel, Continuous, Panel, Schema
+from understudy.data import Categorical, Channel, Continuous, Panel, Schema, read_panel
 from understudy.data.channels import num_codes
-from understudy.errors import InputError
+from understudy.errors import InputError, MissingData
 from understudy.synthesizers.base import inside_bounds
 from understudy.synthesizers.frame.encoding import Encoding, Linear, by_bounds, decode, encode
+from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.spectral.sampling import num_labels
 
 LEVELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # of series [series, step]; 1 for a series of ones
@@ -25,8 +27,11 @@ LEVELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # of series [series, 
     "first": lambda series: series[:, 0],
     "last": lambda series: series[:, -1],
 }
+DIFFERENT, UNIFORM = "different", "uniform"
+Target = str | dict[str, list[float | str]]  # a word, a public table, or values for each attribute
 _LEVEL = re.compile(rf"({'|'.join(LEVELS)})\((.+)\)")
-_NOBODYS = "(missing)"  # category of a label that may be missing
+_MISSING = "(missing)"  # category of a label that may be missing
+_TARGET_ROWS = 4096  # of a public table that a release holds
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Attribute:
 
 
 def parse(schema: Schema, sets: Sequence[str]) -> tuple[tuple[Attribute, ...], ...]:
-    """Returns the attributes of every sensitive set; refuses none, all, constant ones and any that is named twice."""
+    """Return the attributes of every sensitive set; refuses none, all, constant ones and any that is named twice."""
     found = tuple(tuple(_attribute(schema, name.strip()) for name in names.split("+")) for names in sets)
     flat = [attribute for group in found for attribute in group]
     if not flat:
@@ -91,7 +96,7 @@ def _attribute(schema: Schema, name: str) -> Attribute:
             return Attribute(name, "static", place, "", _varying(name, (schema.static[place],)))
         assert schema.label_column is not None
         words = [str(category) for category in schema.label_column.categories]
-        words += [_NOBODYS] if num_labels(schema) > len(words) else []
+        words += [_MISSING] if num_labels(schema) > len(words) else []
         return Attribute(name, "label", place, "", _varying(name, (Categorical(name, tuple(words)),)))
     known = ", ".join((*static, *channels))
     raise InputError(f"sensitive: a column or a level of a channel is expected ({known}), got '{name}'.")
@@ -147,7 +152,7 @@ class Partition:
         return self.series_shape[0] * self.series_shape[1] + self.num_single
 
     def sensitive_values(self, panel: Panel, series: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Returns the sensitive columns [series, column] in the user's units, NaN where a static one is missing.
+        """Return the sensitive columns [series, column] in the user's units, NaN where a static one is missing.
 
         Privacy: private if the panel is; each series' own.
         """
@@ -167,17 +172,17 @@ class Partition:
         return np.concatenate(parts, axis=1)
 
     def encoded(self, values: np.ndarray) -> np.ndarray:
-        """Returns x′ [series, number] of sensitive columns; what is missing counts as the middle."""
+        """Return x′ [series, number] of sensitive columns; what is missing counts as the middle."""
         columns = self.columns
         tidy = inside_bounds(columns, values)
         return np.nan_to_num(encode(tidy, columns, _scales(columns))).astype(np.float32)
 
     def decoded(self, sensitive: np.ndarray) -> np.ndarray:
-        """Returns the sensitive columns behind x′ as a generator draws it."""
+        """Return the sensitive columns behind x′ as a generator draws it."""
         return inside_bounds(self.columns, decode(sensitive, self.columns, _scales(self.columns)))
 
     def rest(self, series: np.ndarray, static: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Returns x* [series, number] of working series, static columns and classes."""
+        """Return x* [series, number] of working series, static columns and classes."""
         shapes = series.copy()
         for attribute in self._levels:
             own = shapes[:, :, self._slices[attribute.place]]
@@ -187,8 +192,18 @@ class Partition:
         kept = [flat, static[:, self._kept_static], hot]
         return np.concatenate(kept, axis=1).astype(np.float32)
 
+    def rows(self, panel: Panel) -> "Rows":
+        """Return a panel's series as networks see them.
+
+        Privacy: private if the panel is; each series' own.
+        """
+        classes, every = classes_of(panel), slice(None)
+        series = self.encoding.series(panel, every)
+        values = self.sensitive_values(panel, series, classes)
+        return Rows(values, self.encoded(values), self.rest(series, self.encoding.static(panel, every), classes))
+
     def joined(self, values: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns working series, static columns and classes of sensitive columns and x*."""
+        """Return working series, static columns and classes of sensitive columns and x*."""
         number, (steps, kept) = len(rest), self.series_shape
         series = np.zeros((number, steps, self.encoding.num_channels))
         static = np.zeros((number, self.encoding.num_static))
@@ -243,6 +258,86 @@ class Partition:
         """Classes in the rest; none without a label, or where it is sensitive."""
         hidden = self.schema.label_column is None or any(a.kind == "label" for a in self.attributes)
         return 0 if hidden else num_labels(self.schema)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """Series as networks see them; as private as the panel they come from.
+
+    Attributes:
+        values: Sensitive columns in the user's units.
+        sensitive, rest: x′ and x*.
+    """
+
+    values: np.ndarray
+    sensitive: np.ndarray
+    rest: np.ndarray
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a training is given."""
+        return {"sensitive": self.sensitive, "rest": self.rest}
+
+
+def check_target(target: Target, schema: Schema, attributes: tuple[Attribute, ...]) -> None:
+    """Refuse a target that does not exist, leaves an attribute out or leaves the declared bounds."""
+    if isinstance(target, str):
+        if target.lstrip().startswith("{"):
+            first = attributes[0].name
+            raise InputError(
+                f"target: values for each attribute are written {{'{first}' = [...], ...}}, got something else."
+            )
+        if target not in (DIFFERENT, UNIFORM) and not Path(target).is_file():
+            raise MissingData(
+                f"target: '{DIFFERENT}', '{UNIFORM}', values for each attribute or a public table is expected; "
+                f"the file '{target}' does not exist."
+            )
+        return
+    names = {attribute.name for attribute in attributes}
+    if set(target) != names:
+        raise InputError(f"target: values for exactly {', '.join(sorted(names))} are expected.")
+    for attribute in attributes:
+        _target_codes(attribute, target[attribute.name])
+
+
+def target_table(target: Target, partition: Partition) -> np.ndarray:
+    """Return sensitive columns [row, column] of the public table that is the target; no rows without one."""
+    if not isinstance(target, str) or target in (DIFFERENT, UNIFORM):
+        return np.zeros((0, len(partition.columns)))
+    panel = read_panel(target, partition.schema.without_context(), allow_few_units=True)
+    return np.random.default_rng(0).permutation(partition.rows(panel).values)[:_TARGET_ROWS]
+
+
+def sample_target(
+    target: Target, partition: Partition, table: np.ndarray, number: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return sensitive columns [series, column] of a stated marginal."""
+    if isinstance(target, Mapping):
+        parts = []
+        for attribute in partition.attributes:
+            codes = _target_codes(attribute, target[attribute.name])
+            parts.append(codes[rng.integers(0, len(codes), (number, len(attribute.columns)))])
+        return np.concatenate(parts, axis=1)
+    if target == UNIFORM:
+        return np.stack([_uniform(column, number, rng) for column in partition.columns], axis=1)
+    return table[rng.integers(0, len(table), number)]
+
+
+def _uniform(column: Channel, number: int, rng: np.random.Generator) -> np.ndarray:
+    codes = num_codes(column)
+    return rng.uniform(*column.bounds, number) if codes is None else rng.integers(0, codes, number).astype(float)
+
+
+def _target_codes(attribute: Attribute, values: Sequence[float | str]) -> np.ndarray:
+    """Return values of an attribute as numbers; refuse those outside of what the schema declares."""
+    column = attribute.columns[0]
+    low, high = column.bounds
+    names = [str(category) for category in getattr(column, "categories", ())]
+    found = [names.index(str(value)) if str(value) in names else value for value in values]
+    if not found or any(isinstance(value, str) or not low <= value <= high for value in found):
+        known = f"one of {', '.join(names)}" if names else f"numbers from {low:g} to {high:g}"
+        raise InputError(f"target: {known} are expected for '{attribute.name}', as the schema declares.")
+    return np.array(found, dtype=np.float64)
 
 
 def _slices(columns: dict[int, Channel]) -> dict[int, slice]:

@@ -1,114 +1,144 @@
 """`ppem`: series whose sensitive marginal differs from the real one, and everything else given it does not.
 
-Idea. Sensitive attributes x′ (columns, the label, or levels of a series) and the rest x* are modelled apart: an energy
-and a generator for the marginal of x′, another pair for x* given x′. The marginal is then made to differ, or replaced
-by one that the user states, while the conditional pair is left alone (paper 002, PPEM).
+Idea. Sensitive attributes x′ (columns, the label, or levels of a series) and the rest x* are modelled apart. The
+marginal of x′ is replaced by one that the user states, or by one that a generator was trained to make different; x*
+given x′ is kept (PPEM: privacy-preserving energy models).
 
-Private data is touched by the small releases of `purchases`, by the `sketch` of x′, by clipped sums of gradients of
-both energies, clipped together, and by a check on units that were kept out. Generators see the energies and points of
-the sketch. Only generators and what `purchases` bought are released, and none of that holds the sketch. With
-`conditional="spectral"` one release of `spectral` takes the place of all of these but the check (`donors`).
+In the mode `sound`, private data is read by one release of `spectral` and by a check on held-out units. x* given x′
+comes from synthetic series by hot-deck imputation (`hot_deck`); the energies of the paper are trained on synthetic
+series only. The modes `lmdp` and `marginal-dp` run the paper's algorithm on real rows (`published`): they protect
+nobody, their certificate says so first, and the series that they generate have neither gaps nor varying lengths.
 
 Cost: a minute. Choose it where an aggregate is a secret of its own: where a bank is active, what its clients are like.
 Where only people have to be protected, `spectral` is better at any epsilon.
 Not to be confused with privacy: that two distributions differ bounds nothing that anybody can learn (`docs/ppem.md`).
 
-References: paper 002 (PPEM); Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, arXiv:1602.03253 (KSD); Dwork
-and Roth (2014), Algorithm 1 (AboveThreshold); Abadi et al., arXiv:1607.00133 (DP-SGD).
+References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, arXiv:1602.03253 (KSD); Dwork and Roth
+(2014), Algorithm 1 (AboveThreshold); Andridge and Little (2010) (hot-deck imputation).
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from understudy.data import Panel, Schema
 from understudy.data.datasets import file_sha256
-from understudy.errors import InputError
+from understudy.data.table import Table
+from understudy.errors import InputError, ReleaseError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Gaussian, NonPrivate, PureDP
+from understudy.privacy.events import NonPrivate, PureDP
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
+from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.frame.facts import facts_of
 from understudy.synthesizers.options import require_one_of
-from understudy.synthesizers.ppem import drawing, effects, modes, purchases, sketch, statements, targets
-from understudy.synthesizers.ppem.attributes import Attribute, parse
-from understudy.synthesizers.ppem.learning import CHECK, CONDITIONAL, HELD_OUT, RELEASED, Run, training_label
-from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.synthesizers.ppem.targets import Target
+from understudy.synthesizers.ppem import effect_size, hot_deck, statements
+from understudy.synthesizers.ppem.attributes import (
+    DIFFERENT,
+    UNIFORM,
+    Attribute,
+    Partition,
+    Rows,
+    Target,
+    check_target,
+    parse,
+    sample_target,
+    target_table,
+)
+from understudy.synthesizers.ppem.published import (
+    CLIP_NORM,
+    AdversarialTraining,
+    Energies,
+    Generators,
+    Lacking,
+    Reached,
+    train_with_noise,
+    train_without_noise,
+)
+from understudy.synthesizers.ppem.recipe import Preset, Recipe, recipe_of
+from understudy.synthesizers.sampling import panel_of
 from understudy.synthesizers.spectral import Spectral
-from understudy.training import DPSGDConfig, UnitBatches, WindowBatches
-from understudy.training.plan import TRAINING
+from understudy.training import DPSGDConfig, UnitBatches, UnitWindows, WindowBatches
+from understudy.training.networks import load_arrays, to_arrays
+from understudy.training.plan import TRAINING, charged_config
 
-_RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
-_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody
-_SURE = 1e3  # epsilon of a check in these modes
-_CHECK_SHARE = 0.1  # of epsilon that a check on kept-out units costs
-_FEWEST_UNITS = 100
-CONDITIONALS = ("energies", "spectral")
-_MOST_ATTEMPTS = 10
+Mode = Literal["sound", "lmdp", "marginal-dp"]
+NOT_PRIVATE = {
+    "lmdp": "a marginal is obfuscated, which protects no person; gradients were not noised",
+    "marginal-dp": "noise on the marginal energy only, as in appendix D.4 of PPEM; the rest was learned without",
+}
+CHECK, CONDITIONAL = "check", "conditional"  # labels of charges
+HELD_OUT = 0.2  # share of units that are held out for a check
+NUM_RELEASED = 8192  # x′ that a check compares held-out units with
+GENERATORS, LINEAR, TARGET = "generator.", "linear", "target"  # arrays of a release of the published modes
+_CHECK_SHARE = 0.1  # of epsilon that a check on held-out units costs
+_NON_PRIVATE_CHECK = 1e3  # epsilon of a check in modes that protect nobody
+_CLAIMED_EPSILON = 1.0  # of the marginal energy in `marginal-dp`, as in appendix D.4
+_FEWEST_UNITS, _MOST_ATTEMPTS = 100, 10
+_AIM = 1.15  # a generator aims a little farther than the check asks for
+_CHOICES = 8  # rows of which the one nearest to an asked label is taken
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ppem(Synthesizer):
+class PPEM(Synthesizer):
     """Privacy-preserving energy models.
 
     Attributes:
         sensitive: Sets of sensitive attributes; a set is one name or several joined by "+". A name is a static column,
             the label, a channel, or mean(…), first(…), last(…) of a channel of numbers.
-        mode: "both" hides the marginal and is differentially private; "dp" is private and hides nothing; "lmdp" and
-            "marginal-dp" (appendix D.4) protect nobody and say so.
-        target: "different" for a marginal that was taught to differ, "uniform", a public table with the same columns,
-            or a list of values for each attribute.
-        effect: How far every set must be from the real one; checked on kept-out units. None checks nothing.
-        metric: Effect size: "mmd", from 0 to √2, or "wasserstein", in shares of the declared range.
-        attempts: Trainings that are tried, and paid for, until the check passes; none of the others is released.
-        conditional: Where x* given x′ comes from: "energies" (paper 002), or one release of "spectral", the nearer one
-            at any epsilon; then nothing else is bought, and a release holds finished series.
-        scale: Working scale of columns that are not sensitive: "bought" distributions, or declared "bounds".
-        claimed_epsilon: What "marginal-dp" is to claim for the marginal alone.
-        recipe: Networks, losses and loop.
-        seed: Of everything but privacy noise and draws.
+        mode: "sound" is differentially private; "lmdp" (the paper's) and "marginal-dp" (its appendix D.4) are not.
+        target: "different" for a marginal that a generator is trained to make different, "uniform", a public table
+            with the same columns, or a list of values for each attribute.
+        effect: Effect size that every set must reach, checked on held-out units: the Wasserstein distance in shares of
+            the declared range, or the total variation distance for categories. None checks nothing.
+        attempts: Trainings that are tried until the check passes; nothing of the others is released.
+        recipe: "default", "paper", or a `Recipe`: networks and training loop.
+        seed: Seed of everything but privacy noise and the choice of held-out units.
     """
 
     name: ClassVar[str] = "ppem"
     rehearsed: ClassVar[str] = "recipe.iterations"
     whole_windows: ClassVar[bool] = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": "paper", "mode": "lmdp"}}
     sensitive: str | tuple[str, ...] = ()
-    mode: modes.Mode = "both"
-    target: Target = targets.DIFFERENT
+    mode: Mode = "sound"
+    target: Target = DIFFERENT
     effect: float | None = None
-    metric: effects.Metric = "mmd"
     attempts: int = 1
-    conditional: Literal["energies", "spectral"] = "energies"
-    scale: Literal["bought", "bounds"] = "bought"
-    claimed_epsilon: float = 1.0
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe | Preset = "default"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.recipe, dict):  # options of a release that was loaded
-            object.__setattr__(self, "recipe", Recipe(**self.recipe))
+        object.__setattr__(self, "recipe", recipe_of(self.recipe))
         object.__setattr__(self, "sensitive", self.sets)
-        modes.check(self.mode, self.target, self.effect)
-        if self.conditional == "spectral" and self.mode != "both":
-            raise InputError(f"conditional: 'spectral' goes with the mode 'both', got '{self.mode}'.")
-        require_one_of(self, metric=effects.LARGEST, scale=("bought", "bounds"), conditional=CONDITIONALS)
-        if self.effect is not None and not 0 < self.effect < effects.LARGEST[self.metric]:
+        require_one_of(self, mode=("sound", *NOT_PRIVATE))
+        if self.mode == "marginal-dp" and (self.effect is not None or self.target != DIFFERENT):
             raise InputError(
-                f"effect: above 0 and below {effects.LARGEST[self.metric]:.3g}, the largest {self.metric} there is, is "
-                f"expected, got {self.effect:g}."
+                "target, effect: the mode 'marginal-dp' hides no marginal. Leave them out, or use 'sound'."
             )
-        repeatable = self.effect is not None and self.target == targets.DIFFERENT
+        if self.effect is not None and not 0 < self.effect < 1:
+            raise InputError(
+                f"effect: above 0 and below 1, the whole declared range, is expected, got {self.effect:g}."
+            )
+        repeatable = self.effect is not None and self.has_generator
         if not 1 <= self.attempts <= (_MOST_ATTEMPTS if repeatable else 1):
             raise InputError(
                 f"attempts: 1 to {_MOST_ATTEMPTS} are expected with an effect to reach, and 1 without or with a stated "
                 f"target, which another training does not change; got {self.attempts}."
             )
+
+    @property
+    def settings(self) -> Recipe:
+        """The recipe behind a preset's name."""
+        return recipe_of(self.recipe)
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -117,71 +147,15 @@ class Ppem(Synthesizer):
 
     @property
     def has_generator(self) -> bool:
-        """Whether x′ is generated, not drawn from a stated target."""
-        return self.target == targets.DIFFERENT
+        """Whether x′ is generated, not sampled from a stated target."""
+        return self.target == DIFFERENT
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """For series that are not cut."""
-        return self._plan(schema, self._config(schema), guarantee)
-
-    def planned(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """For a table that may be cut: facts, the sketch, the check, then every training that may be tried."""
-        return self._plan(self.learned_schema(schema), self._config(schema), guarantee)
-
-    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        """Buys facts and sketch, trains until the check passes, and returns the generators.
-
-        Privacy: unit and neighbours as the schema says; see `learning.Run`, and `docs/claims/ppem.md` for the proof.
-        """
-        return Run(self, private, grant, progress).arrays()
-
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
-        """Returns series with x′ by the released marginal."""
-        return drawing.draw(self, arrays, schema, request)
-
-    def obfuscation(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-        """What was hidden, what was checked, and what that does not protect; the same text whatever the data."""
-        return statements.sentences(self) if self.mode in modes.HIDING else ()
-
-    def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-        """Returns what probes found in a release: moved copies of the secret, and x′ that the model never saw."""
-        return statements.findings(self._attributes(schema), arrays)
-
-    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
-        """Says what noise does to gradients and to the sketch, and what a check can see."""
-        if self.mode not in modes.PRIVATE:
-            return (f"Not private: {modes.NOT_PRIVATE[self.mode]}.",)
-        learned, plan = self.learned_schema(schema), self.planned(schema, guarantee)
-        return statements.outlook(self, learned, self._attributes(learned), plan, self._held_out(schema))
-
-    def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
-        """That of the energies; none where x* comes from `spectral`."""
-        if self.mode not in modes.PRIVATE or self.conditional == "spectral":
-            return None
-        learned, plan = self.learned_schema(schema), self.planned(schema, guarantee)
-        return statements.gradient_noise(self, learned, self._attributes(learned), plan)
-
-    def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "Ppem":
-        """Without an effect to reach; one attempt."""
-        return replace(self, effect=None, attempts=1)
-
-    def own_inputs(self) -> Mapping[str, str]:
-        """The public table that x′ are drawn from."""
-        table = isinstance(self.target, str) and self.target not in (targets.DIFFERENT, targets.UNIFORM)
-        named = table and Path(str(self.target)).is_file()
-        return {"ppem target": file_sha256(str(self.target))} if named else {}
-
-    def _attributes(self, schema: Schema) -> tuple[Attribute, ...]:
-        return tuple(attribute for group in parse(schema, self.sets) for attribute in group)
-
-    def _plan(self, schema: Schema, config: DPSGDConfig, guarantee: Guarantee) -> SpendingPlan:
-        attributes = self._attributes(schema)
-        targets.check(self.target, schema, attributes)
-        bought = purchases.shares(schema, attributes, marginals=self.scale == "bought")
-        columns = sum(len(attribute.columns) for attribute in attributes)
-        labels = {**bought, **sketch.shares(columns)}
-        if self.mode not in modes.PRIVATE:
-            return self._plan_without_privacy(config, guarantee, tuple(labels))
+        """Return the check and the releases of `spectral`; in modes that protect nobody, the training."""
+        attributes = _flat(parse(schema, self.sets))
+        check_target(self.target, schema, attributes)
+        if self.mode != "sound":
+            return self._plan_without_privacy(schema, guarantee)
         if schema.population.size is not None and schema.population.size < _FEWEST_UNITS:
             raise InputError(
                 f"population: at least {_FEWEST_UNITS} units are expected, because fewer can't be hidden in a crowd; "
@@ -190,71 +164,297 @@ class Ppem(Synthesizer):
         checks = []
         if self.effect is not None:
             checks = [PlanEntry(CHECK, PureDP(_CHECK_SHARE * guarantee.epsilon))]
-            self._check_reachable(schema, attributes, guarantee)
-        if self.conditional == "spectral":
-            left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
-            return SpendingPlan((*checks, *Spectral().plan(schema.without_context(), left).entries), guarantee)
-        entries = [PlanEntry(label, Gaussian(m)) for label, m in noise_multipliers(guarantee, labels).items()] + checks
-        all_tries = replace(config, iterations=config.iterations * self.attempts)
-        noise = all_tries.calibrated(guarantee, others=[entry.event for entry in entries]).noise_multiplier
-        event = replace(config, noise_multiplier=noise).plan().event
-        tries = (PlanEntry(training_label(number), event) for number in range(self.attempts))
-        return SpendingPlan((*entries, *tries), guarantee)
+            self._require_reachable(schema, attributes, guarantee)
+        left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
+        return SpendingPlan((*checks, *Spectral().plan(schema.without_context(), left).entries), guarantee)
 
-    def _plan_without_privacy(self, config: DPSGDConfig, guarantee: Guarantee, labels: tuple[str, ...]) -> SpendingPlan:
-        reason = modes.NOT_PRIVATE[self.mode]
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        """Return finished series, or in modes that protect nobody the generators.
+
+        Privacy: unit and neighbours as the schema says. Held-out units are chosen by a coin each and read by the check
+        only; all others by `spectral` only. Both are charged to every unit. `docs/claims/ppem.md` has the proof.
+        """
+        learned, held_out = (private, None) if self.effect is None else _split(private, HELD_OUT)
+        schema = learned.schema.without_context()
+        sets = parse(schema, self.sets)
+        attributes = _flat(sets)
+        if self.mode != "sound":
+            grant.without_privacy(TRAINING if self.mode == "lmdp" else CONDITIONAL)
+            linear = _linear(schema, learned.panel, attributes)
+            partition = Partition(Encoding.of(schema, (), linear), attributes)
+            rows = partition.rows(learned.panel)
+            run = _Run(self, partition, rows, effect_size.effect_sizes_of(sets), learned, grant, progress)
+            generators, values = run.accepted(held_out)
+            arrays = {LINEAR: linear, TARGET: run.target, **to_arrays(generators, GENERATORS)}
+            return {**arrays, statements.FIGURES: run.figures(values)}
+        partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
+        panels = hot_deck.released_pools(learned, grant, attributes, self.seed, progress)
+        pools = [(panel, partition.rows(panel)) for panel in panels]
+        run = _Run(self, partition, pools[0][1], effect_size.effect_sizes_of(sets), learned, grant, progress)
+        _, values = run.accepted(held_out)
+        return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values)}
+
+    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+        """Return series with x′ by the released marginal."""
+        if self.mode == "sound":
+            return hot_deck.sample(arrays, schema, request)
+        attributes = _flat(parse(schema, self.sets))
+        partition = Partition(Encoding.of(schema.without_context(), (), arrays[LINEAR]), attributes)
+        generators = Generators(
+            partition, self.settings.width, self.seed, marginal=self.has_generator, conditional=True
+        )
+        load_arrays(generators, arrays, GENERATORS)
+        values, rest = self._sampled_rows(partition, generators, arrays[TARGET], request)
+        series, static, classes = partition.joined(values, rest)
+        if request.label is not None:
+            classes = np.full(len(rest), request.label)
+        complete = facts_of([], np.ones(1), np.zeros(len(partition.encoding.static_columns)), np.zeros((0, 1)),
+                            np.zeros(0))  # fmt: skip
+        return panel_of(schema, request, partition.encoding, complete, classes, (series, static))
+
+    def obfuscation(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+        """Return what was hidden, what was checked, and what that does not protect; the same text whatever the data."""
+        return () if self.mode == "marginal-dp" else statements.sentences(self)
+
+    def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+        """Return what probes found in a release: transformed copies of the secret, and x′ without support."""
+        return statements.findings(_flat(parse(schema, self.sets)), arrays)
+
+    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
+        """Say from which effect size on a check passes."""
+        if self.mode != "sound":
+            return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
+        learned, units = self.learned_schema(schema), self._num_held_out(schema)
+        if self.effect is None or units is None:
+            return ()
+        least = self._least_effect(_flat(parse(learned, self.sets)), units, guarantee)
+        return (f"The check for {self.effect:g} passes, more often than not, from an effect of {least:.3g} on.",)
+
+    def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "PPEM":
+        """Return the method without an effect to reach."""
+        return replace(self, effect=None, attempts=1)
+
+    def own_inputs(self) -> Mapping[str, str]:
+        """Return the hash of the public table that x′ are sampled from."""
+        table = isinstance(self.target, str) and self.target not in (DIFFERENT, UNIFORM)
+        named = table and Path(str(self.target)).is_file()
+        return {"ppem target": file_sha256(str(self.target))} if named else {}
+
+    def values(
+        self, partition: Partition, generators: Generators, table: np.ndarray, number: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return sensitive columns [series, column] by the released marginal."""
+        if generators.marginal is None:
+            return sample_target(self.target, partition, table, number, rng)
+        return partition.decoded(generators.sample_sensitive(number, rng))
+
+    def _sampled_rows(
+        self, partition: Partition, generators: Generators, table: np.ndarray, request: Draw
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (sensitive columns, x*) of the asked number of series, and of the asked label."""
+        number, rng, label = request.num_series, request.rng, request.label
+        hidden = any(attribute.kind == "label" for attribute in partition.attributes)
+        times = 1 if label is None or hidden else _CHOICES
+        values = self.values(partition, generators, table, times * number, rng)
+        if label is not None and hidden:
+            place = [column.name for column in partition.columns].index(partition.schema.label or "")
+            values[:, place] = label
+        rest = generators.sample_rest(partition.encoded(values), rng)
+        if times == 1:
+            return values, rest
+        asked = rest[:, rest.shape[1] - partition.num_classes + (label or 0)].reshape(number, times)
+        best = np.arange(number) * times + asked.argmax(axis=1)
+        return values[best], rest[best]
+
+    def _plan_without_privacy(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
+        reason = NOT_PRIVATE[self.mode]
         if guarantee.epsilon < math.inf:
             raise InputError(
                 f"mode: '{self.mode}' protects nobody ({reason}), so it needs a ledger and a guarantee with "
-                "epsilon = inf. Use 'both' for private data."
+                "epsilon = inf. Use 'sound' for private data."
             )
-        entries = [PlanEntry(label, Gaussian(_UNNOISED)) for label in labels]
-        entries += [PlanEntry(CHECK, PureDP(_SURE))] if self.effect is not None else []
-        if self.mode == "marginal-dp":
-            claimed = config.calibrated(Guarantee(self.claimed_epsilon, guarantee.delta)).plan().event
-            tries = [PlanEntry(TRAINING, claimed), PlanEntry(CONDITIONAL, NonPrivate(reason))]
-        else:
-            tries = [PlanEntry(training_label(number), NonPrivate(reason)) for number in range(self.attempts)]
-        return SpendingPlan((*entries, *tries), guarantee)
+        entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
+        if self.mode == "lmdp":
+            return SpendingPlan((*entries, PlanEntry(TRAINING, NonPrivate(reason))), guarantee)
+        size = schema.population.size or 1
+        config = DPSGDConfig(
+            sampling_rate=min(1.0, self.settings.batch / size),
+            iterations=self.settings.iterations,
+            expected_batch=self.settings.batch,
+            clip_norm=CLIP_NORM,
+            batches=_batch_rule(schema, self.influence(schema)),
+        )
+        claimed = config.calibrated(Guarantee(_CLAIMED_EPSILON, guarantee.delta)).plan().event
+        return SpendingPlan((PlanEntry(TRAINING, claimed), PlanEntry(CONDITIONAL, NonPrivate(reason))), guarantee)
 
-    def _check_reachable(self, schema: Schema, attributes: tuple[Attribute, ...], guarantee: Guarantee) -> None:
-        """Refuses an effect that a check on so few units could not tell from nothing, before anything is spent."""
-        units = self._held_out(schema)
+    def _require_reachable(self, schema: Schema, attributes: tuple[Attribute, ...], guarantee: Guarantee) -> None:
+        """Refuse an effect that a check on this population could not tell from nothing, before anything is spent."""
+        units = self._num_held_out(schema)
         if units is None:
             return
-        least = effects.needed(
-            statements.any_effect(self, attributes),
-            self.effect or 0.0,
-            units,
-            _CHECK_SHARE * guarantee.epsilon,
-            self.attempts,
-            RELEASED,
-        )
-        if least > effects.LARGEST[self.metric]:
+        least = self._least_effect(attributes, units, guarantee)
+        if least > 1:
             raise InputError(
-                f"effect: a check on about {units:.0f} kept-out units at epsilon = {guarantee.epsilon:g} passes only "
-                f"from {least:.3g} on, and there is no {self.metric} above {effects.LARGEST[self.metric]:.3g}. Ask for "
-                "less, or bring more units or a larger epsilon."
+                f"effect: a check on about {units:.0f} held-out units at epsilon = {guarantee.epsilon:g} passes only "
+                f"from {least:.3g} on, and there is no effect above 1. Ask for less, or bring more units or a larger "
+                "epsilon."
             )
 
-    def _held_out(self, schema: Schema) -> float | None:
-        """Returns how many units (or windows, for events) a check expects; None if the population is not known yet."""
+    def _least_effect(self, attributes: tuple[Attribute, ...], units: float, guarantee: Guarantee) -> float:
+        (size,) = effect_size.effect_sizes_of((attributes,))
+        epsilon = _CHECK_SHARE * guarantee.epsilon
+        return effect_size.needed(size, self.effect or 0.0, units, epsilon, self.attempts, NUM_RELEASED)
+
+    def _num_held_out(self, schema: Schema) -> float | None:
+        """Return how many units (or windows, for events) a check expects; None if the population is not known yet."""
         size = schema.population.size
         return None if size is None else HELD_OUT * self.num_contributions(schema, size)
 
-    def _config(self, schema: Schema) -> DPSGDConfig:
-        """DP-SGD before its noise is known, for the schema of a table."""
-        recipe, size = self.recipe, schema.population.size
-        contributions = None if size is None else self.num_contributions(schema, size)
-        rate = _RATE_OF_UNKNOWN if contributions is None else min(1.0, recipe.batch / contributions)
-        return DPSGDConfig(
-            sampling_rate=rate,
-            iterations=recipe.iterations,
-            expected_batch=recipe.batch,
-            clip_norm=recipe.clip_norm,
-            batches=self.draw_rule(schema, self.influence(schema)),
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Run:
+    """One call of `PPEM.learn` after `rows` are known: of the pool of donors, or real ones where nobody is protected.
+
+    Privacy: `private` is read by `marginal-dp` alone; `accepted` reads held-out units through AboveThreshold.
+    """
+
+    method: PPEM
+    partition: Partition
+    rows: Rows
+    sizes: tuple[effect_size.EffectSize, ...]
+    private: PrivateSeries
+    grant: Grant
+    progress: Progress
+
+    @property
+    def target(self) -> np.ndarray:
+        """Rows of the public table that is the target."""
+        return target_table(self.method.target, self.partition)
+
+    def figures(self, values: np.ndarray) -> np.ndarray:
+        """Return what probes found in the released values."""
+        points = self.partition.decoded(self.rows.sensitive)
+        return statements.figures(self.method, self.partition, values, points)
+
+    def accepted(self, held_out: PrivateSeries | None) -> tuple[Generators, np.ndarray]:
+        """Train until the check passes; nothing of the other attempts leaves."""
+        method, effect = self.method, self.method.effect
+        asked = None
+        if held_out is not None and effect is not None:
+            asked = self.grant.above_threshold(CHECK, method.attempts, effect_size.ERROR / 2)
+            held = self.partition.rows(held_out.panel).sensitive
+        for number in range(method.attempts):
+            generators = self._trained(method.seed + 1000 * number)
+            rng = np.random.default_rng([method.seed, number])
+            values = method.values(self.partition, generators, self.target, NUM_RELEASED, rng)
+            if asked is None or held_out is None or effect is None:
+                return generators, values
+            if asked(*effect_size.figure(self.sizes, effect, self.partition.encoded(values), held, held_out)):
+                return generators, values
+        tries = "1 attempt" if method.attempts == 1 else f"{method.attempts} attempts"
+        instead = "state a target" if method.has_generator else "state another target"
+        raise ReleaseError(
+            f"effect: no marginal at least {effect:g} away was found in {tries}, so nothing is released; what was "
+            f"charged stays charged. Ask for a smaller effect, {instead}, or bring a larger epsilon: `understudy plan` "
+            "says from which effect on a check passes."
         )
 
-    def draw_rule(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-        """One series of each drawn unit; for events single windows, of which one event takes away `influence`."""
-        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
+    def _trained(self, seed: int) -> Generators:
+        """Return the generators of one attempt."""
+        method, published = self.method, self.method.mode != "sound"
+        marginal = method.has_generator
+        generators = Generators(self.partition, method.settings.width, seed, marginal=marginal, conditional=published)
+        if method.mode == "marginal-dp":
+            self._train_with_noise(self._training(generators, seed, marginal=True, conditional=False))
+            second = self._training(generators, seed, marginal=False, conditional=True)
+            train_without_noise(second, self.rows.arrays, self._reached(0.5, 1.0))
+        elif marginal or published:
+            training = self._training(generators, seed, marginal=marginal, conditional=published)
+            train_without_noise(training, self.rows.arrays, self._reached(0.1, 1.0))
+        return generators
+
+    def _training(
+        self, generators: Generators, seed: int, *, marginal: bool, conditional: bool
+    ) -> AdversarialTraining:  # fmt: skip
+        method, number = self.method, self.partition.num_sensitive
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed + 1)
+            energies = Energies(self.partition, method.settings.width, marginal=marginal, conditional=conditional)
+        noised = method.mode == "marginal-dp" and marginal  # a noised energy needs no reference points
+        known = self.rows.sensitive if len(self.rows.sensitive) and not noised else np.zeros((1, number), np.float32)
+        return AdversarialTraining(
+            energies=energies,
+            generators=generators,
+            references=torch.from_numpy(np.array(known)),
+            codes=tuple(code for size in self.sizes for code in size.codes),
+            recipe=method.settings,
+            seed=seed,
+            penalised=method.mode != "marginal-dp",
+            lacking=self._lacking(),
+        )
+
+    def _lacking(self) -> Lacking | None:
+        """Return what a marginal generator lacks of the effect size from which the check passes; public."""
+        method = self.method
+        if method.effect is None or not method.has_generator:
+            return None
+        event = self.grant.plan.event(CHECK)
+        assert isinstance(event, PureDP)
+        units = HELD_OUT * self.private.population / (1 - HELD_OUT)
+        aims = [
+            _AIM * effect_size.needed(size, method.effect, units, event.epsilon, method.attempts, NUM_RELEASED)
+            for size in self.sizes
+        ]
+
+        def lacking(generated: Tensor, references: Tensor) -> Tensor:
+            pairs = zip(aims, self.sizes, strict=True)
+            return torch.stack(
+                [(aim - size.differentiable(generated, references)).clamp_min(0) for aim, size in pairs]
+            ).sum()
+
+        return lacking
+
+    def _train_with_noise(self, training: AdversarialTraining) -> None:
+        panel, event = self.private.panel, self.grant.plan.event(TRAINING)
+        rule = _batch_rule(panel.schema, self.private.influence)
+        plan = charged_config(event, self.private.population, CLIP_NORM, rule).plan()
+        unit = None if panel.schema.unit.kind == "event" else panel.unit
+        windows = UnitWindows(self.rows.arrays, unit, rule, np.random.default_rng())
+        train_with_noise(training, windows, plan, self.grant, TRAINING, self._reached(0.1, 0.5))
+
+    def _reached(self, begin: float, end: float) -> Reached:
+        return lambda share: self.progress("training", begin + (end - begin) * share)
+
+
+def _flat(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[Attribute, ...]:
+    return tuple(attribute for group in sets for attribute in group)
+
+
+def _batch_rule(schema: Schema, influence: int) -> UnitBatches | WindowBatches:
+    """One series of each chosen unit; for events single windows, of which one event takes away `influence`."""
+    return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
+
+
+def _linear(schema: Schema, panel: Panel, attributes: tuple[Attribute, ...]) -> np.ndarray:
+    """Return scales that standardise the columns of x* as the paper does; sensitive columns keep declared bounds.
+
+    Privacy: reads private data without any; for modes that protect nobody.
+    """
+    scales, declared = linear_scales(schema, panel), linear_scales(schema, None)
+    static = [column.name for column in schema.static if column.name != schema.label]
+    for attribute in attributes:
+        if attribute.kind == "label":
+            continue
+        in_channels = attribute.kind in ("channel", "level")
+        place = attribute.place if in_channels else schema.num_channels + static.index(attribute.name)
+        scales[place] = declared[place]
+    return scales
+
+
+def _split(private: PrivateSeries, share: float) -> tuple[PrivateSeries, PrivateSeries]:
+    """Return (series to learn from, series to check on): every unit is held out on a coin of its own."""
+    learned, held_out = (
+        replace(private, table=Table.of(panel), view=None, population=max(1, round(size * private.population)))
+        for panel, size in zip(private.panel.split(share, np.random.default_rng()), (1 - share, share), strict=True)
+    )
+    return learned, held_out

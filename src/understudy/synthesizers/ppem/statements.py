@@ -1,141 +1,126 @@
-"""What is said about the hidden marginal: figures that a release carries, and the sentences made from them."""
+"""What is said about a hidden marginal: figures that a release holds, and the sentences made from them."""
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.data import Schema
+from understudy.data import Channel
 from understudy.data.channels import num_codes
-from understudy.privacy.events import Gaussian, PureDP
-from understudy.privacy.grant import Grant
-from understudy.privacy.plan import SpendingPlan
-from understudy.synthesizers.ppem import contest, effects, modes, probes, sketch, targets
-from understudy.synthesizers.ppem.attributes import Attribute, Partition
-from understudy.training import networks
-from understudy.training.plan import TRAINING, noise_ratio
+from understudy.synthesizers.ppem.attributes import UNIFORM, Attribute, Partition
+from understudy.synthesizers.ppem.effect_size import ERROR
 
 if TYPE_CHECKING:
-    from understudy.synthesizers.ppem.method import Ppem
+    from understudy.synthesizers.ppem.method import PPEM
 
-FIGURES = "obfuscation"  # array of a release: share of x′ never seen, then one flag per column that is a moved copy
-_TOO_OFTEN = 0.05  # share of x′ never seen from which the sentence is a caution
-_WIDE = 32  # columns of x′ beyond which a sketch of them is mostly noise
+FIGURES = "obfuscation"  # array of a release: share of x′ far from any pool row, then one flag per transformed column
+NO_GUARANTEE = (
+    "This is obfuscation of an aggregate, not protection of a person, and no part of epsilon. It does not hide what a "
+    "reader can infer from the other columns, nor from how well they fit a value of x′.",
+)
+_FREQUENT = 0.05  # share of x′ without support from which the sentence is a caution
+_QUANTILES = np.linspace(0.02, 0.98, 97)
+_SAME_SHAPE = 0.06  # mean distance of standardised quantiles up to which two shapes count as one
+_MOVED = 0.1  # standard deviations from which a shape counts as moved
+_SAME_SHARES = 0.05  # total variation distance up to which shares count as the same
+_PROBED = 512
+_UNSUPPORTED = 0.99  # quantile of distances among reference points beyond which a point has no support
 
 
-def figures(method: "Ppem", partition: Partition, values: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Returns what the probes found, from released x′ and points of the sketch alone."""
-    copies = probes.moved_copies(partition.columns, values, points) if method.has_generator else ()
-    unseen = probes.never_seen(partition.encoded(values), partition.encoded(points))
-    return np.array([unseen, *(column.name in copies for column in partition.columns)], dtype=np.float64)
+def figures(method: "PPEM", partition: Partition, values: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return what the probes found, from released and reference values of the sensitive columns."""
+    copies = transformed_copies(partition.columns, values, points) if method.has_generator else ()
+    unsupported = share_without_support(partition.encoded(values), partition.encoded(points))
+    return np.array([unsupported, *(column.name in copies for column in partition.columns)], dtype=np.float64)
 
 
-def sentences(method: "Ppem") -> tuple[str, ...]:
-    """Returns the section of the certificate. It is the same whatever the data: what probes found is in the release."""
+def sentences(method: "PPEM") -> tuple[str, ...]:
+    """Return the section of the certificate. It is the same whatever the data: what probes found is in the release."""
     return (
         f"Hidden: the distribution of {', '.join(method.sets)}. {_released(method)}",
         _checked(method),
-        f"What probes found, for moved copies and for values that nobody has, is in the release (array '{FIGURES}').",
-        *modes.NOTHING,
+        f"What probes found, for transformed copies and values without support, is in the release (array '{FIGURES}').",
+        *NO_GUARANTEE,
     )
 
 
 def findings(attributes: tuple[Attribute, ...], arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-    """Returns what the probes found, a sentence each; made from released figures alone."""
-    unseen, flags = float(arrays[FIGURES][0]), arrays[FIGURES][1:] > 0
+    """Return what the probes found, one sentence each; made from released figures alone."""
+    unsupported, flags = float(arrays[FIGURES][0]), arrays[FIGURES][1:] > 0
     columns = [column.name for attribute in attributes for column in attribute.columns]
     copies = [name for name, flag in zip(columns, flags, strict=True) if flag]
-    told = []
+    found = []
     if copies:
-        told.append(
+        found.append(
             f"Caution: {', '.join(copies)} came out as the real distribution moved, stretched, mirrored or renamed. "
-            "Whoever guesses the map has the original."
+            "A reader who guesses the map has the original."
         )
-    seen = f"{unseen:.0%} of the released values of x′ lie where the conditional model saw next to nobody"
-    told.append(f"Caution: {seen}; what was generated for them is a guess." if unseen > _TOO_OFTEN else f"{seen}.")
-    return tuple(told)
+    share = f"{unsupported:.0%} of the released values of x′ lie where the conditional model saw almost no unit"
+    caution = unsupported > _FREQUENT
+    found.append(f"Caution: {share}; what was generated for them is a guess." if caution else f"{share}.")
+    return tuple(found)
 
 
-def _released(method: "Ppem") -> str:
+def _released(method: "PPEM") -> str:
     if method.has_generator:
-        return "Released: what a generator draws that was taught to differ from it."
-    if method.target == targets.UNIFORM:
+        return "Released: samples of a generator that was trained to differ from it."
+    if method.target == UNIFORM:
         return "Released: the uniform distribution over the declared bounds."
     return "Released: a distribution that was stated from public knowledge."
 
 
-def _checked(method: "Ppem") -> str:
+def _checked(method: "PPEM") -> str:
     if method.effect is None:
         return "No effect size was asked for and none was checked: the two distributions may be as good as equal."
     return (
-        f"Checked with differential privacy on units that were kept out: every set is at least {method.effect:g} away "
-        f"({method.metric}), but for a chance of {effects.MISTAKE:g}. The check is among the charges."
+        f"Checked with differential privacy on held-out units: every set is at least {method.effect:g} away "
+        f"(Wasserstein distance in shares of the range), with an error probability of {ERROR:g}. The check is among "
+        "the charges."
     )
 
 
-def outlook(
-    method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan, held_out: float | None
-) -> tuple[str, ...]:
-    """Returns what public facts foretell about a private run."""
-    told = _learned(method, schema, attributes, plan) if method.conditional == "energies" else []
-    if method.effect is not None and held_out is not None:
-        check = plan.event("check")
-        assert isinstance(check, PureDP)
-        least = effects.needed(
-            any_effect(method, attributes), method.effect, held_out, check.epsilon, method.attempts, 8192
-        )
-        told.append(f"The check for {method.effect:g} passes, more often than not, from an effect of {least:.3g} on.")
-    return tuple(told)
+def transformed_copies(columns: tuple[Channel, ...], released: np.ndarray, real: np.ndarray) -> tuple[str, ...]:
+    """Return names of columns whose released distribution is the real one behind a simple invertible map.
+
+    Numbers: moved, stretched or mirrored. Categories: renamed. Such a copy passes every test of difference.
+    """
+    found = []
+    for place, column in enumerate(columns):
+        codes = num_codes(column)
+        sides = released[:, place], real[:, place]
+        if _affine_copy(*sides) if codes is None else _renamed(*sides, codes):
+            found.append(column.name)
+    return tuple(found)
 
 
-def _learned(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan) -> list[str]:
-    """Returns what noise leaves of energies and sketch."""
-    number, ratio = num_parameters(method, schema, attributes), gradient_noise(method, schema, attributes, plan)
-    told = [
-        f"{number} parameters of two energies learn in {method.recipe.iterations} iterations; the noise on a summed "
-        f"gradient is {ratio:.2g} times the largest possible sum."
-    ]
-    columns = sum(len(attribute.columns) for attribute in attributes)
-    if columns > _WIDE:
-        told.append(
-            f"x′ has {columns} columns, of which a sketch knows little but noise. Name levels instead of channels."
-        )
-    event = plan.event(sketch.COUNTS)
-    if isinstance(event, Gaussian) and schema.population.size is not None:
-        error = event.noise_multiplier * math.sqrt(columns) / schema.population.size
-        told.append(f"The sketch of x′ knows shares of its cells to about {error:.2g}.")
-    return told
+def _affine_copy(released: np.ndarray, real: np.ndarray) -> bool:
+    first, second = (np.quantile(values, _QUANTILES) for values in (released, real))
+    spreads = first.std(), second.std()
+    if not min(spreads) > 1e-9:
+        return False
+    moved = abs(first.mean() - second.mean()) / spreads[1] > _MOVED or abs(np.log(spreads[0] / spreads[1])) > _MOVED
+    shapes = [(values - values.mean()) / values.std() for values in (first, second)]
+    straight, mirrored = (float(np.abs(shapes[0] - other).mean()) for other in (shapes[1], -shapes[1][::-1]))
+    return (moved and straight < _SAME_SHAPE) or (mirrored < _SAME_SHAPE < straight)
 
 
-def gradient_noise(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...], plan: SpendingPlan) -> float:
-    """Returns the ratio of the noise on a summed gradient of the energies to the largest possible sum."""
-    noise = float(getattr(plan.event(TRAINING), "noise_multiplier", 0.0))
-    return noise_ratio(noise, num_parameters(method, schema, attributes), method.recipe.batch)
+def _renamed(released: np.ndarray, real: np.ndarray, codes: int) -> bool:
+    shares = [np.bincount(values.astype(int), minlength=codes) / len(values) for values in (released, real)]
+    apart = np.abs(shares[0] - shares[1]).sum() / 2
+    sorted_apart = np.abs(np.sort(shares[0]) - np.sort(shares[1])).sum() / 2
+    return bool(apart > 2 * _SAME_SHARES and sorted_apart < _SAME_SHARES)
 
 
-def any_effect(method: "Ppem", attributes: tuple[Attribute, ...]) -> effects.Effect:
-    """Returns an effect on all attributes, for its public constants."""
-    columns = [column for attribute in attributes for column in attribute.columns]
-    numbers = tuple(n for n, column in enumerate(columns) if num_codes(column) is None)
-    codes = tuple((0, num_codes(column) or 0) for column in columns if num_codes(column) is not None)
-    return effects.Effect(method.metric, numbers, codes, np.zeros((0, 0)))
+def share_without_support(released: np.ndarray, real: np.ndarray) -> float:
+    """Return the share of released x′ [row, number] that lie farther from reference points than these do."""
+    if len(real) < 2:
+        return 1.0
+    probed = min(_PROBED, len(real) // 2)
+    pool, own = real[probed:], real[:probed]
+    usual = np.quantile(_nearest(own, pool), _UNSUPPORTED)
+    return float((_nearest(released[:_PROBED], pool) > max(usual, 1e-9)).mean())
 
 
-def check_epsilon(grant: Grant) -> float:
-    """Returns what the check was charged."""
-    event = grant.plan.event("check")
-    assert isinstance(event, PureDP)
-    return event.epsilon
-
-
-def num_parameters(method: "Ppem", schema: Schema, attributes: tuple[Attribute, ...]) -> int:
-    """Returns how many parameters see real rows, from public facts."""
-    from understudy.synthesizers.frame.facts import facts_of
-    from understudy.synthesizers.ppem.purchases import encoding_of
-
-    nothing = facts_of([], np.ones(1), np.zeros(0), np.zeros((0, 1)), np.zeros(0))
-    partition = Partition(encoding_of(schema.without_context(), nothing, attributes), attributes)
-    with networks.meta_device():
-        energies = contest.Energies(partition, method.recipe, marginal=method.has_generator, conditional=True)
-    return networks.num_parameters(energies)
+def _nearest(points: np.ndarray, pool: np.ndarray) -> np.ndarray:
+    squared = (points**2).sum(1)[:, None] + (pool**2).sum(1) - 2 * points @ pool.T
+    return np.sqrt(np.maximum(squared.min(axis=1), 0))

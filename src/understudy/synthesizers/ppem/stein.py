@@ -89,19 +89,3 @@ def studentised_discrepancy(pairs: Tensor) -> Tensor:
     number, spread = pairs.shape[-1], pairs.std(-1)
     error = torch.where(spread > 0, spread, torch.ones_like(spread)) / number**0.5
     return torch.where(spread > 0, pairs.mean(-1) / error, torch.zeros_like(spread))
-
-
-def finite_set_pairs(points: Tensor, scores: Tensor, bandwidth: Tensor | float, locations: Tensor) -> Tensor:
-    """Returns u [..., pair] of consecutive points for the finite set Stein discrepancy at locations [place, dimension].
-
-    Jitkrittum et al. (2017), arXiv:1705.07673, Eq. 3 to 5: features s(x) k(x, v) + ∇ₓk(x, v) at every location v, whose
-    mean is 0 where p made the points; u is their product over a pair. It takes the place of `stein_pairs` in every
-    statistic over pairs.
-    """
-    r = points[..., :, None, :] - locations
-    width = bandwidth[..., None, None] if isinstance(bandwidth, Tensor) else bandwidth
-    kernel = torch.exp(-(r**2).sum(-1) / width)[..., None]
-    features = (scores[..., :, None, :] - 2 * r / (width[..., None] if isinstance(width, Tensor) else width)) * kernel
-    flat = features.flatten(-2) / (locations.shape[0] * points.shape[-1]) ** 0.5
-    even = points.shape[-2] // 2 * 2
-    return (flat[..., 0:even:2, :] * flat[..., 1:even:2, :]).sum(-1)

@@ -1,1 +1,1 @@
-"""VFLGAN-TS: several organisations, one synthetic dataset (paper 004)."""
+"""VFLGAN-TS: several organisations, one synthetic dataset."""

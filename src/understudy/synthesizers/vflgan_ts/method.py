@@ -2,9 +2,9 @@
 
 Idea. Every attribute has its own generator and discriminator at the party that holds it; all generators are fed by one
 shared latent, and a shared discriminator at an aggregator, which sees features from every party, makes the attributes
-belong together (paper 004, Algorithm 1; `party` and `aggregator` are its two columns).
+belong together. `published` is Algorithm 1 of the paper, whose noise protects nobody.
 
-Private data is touched by the discriminators and extractors of every party and by the shared discriminator. In the mode
+What is private. Discriminators and extractors of every party and the shared discriminator see real rows. In the mode
 `sound` each of these M + 1 owners clips a row's gradient to C/√(M+1) and noises all of its parameters, which is one
 Poisson-subsampled Gaussian per iteration; gradients of synthetic rows are added after the noise. Working scale, shares
 of the classes, gaps and lengths are bought beside it, as for other methods.
@@ -13,14 +13,13 @@ Cost: minutes. Choose it where organisations can't bring their columns together 
 what it sees; at a small epsilon `spectral` in the aggregator's hands is better. Public context is not modelled.
 Not to be confused with training in which "raw data never leaves": features are sent, and they can be inverted.
 
-References: paper 004 (VFLGAN-TS); Seyfi et al. 2022 (CosciGAN); Yuan et al. 2024 (VFLGAN);
-Abadi et al., arXiv:1607.00133 (DP-SGD).
+References: VFLGAN-TS (doi:10.1145/3776587); Seyfi et al. 2022 (CosciGAN); Abadi et al., arXiv:1607.00133 (DP-SGD).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -33,47 +32,46 @@ from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.base import Draw, Progress, Synthesizer, num_pooled
 from understudy.synthesizers.frame import facts as bought
 from understudy.synthesizers.frame.encoding import Encoding, linear_scales
 from understudy.synthesizers.frame.facts import Facts, classes_of
 from understudy.synthesizers.options import require_one_of
+from understudy.synthesizers.sampling import NODES, calibrated, draw_classes, panel_of, score_nodes
 from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.vflgan_ts import classes, drawing, modes
-from understudy.synthesizers.vflgan_ts.agreement import Agreement
-from understudy.synthesizers.vflgan_ts.claimed import claimed_noise
-from understudy.synthesizers.vflgan_ts.fitting import Named, run
-from understudy.synthesizers.vflgan_ts.holdings import ALONE, holdings_of, num_classes, rows_of
-from understudy.synthesizers.vflgan_ts.modes import MODES, NOISY_ROWS, NOT_PRIVATE, Mode, Rule
-from understudy.synthesizers.vflgan_ts.party import Rows
-from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training.networks import to_arrays
+from understudy.synthesizers.vflgan_ts import modes
+from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
+from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, partition, rows_of
+from understudy.synthesizers.vflgan_ts.protocol import Frame, RunConfig, converse
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate, generators_for
+from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, PAPER, SCALES, Mode, Recipe, Scale
+from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, DPSGDConfig
 
-_RATE_OF_UNKNOWN = 0.02  # with which units are drawn where the population is still to be counted
+PARTY = "party"  # arrays of a party's generators begin with it and the party's place
+_RATE_OF_UNKNOWN = 0.02  # sampling rate where the population is still to be counted
 _FACTS_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody
+_POOL = 4096  # synthetic rows by which scores are calibrated
+_COMPARED_ROWS, _CHECKPOINTS = 1024, 20  # of each side, and in a run, for the distance that chooses a checkpoint
+Named = Sequence[tuple[str, Rows]]  # parties and their rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class VflganTs(Synthesizer):
+class VFLGANTS(Synthesizer):
     """VFLGAN-TS for columns held by several parties (`party` of a column); one party where no column names any.
 
     Attributes:
-        mode: "sound", or one of those that the certificate calls not private ("plain", "paper"), or "local".
-        scale: What working scale is made from: "bought" distributions, or declared "bounds".
-        checkpoint: Which generators are kept: the "last", or those of "minimum-awd", which reads real rows without
-            noise and is refused where a guarantee is claimed.
-        claimed_epsilon: What the formulas of paper 004 are to claim in the mode "paper".
-        recipe: Options of networks and loop.
-        seed: Of everything but privacy noise and draws; in the mode "sound" of initial weights and drawing alone.
+        mode: "sound", "local", or one of those that the certificate calls not private ("plain", "paper").
+        scale: Working scale: "bought" distributions, or declared "bounds".
+        recipe: Size and training of the networks.
+        seed: Seed of everything but privacy noise and batches; in the mode "sound" of initial weights and sampling.
     """
 
     name: ClassVar[str] = "vflgan-ts"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": DEFAULT, "paper": PAPER}
     rehearsed: ClassVar[str] = "recipe.iterations"
     mode: Mode = "sound"
-    scale: Literal["bought", "bounds"] = "bought"
-    checkpoint: Literal["last", "minimum-awd"] = "last"
-    claimed_epsilon: float = 10.0
+    scale: Scale = "bought"
     recipe: Recipe = field(default_factory=Recipe)
     seed: int = 0
 
@@ -81,18 +79,11 @@ class VflganTs(Synthesizer):
         if isinstance(self.recipe, dict):  # options of a release that was loaded
             object.__setattr__(self, "recipe", Recipe(**self.recipe))
         modes.check_mode(self.mode)
-        require_one_of(self, mode=MODES, scale=("bought", "bounds"), checkpoint=("last", "minimum-awd"))
-        if self.checkpoint != "last" and self.mode not in NOT_PRIVATE:
-            raise InputError(
-                f"checkpoint: 'last' is expected in the mode '{self.mode}': AWD reads real rows uncharged."
-            )
-        if self.recipe.model != "vflgan-ts" and self.mode != "plain":
-            raise InputError(f"model: '{self.recipe.model}' is for comparison and needs the mode 'plain'.")
+        require_one_of(self, scale=SCALES)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """What is bought beside, then all iterations as one event, or one noisy copy of the rows (`local`)."""
-        holdings_of(schema)
-        classes.check(self.recipe.labels, self.mode, schema)
+        partition(schema)
         shares = bought.shares_of(schema, marginals=self.scale == "bought")
         if self.mode in NOT_PRIVATE:
             return self._plan_without_privacy(guarantee, tuple(shares))
@@ -119,52 +110,49 @@ class VflganTs(Synthesizer):
         linear = linear_scales(schema, None)
         facts = bought.buy(Learning(private, grant, 0, lambda stage, share: None), linear)
         encoding = Encoding.of(schema, facts.marginals, linear)
-        rows = self._rows(private, encoding)
-        rule = self._rule(private, grant, len(rows))
+        panel, labels, number = private.panel, classes_of(private.panel), num_classes(schema)
+        rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in partition(schema)]
+        rule = modes.rule_for(self.mode, private, grant, self.recipe, len(rows), self.seed)
         if self.mode == "local":
             noisy = modes.noisy_rows([own for _, own in rows], grant, private)
             rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]
-        models = []
-        for one in self._models(schema, rows, rule, classes_of(private.panel)):
-            models.append(self._trained(one, facts, lambda share: progress("training", share)))
-        generators = classes.gathered(models) if self._apart(schema) else models[0]
-        nodes = drawing.pool_nodes(generators, self.recipe, encoding, facts, num_classes(schema), self.seed)
-        arrays = {**facts.to_arrays(), "linear": linear, "nodes": nodes}
-        for place, module in enumerate(generators):
-            arrays |= to_arrays(module, f"{drawing.PARTY}{place}.")
-        return arrays
-
-    def _models(self, schema: Schema, rows: Named, rule: Rule, labels: np.ndarray) -> list[classes.Model]:
-        """Returns what is trained by itself: one model of all rows, or one of the rows of each class."""
-        agreement = Agreement(schema, self.recipe, self.mode, self.seed, num_classes(schema))
-        whole = classes.Model(agreement, rows, rule)
-        return classes.divided(whole, labels) if self._apart(schema) else [whole]
-
-    def _apart(self, schema: Schema) -> bool:
-        return self.recipe.labels == "apart" and num_classes(schema) > 0
-
-    def _trained(self, model: classes.Model, facts: Facts, progress: Callable[[float], None]) -> tuple[nn.Module, ...]:
-        """Returns the generators of all parties, trained together or, for one of the baselines, each by itself."""
-        groups = [[pair] for pair in model.rows] if self.recipe.model == "party-coscigan" else [model.rows]
-        nearest = self.checkpoint == "minimum-awd"
-        trained = (
-            run(model.agreement, group, model.rule, facts.label_share, nearest_checkpoint=nearest, progress=progress)
-            for group in groups
+        nearest = self.mode in NOT_PRIVATE  # an exact statistic of real rows chooses; no guarantee covers that
+        generators = train(
+            self.run_config(schema),
+            rows,
+            rule,
+            facts.label_share,
+            nearest_checkpoint=nearest,
+            progress=lambda share: progress("training", share),
         )
-        return tuple(module for group in trained for module in group)
+        own = {name: to_arrays(module, "") for (name, _), module in zip(rows, generators, strict=True)}
+        return self.released_arrays(schema, facts, own)
+
+    def released_arrays(
+        self, schema: Schema, facts: Facts, generators: Mapping[str, Mapping[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """Returns what a release holds, from all parties' generators by name; reads nothing private."""
+        linear = linear_scales(schema, None)
+        arrays = {**facts.to_arrays(), "linear": linear}
+        for place, columns in enumerate(partition(schema)):
+            named = generators[columns.party].items()
+            arrays |= {f"{PARTY}{place}.{name}": np.asarray(array) for name, array in named}
+        arrays["nodes"] = np.zeros((0, NODES))
+        if facts.marginals:  # quantiles by which scores are calibrated
+            rng, share = np.random.default_rng(self.seed), facts.label_share
+            classes = rng.choice(len(share), size=num_pooled(schema, _POOL), p=share / share.sum())
+            encoding = Encoding.of(schema, facts.marginals, linear)
+            arrays["nodes"] = score_nodes(self._working_rows(arrays, encoding, classes, rng)[0])
+        return arrays
 
     def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
         """Every party's attributes from one shared latent, joined."""
         facts = Facts.from_arrays(arrays)
         encoding = Encoding.of(schema, facts.marginals, arrays["linear"])
-        agreement = Agreement(schema, self.recipe, self.mode, self.seed, num_classes(schema))
-        counts = [holding.num_attributes for holding in holdings_of(schema)]
-        counts = [sum(counts)] if self.recipe.model == "central-coscigan" else counts
-        generators = drawing.generators_of(arrays, self.recipe, counts, agreement.num_latent, schema.num_steps)
-        asked = drawing.draw_classes(facts, request)
-        working = drawing.working_rows(generators, self.recipe, encoding, asked, num_classes(schema), request.rng)
-        series = drawing.calibrated(working[0], arrays["nodes"], encoding)
-        return drawing.panel_of(schema, request, encoding, facts, asked, (series, working[1]))
+        classes = draw_classes(facts, request)
+        series, static = self._working_rows(arrays, encoding, classes, request.rng)
+        series = calibrated(series, arrays["nodes"], encoding)
+        return panel_of(schema, request, encoding, facts, classes, (series, static))
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says what noise does to gradients, what a party could learn, or what `local` costs."""
@@ -176,13 +164,33 @@ class VflganTs(Synthesizer):
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """That of discriminators and extractors in the mode `sound`."""
         learned = self.learned_schema(schema)
-        return (
-            modes.gradient_noise(learned, self.plan(learned, guarantee), self.recipe) if self.mode == "sound" else None
-        )
+        if self.mode != "sound":
+            return None
+        return modes.gradient_noise(learned, self.plan(learned, guarantee), self.recipe)
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""
-        return (*modes.trust(self.mode, plan), *((classes.KNOWN,) if self._apart(schema) else ()))
+        return modes.trust(self.mode, plan)
+
+    def run_config(self, schema: Schema) -> RunConfig:
+        """Returns what all sides of a run agree on."""
+        return RunConfig(schema, self.recipe, self.mode, self.seed, num_classes(schema))
+
+    def _working_rows(
+        self, arrays: Mapping[str, np.ndarray], encoding: Encoding, classes: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns (series, static columns) in working scale: every party generates its own from one latent."""
+        schema = encoding.schema
+        config, columns = self.run_config(schema), partition(schema)
+        noise = rng.standard_normal((len(classes), LATENT))
+        hot = np.eye(config.num_classes)[classes] if config.num_classes else np.zeros((len(classes), 0))
+        latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
+        parts = []
+        for place, own in enumerate(columns):
+            module = generators_for(config, own.num_attributes, schema.num_steps)
+            load_arrays(module, arrays, f"{PARTY}{place}.")
+            parts.append(generate(module, latent).numpy())
+        return joined(columns, tuple(parts), encoding)
 
     def _plan_without_privacy(self, guarantee: Guarantee, labels: tuple[str, ...]) -> SpendingPlan:
         if guarantee.epsilon < math.inf:
@@ -194,7 +202,7 @@ class VflganTs(Synthesizer):
         return SpendingPlan((*facts, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE[self.mode]))), guarantee)
 
     def _config(self, schema: Schema) -> DPSGDConfig:
-        """How units are drawn. Events change windows and do not take them away, which sampling does not amplify."""
+        """How units are sampled. Events change windows and do not remove them, which sampling does not amplify."""
         size, recipe = schema.population.size, self.recipe
         rate = _RATE_OF_UNKNOWN if size is None else min(1.0, recipe.batch / size)
         return DPSGDConfig(
@@ -204,24 +212,70 @@ class VflganTs(Synthesizer):
             clip_norm=recipe.clip_norm,
         )
 
-    def _rule(self, private: PrivateSeries, grant: Grant, num_parties: int) -> Rule:
-        """How gradients become parameters, after the ledger was told."""
-        if self.mode == "sound":
-            return modes.sound_rule(private, grant, self.recipe, num_parties)
-        if self.mode == "local":
-            return modes.plain_rule(self.recipe, self.seed)
-        grant.without_privacy(TRAINING)
-        if self.mode == "plain":
-            return modes.plain_rule(self.recipe, self.seed)
-        rate, delta = min(1.0, self.recipe.batch / private.population), grant.plan.guarantee.delta
-        noise = claimed_noise(self.claimed_epsilon, rate, self.recipe.iterations, delta)
-        return modes.paper_rule(self.recipe, noise, grant, self.seed)
 
-    def _rows(self, private: PrivateSeries, encoding: Encoding) -> list[tuple[str, Rows]]:
-        """Every party's rows by name; one pair of all rows for the central baseline."""
-        panel, labels, number = private.panel, classes_of(private.panel), num_classes(private.schema)
-        rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in holdings_of(panel.schema)]
-        if self.recipe.model != "central-coscigan":
-            return rows
-        series = torch.cat([own.series for _, own in rows], 1)
-        return [(ALONE, Rows(series, torch.cat([own.label for _, own in rows], 1)))]
+def train(
+    config: RunConfig,
+    parties: Named,
+    rule: Rule,
+    class_share: np.ndarray,
+    *,
+    nearest_checkpoint: bool = False,
+    progress: Callable[[float], None] = lambda share: None,
+    watch: Callable[[str, Frame], None] | None = None,
+) -> tuple[nn.Module, ...]:
+    """Returns every party's generators after a whole run in one process.
+
+    Args:
+        nearest_checkpoint: Keep the generators of the least AWD instead of the last; reads real rows without noise.
+        watch: Is shown every frame, for counting.
+
+    Privacy: what the rule's updates promise; generators themselves see synthetic rows and gradients of networks only.
+    """
+    made = {name: Party(name, rows, config, rule.party) for name, rows in parties}
+    aggregator = Aggregator(tuple(made), config, rule.aggregator, rule.batches, class_share)
+    best = _Nearest(list(made.values()), [rows for _, rows in parties], config) if nearest_checkpoint else None
+    every = max(1, config.recipe.iterations // _CHECKPOINTS)
+
+    def before_iteration(iteration: int) -> None:
+        if iteration % every == 1 or every == 1:
+            progress(iteration / config.recipe.iterations)
+            if best is not None:
+                best.compare()
+
+    sides = {name: party.side(lambda iteration: None) for name, party in made.items()}
+    converse(sides, aggregator.side(before_iteration), watch)
+    if best is not None:
+        best.compare()
+        best.restore()
+    return tuple(party.generators for party in made.values())
+
+
+class _Nearest:
+    """Keeps the generators whose series came nearest to the real ones (AWD, Eq. 23), as the paper chooses them.
+
+    Privacy: none; an exact statistic of private rows chooses. For `plain` and `paper` only.
+    """
+
+    def __init__(self, parties: list[Party], rows: list[Rows], config: RunConfig) -> None:
+        self._parties, self._config = parties, config
+        self._real = [torch.sort(part.series[:_COMPARED_ROWS], dim=0).values for part in rows]
+        self._least, self._kept = math.inf, [party.generator_update.flat.values.clone() for party in parties]
+
+    def compare(self) -> None:
+        """Keeps the generators if they are nearer than any before."""
+        generator = torch.Generator().manual_seed(self._config.seed)
+        latent = torch.randn(len(self._real[0]), LATENT, generator=generator)
+        if number := self._config.num_classes:
+            latent = torch.cat([latent, torch.eye(number)[torch.arange(len(latent)) % number]], 1)
+        distance = sum(
+            float((torch.sort(generate(party.generators, latent), dim=0).values - real).abs().mean())
+            for party, real in zip(self._parties, self._real, strict=True)
+        )
+        if distance < self._least:
+            self._least = distance
+            self._kept = [party.generator_update.flat.values.clone() for party in self._parties]
+
+    def restore(self) -> None:
+        """Puts the nearest generators back."""
+        for party, values in zip(self._parties, self._kept, strict=True):
+            party.generator_update.flat.values.copy_(values)

@@ -1,11 +1,10 @@
-"""What is protected, from whom, by which noise: four modes, and one that is refused."""
+"""Who is protected from whom, by which noise: four modes, and one that is refused."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import Literal
+from itertools import islice, pairwise
 
 import numpy as np
 import torch
@@ -20,31 +19,33 @@ from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.vflgan_ts.aggregator import Draws
-from understudy.synthesizers.vflgan_ts.holdings import Holding, holdings_of
-from understudy.synthesizers.vflgan_ts.party import Rows
-from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, FirstLayerUpdate, MakeUpdate, PlainUpdate
+from understudy.synthesizers.vflgan_ts.partition import PartyColumns, partition
+from understudy.synthesizers.vflgan_ts.published import (
+    CLAIMED_EPSILON,
+    Batches,
+    FirstLayerUpdate,
+    Rows,
+    claimed_noise,
+)
+from understudy.synthesizers.vflgan_ts.recipe import MODES, Recipe
+from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
 from understudy.training.batches import UnitWindows
 from understudy.training.plan import TRAINING, MechanismPlan, UnitBatches, charged_config, noise_ratio, split_plan
 
-Mode = Literal["sound", "plain", "paper", "local"]
-MODES = ("sound", "plain", "paper", "local")
 NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
-
 NOT_PRIVATE = {
     "plain": "VFLGAN-TS as published without differential privacy; nothing was noised",
-    "paper": "noise on first layers only, as in paper 004: Theorem 4.3 does not hold",
+    "paper": "DPVFLGAN-TS as published, with noise on first layers only: Theorem 4.3 does not hold",
 }
 _MASKED = (
-    "mode: 'masked', the larger batches of section 4.5 of paper 004 of which each party masks some rows, has no proof: "
-    "nobody has shown what a party learns from rows it was shown and told to ignore. Use 'sound' with a trusted "
+    "mode: 'masked', the larger batches of section 4.5 of VFLGAN-TS of which each party masks some rows, has no proof: "
+    "it is unknown what a party learns from rows it was shown and told to ignore. Use 'sound' with a trusted "
     "aggregator, or 'local'."
 )
 _ALIGNED = "Which units take part is known to every party and to the aggregator: rows were aligned before training."
 _TRUST = {
     "sound": (
-        "Mode sound: whoever receives the release and is not a party is protected. Every parameter that has seen real "
+        "Mode sound: recipients of the release who are not a party are protected. Every parameter that has seen real "
         "rows is clipped and noised, at each party and at the aggregator, as one mechanism.",
         "Not protected against the aggregator, which is trusted: it is sent features of single rows, and they can be "
         "inverted. Nor against a party that keeps what it is sent during training: gradients of single rows that "
@@ -57,13 +58,13 @@ _TRUST = {
         _ALIGNED,
     ),
     "plain": ("Mode plain: nobody is protected.",),
-    "paper": ("Mode paper: nobody is protected. Published for comparison with paper 004 only.",),
+    "paper": ("Mode paper: nobody is protected. For comparison with the published figures only.",),
 }
 _VALUES_WITHIN = 0.5  # root mean square, in attribute scale, up to which a row is kept as it is in mode `local`
 
 
 def check_mode(mode: str) -> None:
-    """Refuses a mode that does not exist, or that nobody has proved anything about."""
+    """Refuses a mode that does not exist, or that has no proof."""
     if mode == "masked":
         raise InputError(_MASKED)
     if mode not in MODES:
@@ -84,20 +85,19 @@ def trust(mode: str, plan: SpendingPlan) -> tuple[str, ...]:
     if mode != "sound":
         return _TRUST[mode]
     cost = against_a_party(plan)
-    told = (
-        f"Against a party that keeps nothing, but knows which rows were drawn: epsilon = {cost:.4g} at the same delta."
+    return (
+        *_TRUST[mode],
+        f"Against a party that keeps nothing, but knows which rows were drawn: epsilon = {cost:.4g} at the same delta.",
     )
-    return (*_TRUST[mode], told)
 
 
 def against_a_party(plan: SpendingPlan) -> float:
-    """Returns epsilon for somebody who knows the draws: sampling hides nothing from them.
+    """Returns epsilon towards an adversary who knows the batches: sampling hides nothing from them.
 
-    A unit is drawn more than `most` times with probability δ/2 at the most; if not, `most` plain Gaussian releases of
-    it cost (ε, δ/2). Draws do not depend on data, so (ε, δ) holds in all.
+    A unit is sampled more than `most` times with probability δ/2 at the most; if not, `most` plain Gaussian releases of
+    it cost (ε, δ/2). Batches do not depend on data, so (ε, δ) holds in all.
     """
-    event, delta = plan.event(TRAINING), plan.guarantee.delta / 2
-    assert isinstance(event, SubsampledGaussian)
+    event, delta = _training(plan), plan.guarantee.delta / 2
     most = event.iterations
     if event.sampling_rate < 1:
         most = int(binom.isf(delta, event.iterations, event.sampling_rate))
@@ -107,94 +107,115 @@ def against_a_party(plan: SpendingPlan) -> float:
 
 def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tuple[str, ...]:
     """Returns what public facts foretell about a run."""
-    holdings = holdings_of(schema)
+    columns = partition(schema)
     if mode == "local":
         event = plan.event(NOISY_ROWS)
         assert isinstance(event, Gaussian)
-        values = schema.num_steps * sum(holding.num_attributes for holding in holdings)
+        values = schema.num_steps * sum(own.num_attributes for own in columns)
         noise = event.noise_multiplier * math.sqrt(values * schema.unit.max_series)
         return (f"Every value of every row gets noise {noise:.3g} times as large as a typical value, before training.",)
-    event = plan.event(TRAINING)
-    assert isinstance(event, SubsampledGaussian)
-    number = num_parameters(holdings, schema.num_steps, recipe)
-    noise = event.noise_multiplier * math.sqrt(number)
-    drawn = event.sampling_rate * (schema.population.size or 1)
+    training, number = _training(plan), num_parameters(columns, schema.num_steps, recipe)
+    noise = training.noise_multiplier * math.sqrt(number)
+    drawn = training.sampling_rate * (schema.population.size or 1)
     return (
-        f"{len(holdings)} parties and an aggregator noise {number} parameters {event.iterations} times: the sum of "
+        f"{len(columns)} parties and an aggregator noise {number} parameters {training.iterations} times: the sum of "
         f"{drawn:.3g} gradients of length {recipe.clip_norm:g} at the most against noise of length {noise:.3g}.",
         trust(mode, plan)[-1],
     )
 
 
 def gradient_noise(schema: Schema, plan: SpendingPlan, recipe: Recipe) -> float:
-    """Returns the ratio of the noise on a summed gradient, in all hands together, to the largest possible sum."""
-    event = plan.event(TRAINING)
-    assert isinstance(event, SubsampledGaussian)
-    number = num_parameters(holdings_of(schema), schema.num_steps, recipe)
+    """Returns the ratio of the noise on a summed gradient, of all owners together, to the largest possible sum."""
+    event, number = _training(plan), num_parameters(partition(schema), schema.num_steps, recipe)
     return noise_ratio(event.noise_multiplier, number, event.sampling_rate * (schema.population.size or 1))
 
 
-def num_parameters(holdings: tuple[Holding, ...], num_steps: int, recipe: Recipe) -> int:
+def num_parameters(columns: Sequence[PartyColumns], num_steps: int, recipe: Recipe) -> int:
     """Returns how many parameters see real rows: discriminators, extractors and the shared discriminator."""
-    sizes = (num_steps, *recipe.widths, 1)
-    alone = sum((first + 1) * second for first, second in pairwise(sizes))
-    together = (recipe.features * len(holdings), *recipe.shared_widths, 1)
-    shared = sum((first + 1) * second for first, second in pairwise(together))
-    inputs = [holding.num_attributes * num_steps for holding in holdings]
-    return (
-        sum(holding.num_attributes * alone for holding in holdings)
-        + shared
-        + sum(recipe.features * (n + 1) for n in inputs)
-    )
+
+    def perceptron(*sizes: int) -> int:
+        return sum((first + 1) * second for first, second in pairwise(sizes))
+
+    attributes = [own.num_attributes for own in columns]
+    shared = perceptron(recipe.features * len(columns), *recipe.shared_widths, 1)
+    extractors = sum(recipe.features * (number * num_steps + 1) for number in attributes)
+    return sum(attributes) * perceptron(num_steps, *recipe.widths, 1) + shared + extractors
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How parties and the aggregator update in one mode, and which rows are drawn."""
+    """How parties and the aggregator update in one mode, and which rows are in a batch."""
 
     party: MakeUpdate
     aggregator: MakeUpdate
-    draws: Draws
+    batches: Batches
+
+
+def rule_for(mode: str, private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int, seed: int) -> Rule:
+    """Returns how gradients become parameters in a run in one process, after the ledger was told."""
+    if mode == "sound":
+        return sound_rule(private, grant, recipe, num_parties)
+    return unprotected_rule(mode, grant, recipe, private.population, seed)
 
 
 def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int) -> Rule:
-    """Joint clipping and noise in M + 1 hands.
+    """Joint clipping and noise of M + 1 owners.
 
     Privacy: all iterations are counted as executed before the first one runs.
     """
     plan, update = sound_update(grant, recipe, num_parties, private.population, private.influence)
     grant.begin_block(TRAINING, plan.sampler.iterations)
     panel = private.panel
-    by_itself = panel.schema.unit.kind == "event"  # then every window is drawn
+    by_itself = panel.schema.unit.kind == "event"  # then every window is sampled
     unit = np.arange(panel.num_series) if by_itself else panel.unit
     windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, UnitBatches(), np.random.default_rng())
 
-    def draws(num_rows: int) -> Iterator[Tensor]:
+    def batches(num_rows: int) -> Iterator[Tensor]:
         for drawn in plan.sampler.draw(windows.num_candidates, grant.noise):
             yield windows.batch(drawn, "cpu")["row"]
 
-    return Rule(update, update, draws)
+    return Rule(update, update, batches)
 
 
 def sound_update(
     grant: Grant, recipe: Recipe, num_parties: int, population: int, influence: int = 1
 ) -> tuple[MechanismPlan, MakeUpdate]:
     """Returns the plan of all owners together, and how each of them updates its block with its own grant's noise."""
-    event = grant.plan.event(TRAINING)
-    assert isinstance(event, SubsampledGaussian)
-    plan = charged_config(event, population, recipe.clip_norm, UnitBatches()).plan()
+    plan = charged_config(_training(grant.plan), population, recipe.clip_norm, UnitBatches()).plan()
     return plan, partial(ClippedUpdate, block=split_plan(plan, num_parties + 1, influence), noise=grant.noise)
 
 
-def paper_rule(recipe: Recipe, noise_multiplier: float, grant: Grant, seed: int) -> Rule:
-    """First layers of the parties' networks; the aggregator's discriminator takes raw gradients."""
-    update = partial(FirstLayerUpdate, clip_norm=1 / recipe.batch, noise_multiplier=noise_multiplier, noise=grant.noise)
-    return Rule(update, PlainUpdate, fixed_batches(recipe.batch, seed))
+def unprotected_rule(mode: str, grant: Grant, recipe: Recipe, population: int, seed: int) -> Rule:
+    """Updates whose gradients carry no noise, or that of the paper; rows of `local` were noised before."""
+    batches = fixed_batches(recipe.batch, seed)
+    if mode in NOT_PRIVATE and grant.remaining(TRAINING):
+        grant.without_privacy(TRAINING)
+    if mode != "paper":
+        return Rule(PlainUpdate, PlainUpdate, batches)
+    rate = min(1.0, recipe.batch / population)
+    noise = claimed_noise(CLAIMED_EPSILON, rate, recipe.iterations, grant.plan.guarantee.delta)
+    # C = 1/64 on the mean of a batch of 64, as in the released code; the shared discriminator takes raw gradients.
+    update = partial(FirstLayerUpdate, clip_norm=1 / recipe.batch, noise_multiplier=noise, noise=grant.noise)
+    return Rule(update, PlainUpdate, batches)
 
 
-def plain_rule(recipe: Recipe, seed: int) -> Rule:
-    """No noise at all."""
-    return Rule(PlainUpdate, PlainUpdate, fixed_batches(recipe.batch, seed))
+def owner_rule(
+    mode: str, grant: Grant, recipe: Recipe, num_parties: int, population: int, seed: int, done: int = 0
+) -> Rule:
+    """Returns how one owner of a run in several processes updates, and the batches after `done` iterations.
+
+    Privacy: in `sound` the caller counts iterations before they run.
+    """
+    if mode != "sound":
+        rule = unprotected_rule(mode, grant, recipe, population, seed)
+        return Rule(rule.party, rule.aggregator, lambda num_rows: islice(rule.batches(num_rows), done, None))
+    whole, update = sound_update(grant, recipe, num_parties, population)
+    executed = grant.executed[TRAINING]
+
+    def batches(num_rows: int) -> Iterator[Tensor]:
+        return map(torch.from_numpy, whole.sampler.draw(num_rows, grant.noise, done=executed))
+
+    return Rule(update, update, batches)
 
 
 def noisy_rows(
@@ -225,18 +246,24 @@ def row_bound(num_values: int) -> float:
     return _VALUES_WITHIN * math.sqrt(num_values)
 
 
-def fixed_batches(batch: int, seed: int) -> Draws:
-    """Returns draws of a fixed number of rows without repetition, as in paper 004; no amplification is claimed."""
+def fixed_batches(batch: int, seed: int) -> Batches:
+    """Returns batches of a fixed size without replacement, as published; no amplification is claimed."""
 
-    def draws(num_rows: int) -> Iterator[Tensor]:
+    def batches(num_rows: int) -> Iterator[Tensor]:
         rng = np.random.default_rng(seed)
         while True:
             yield torch.from_numpy(rng.permutation(num_rows)[:batch])
 
-    return draws
+    return batches
 
 
 def _rows_like(part: Rows, noisy: np.ndarray) -> Rows:
     num_values = part.series[0].numel() if len(part.series) else noisy.shape[1] - part.label.shape[1]
     tensor = torch.from_numpy(noisy)
     return Rows(tensor[:, :num_values].reshape(part.series.shape), tensor[:, num_values:].contiguous())
+
+
+def _training(plan: SpendingPlan) -> SubsampledGaussian:
+    event = plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian)
+    return event

@@ -1,11 +1,10 @@
-"""Blocks of VFLGAN-TS (paper 004, section 4.2): one generator and one discriminator per attribute, computed stacked.
+"""Networks of VFLGAN-TS (section 4.2): one generator and one discriminator per attribute, computed stacked.
 
 Axis order is `row, attribute, step`. Randomness comes from a generator that is handed in, so that a run repeats
 itself wherever its parts are computed.
 """
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -39,19 +38,6 @@ class AttributeGenerators(nn.Module):
         enter, leave, cell = self.gates(latent).unflatten(1, (3, *self._shape)).unbind(1)
         hidden = leave.sigmoid() * (enter.sigmoid() * cell.tanh()).tanh()
         return self.output(hidden)
-
-
-class ClassGenerators(nn.Module):
-    """Generators of their own for every class; the last numbers of a latent say which class is wanted."""
-
-    def __init__(self, generators: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.classes = nn.ModuleList(generators)
-
-    def forward(self, latent: Float[Tensor, "row latent"]) -> Float[Tensor, "row attribute step"]:
-        noise, wanted = latent.split((latent.shape[1] - len(self.classes), len(self.classes)), dim=1)
-        made = torch.stack([generators(noise) for generators in self.classes])
-        return torch.einsum("krat,rk->rat", made, wanted)
 
 
 class AttributeDiscriminators(nn.Module):
@@ -111,7 +97,7 @@ class SharedDiscriminator(nn.Module):
 
 
 def small_weights(module: nn.Module) -> None:
-    """Sets weights to N(0, 0.02²) and biases to zero, as the code released with paper 004 does."""
+    """Sets weights to N(0, 0.02²) and biases to zero, as the code released with the paper does."""
     for name, parameter in module.named_parameters():
         if name.endswith("bias"):
             nn.init.zeros_(parameter)

@@ -138,8 +138,6 @@ def _terms_per_unit(losses: Tensor, num_units: int) -> int:
     return losses.numel() // num_units
 
 
-logger = logging.getLogger(__name__)
-
 # Exact types only: a subclass may compute something else in its forward.
 LAYER_RULES: dict[type[nn.Module], Callable[..., Any]] = {
     nn.Linear: layers.linear,

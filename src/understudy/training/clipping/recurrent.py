@@ -8,7 +8,7 @@ are differentiable operations only: slow, but second derivatives can follow them
 h = state; r, z, n = reset gate, update gate and candidate of the GRU.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from understudy.training.clipping.layers import Parameters, apply, record_linear
 from understudy.training.clipping.per_unit_gradients import Collector
 
 Weights = tuple[nn.Parameter, nn.Parameter, nn.Parameter | None, nn.Parameter | None]  # W_ih, W_hh, b_ih, b_hh
+_KINDS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 class _LSTMLayer(torch.autograd.Function):
@@ -152,18 +153,13 @@ def _gru_slopes(gates: Tensor, before: Tensor, pulled: Tensor) -> tuple[Tensor, 
     return slopes, candidate
 
 
-def _weights(parameters: Mapping[str, Any], layer: int, reverse: bool) -> Weights:
-    suffix = f"_l{layer}" + ("_reverse" if reverse else "")
-    names = [f"{kind}{suffix}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-    return parameters[names[0]], parameters[names[1]], parameters.get(names[2]), parameters.get(names[3])
-
-
 def _stack(
-    module: Any, parameters: Mapping[str, Any], x: Tensor, hx: Any, direction: Callable[..., tuple[Tensor, ...]]
+    module: Any, find: Callable[[str], Any], x: Tensor, hx: Any, direction: Callable[..., tuple[Tensor, ...]]
 ) -> tuple[Tensor, Any]:
     """Runs all layers and directions on [row, step, input]; returns what `module` does: output and last states.
 
     Args:
+        find: name of a parameter → the parameter, or None.
         direction: ([step, row, input], first states, weights) → all h [step, row, hidden], then the last other states.
     """
     if not isinstance(x, Tensor) or x.ndim != 3:
@@ -179,7 +175,8 @@ def _stack(
         for side in range(directions):
             seen = hidden.flip(0) if side else hidden
             begin = tuple(state[layer * directions + side] for state in start)
-            states, *rest = direction(seen, begin, _weights(parameters, layer, bool(side)))
+            names = (f"{kind}_l{layer}{'_reverse' if side else ''}" for kind in _KINDS)
+            states, *rest = direction(seen, begin, tuple(find(name) for name in names))
             outputs.append(states.flip(0) if side else states)
             last.append([states[-1], *rest])
         hidden = torch.cat(outputs, 2) if side else outputs[0]
@@ -195,7 +192,7 @@ def lstm(module: Any, parameters: Parameters, collector: Collector, x: Tensor, h
     def direction(seen: Tensor, start: tuple[Tensor, ...], weights: Weights) -> Any:
         return apply(_LSTMLayer, collector.anchor, seen, *start, collector, weights)
 
-    return _stack(module, parameters, x, hx, direction)
+    return _stack(module, parameters.get, x, hx, direction)
 
 
 def gru(module: Any, parameters: Parameters, collector: Collector, x: Tensor, hx: Any = None) -> Any:
@@ -204,7 +201,7 @@ def gru(module: Any, parameters: Parameters, collector: Collector, x: Tensor, hx
     def direction(seen: Tensor, start: tuple[Tensor, ...], weights: Weights) -> Any:
         return (apply(_GRULayer, collector.anchor, seen, *start, collector, weights),)
 
-    return _stack(module, parameters, x, hx, direction)
+    return _stack(module, parameters.get, x, hx, direction)
 
 
 def plain_forward(module: nn.Module) -> Callable[..., Any]:
@@ -221,7 +218,7 @@ def plain_forward(module: nn.Module) -> Callable[..., Any]:
             outputs.append(states[0])
         return torch.stack(outputs), *states[1:]
 
-    return lambda x, hx=None: _stack(module, dict(module.named_parameters()), x, hx, direction)
+    return lambda x, hx=None: _stack(module, lambda name: getattr(module, name, None), x, hx, direction)
 
 
 def _lstm_cell(x: Tensor, states: tuple[Tensor, ...], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:

@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import toy_table
-from understudy.data.csv_format import CsvFormat
 from understudy.data.io import AlikeColumns, DraftOptions, draft_schema
-from understudy.data.schema import Schema
+from understudy.data.schema import CsvFormat, Schema
 from understudy.errors import DataError, InputError, MissingData, SchemaError
 
 

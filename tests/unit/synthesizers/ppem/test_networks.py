@@ -1,30 +1,17 @@
 """Energies know their slope, per-unit gradients of penalties on it are right, and generators normalise row by row."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from understudy.nn.layers import ReversibleLinear
-from understudy.synthesizers.ppem.margin import (
-    between,
-    finite_pairs,
-    kernel_pairs,
-    lipschitz_penalty,
-    obfuscation_penalty,
-    raised,
-)
-from understudy.synthesizers.ppem.networks import Energy, RowGenerator, TemporalEnergy, TemporalGenerator
-from understudy.synthesizers.ppem.stein import CRITICAL_VALUE, normalised_discrepancy
+from understudy.synthesizers.ppem.networks import Energy, RowGenerator
+from understudy.synthesizers.ppem.published import between, lipschitz_penalty, obfuscation_penalty, raised
+from understudy.synthesizers.ppem.stein import CRITICAL_VALUE, median_bandwidth, normalised_discrepancy, stein_pairs
 from understudy.training.clipping import PerUnitClipper
 from understudy.training.clipping.engine import Expand
 
 UNITS = 6
-ENERGIES: dict[str, Callable[[], nn.Module]] = {
-    "perceptron": lambda: Energy(6, 3, 8),
-    "temporal": lambda: TemporalEnergy((2, 2), 2, 3, 8, 2),
-}
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -45,15 +32,14 @@ class Flat(nn.Module):
         return self.weight.expand(len(x), -1)
 
 
-@pytest.mark.parametrize("kind", ENERGIES)
-def test_the_slope_is_what_automatic_differentiation_says(kind: str) -> None:
+def test_the_slope_is_what_automatic_differentiation_says() -> None:
     torch.manual_seed(0)
-    energy, condition = ENERGIES[kind](), normal(UNITS, 3, seed=2)
+    energy, condition = Energy(6, 3, 8), normal(UNITS, 3, seed=2)
     x = normal(UNITS, 6, seed=1).requires_grad_()
     values = energy(x, condition)
     assert bool((values > 0).all())
     (expected,) = torch.autograd.grad(values.sum(), x)
-    torch.testing.assert_close(energy.slope(x, condition), expected)  # type: ignore[operator]
+    torch.testing.assert_close(energy.slope(x, condition), expected)
 
 
 def test_the_score_knows_no_partition_function() -> None:
@@ -64,14 +50,13 @@ def test_the_score_knows_no_partition_function() -> None:
     torch.testing.assert_close(shifted, energy.slope(x))
 
 
-@pytest.mark.parametrize("kind", ENERGIES)
-def test_per_unit_gradients_of_a_lipschitz_penalty_are_those_of_one_backward_per_unit(kind: str) -> None:
+def test_per_unit_gradients_of_a_lipschitz_penalty_are_those_of_one_backward_per_unit() -> None:
     torch.manual_seed(0)
-    energy = ENERGIES[kind]()
+    energy = Energy(6, 3, 8)
     x, at, condition = normal(UNITS, 6, seed=1), normal(UNITS, 6, seed=2), normal(UNITS, 3, seed=3)
 
     def losses(rows: slice = slice(None)) -> Tensor:
-        penalty = lipschitz_penalty(energy, at[rows], condition[rows])  # type: ignore[arg-type]
+        penalty = lipschitz_penalty(energy, at[rows], condition[rows])
         return energy(x[rows], condition[rows]) + penalty
 
     clipper = PerUnitClipper(energy, clip_norm=1.0)
@@ -83,8 +68,7 @@ def test_per_unit_gradients_of_a_lipschitz_penalty_are_those_of_one_backward_per
             torch.testing.assert_close(dense[id(parameter)][unit], grad, rtol=1e-4, atol=1e-6)
         norm = sum(float(grad.double().square().sum()) for grad in grads)
         assert norm * (1 - 1e-5) <= float(squares[unit]) <= norm * 1.01 + 1e-9
-    expected = Expand.UNKNOWN if kind == "perceptron" else Expand.LAYERS
-    assert clipper._patch.expand is expected  # the perceptron never needs copies of its parameters
+    assert clipper._patch.expand is Expand.UNKNOWN  # no copies of parameters are needed
 
 
 def test_uses_of_a_layer_that_cancel_are_not_clipped_less_than_they_weigh() -> None:
@@ -127,22 +111,20 @@ class Bowl(nn.Module):
         return self.scale * x
 
 
-@pytest.mark.parametrize("pairs", [kernel_pairs, finite_pairs])
-def test_the_obfuscation_penalty_is_zero_exactly_where_the_test_rejects(pairs: Callable[..., Tensor]) -> None:
-    """Points far from the energy's centre are rejected; of sets drawn from its density at most a few are.
+def test_the_obfuscation_penalty_is_zero_exactly_where_the_test_rejects() -> None:
+    """Points far from the energy's centre are rejected; of sets sampled from its density at most a few are.
 
     Of 60 true sets more than 15 would be rejected with a chance below 1e-6 at a level of 0.05.
     """
     rejected, bowl = 0, Bowl()
     for seed in range(60):
         points = normal(128, 2, seed=seed)
-        statistic = float(normalised_discrepancy(pairs(points, -points)))
-        penalty = float(obfuscation_penalty(bowl, points, pairs).detach())
+        statistic = float(normalised_discrepancy(stein_pairs(points, -points, median_bandwidth(points))))
+        penalty = float(obfuscation_penalty(bowl, points).detach())  # type: ignore[arg-type]
         assert penalty == pytest.approx(max(0.0, CRITICAL_VALUE - statistic), abs=1e-4)
         rejected += penalty == 0.0
     assert rejected <= 15
-    for one_sided in (False, True):
-        assert float(obfuscation_penalty(bowl, normal(400, 2) + 2.0, pairs, one_sided=one_sided).detach()) == 0.0
+    assert float(obfuscation_penalty(bowl, normal(400, 2) + 2.0).detach()) == 0.0  # type: ignore[arg-type]
 
 
 def test_the_penalty_teaches_the_energy_where_the_test_does_not_reject() -> None:
@@ -154,10 +136,8 @@ def test_the_penalty_teaches_the_energy_where_the_test_does_not_reject() -> None
     assert float(bowl.scale.grad.abs()) > 0
 
 
-@pytest.mark.parametrize(
-    "generator", [RowGenerator(5, 3, 6, 8), TemporalGenerator(5, 3, (7, 2), 2, 8)], ids=["rows", "series"]
-)
-def test_a_generated_row_depends_on_its_own_latent_and_condition_alone(generator: nn.Module) -> None:
+def test_a_generated_row_depends_on_its_own_latent_and_condition_alone() -> None:
+    generator = RowGenerator(5, 3, 6, 8)
     latent, condition = normal(4, 5), normal(4, 3, seed=1)
     before = generator(latent, condition)
     latent[0], condition[0] = 9.0, -9.0

@@ -3,7 +3,7 @@
 import numpy as np
 
 from understudy.data import Binary, Categorical, Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.synthesizers.ppem import Ppem
+from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.recipe import Recipe
 
 STEPS = 4
@@ -47,6 +47,6 @@ def panel(num_units: int = 60, seed: int = 0, **changes: object) -> Panel:
     )
 
 
-def method(**changes: object) -> Ppem:
+def method(**changes: object) -> PPEM:
     """A method that takes no time."""
-    return Ppem(**{"sensitive": ("region",), "recipe": SMALL, **changes})  # type: ignore[arg-type]
+    return PPEM(**{"sensitive": ("region",), "recipe": SMALL, **changes})  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -15,9 +14,8 @@ from torch.nn.functional import softplus
 from tests.unit.synthesizers.vflgan_ts.toy import SMALL, World, clipped, rows, sound_plan, world
 from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.vflgan_ts.drawing import latents
-from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames, converse, preside, take_part
+from understudy.synthesizers.vflgan_ts.published import Rows
 
 
 def test_the_exchange_equals_one_program_with_ordinary_autograd() -> None:
@@ -43,14 +41,6 @@ def test_all_parties_generate_from_the_same_latent() -> None:
             assert torch.equal(one.tensors["latent"], other.tensors["latent"])
 
 
-def test_parties_by_themselves_draw_noise_of_their_own() -> None:
-    rng = np.random.default_rng(0)
-    together = latents(4, np.zeros(4, dtype=np.int64), 0, 2, rng, shared=True)
-    alone = latents(4, np.zeros(4, dtype=np.int64), 0, 2, rng, shared=False)
-    assert torch.equal(*together)
-    assert not torch.equal(*alone)
-
-
 def test_nothing_but_features_leaves_a_party() -> None:
     run = world(rows(), replace(SMALL, iterations=2))
     sent: list[Frame] = []
@@ -62,19 +52,19 @@ def test_nothing_but_features_leaves_a_party() -> None:
 
 
 def test_a_round_moves_six_tensors_of_features_for_each_party() -> None:
-    recipe = replace(SMALL, iterations=3, batch=9, features=8)
+    recipe = replace(SMALL, iterations=3, batch=9, features=12)
     frames = _recorded(world(rows(9), recipe))
-    features = [t for frame in frames["bank"] for t in frame.tensors.values() if t.shape == (9, 8)]
+    features = [t for frame in frames["bank"] for t in frame.tensors.values() if t.shape == (9, 12)]
     assert len(features) == 6 * recipe.iterations
 
 
 @pytest.mark.parametrize("mode", ["plain", "sound"])
 def test_another_transport_gives_the_same_losses_and_weights(mode: str) -> None:
-    recipe = replace(SMALL, iterations=4, dropout=0.3)
+    recipe = replace(SMALL, iterations=4)
 
     def make() -> World:
         if mode == "plain":
-            return world(rows(), recipe)
+            return world(rows(), recipe, mode="plain")  # with dropout
         return world(rows(), recipe, clipped(sound_plan(iterations=4), NoiseSource.constant(1)))
 
     here, there = make(), make()
@@ -104,10 +94,10 @@ def test_parties_with_different_numbers_of_rows_are_refused() -> None:
 
 
 def test_parties_that_mean_another_run_are_refused() -> None:
-    one, other = world(rows()), world(rows(), replace(SMALL, coupling=2.0))
+    one, other = world(rows()), world(rows(), replace(SMALL, clip_norm=2.0))
     parties, aggregator = one.sides
     parties["shop"] = other.sides[0]["shop"]
-    with pytest.raises(InputError, match="'shop' means another run"):
+    with pytest.raises(InputError, match="'shop': this run's schema and options"):
         converse(parties, aggregator)
 
 
@@ -131,13 +121,13 @@ def test_a_replayed_frame_stops_the_run() -> None:
 
 
 @pytest.mark.parametrize("drawn", [[1, 1], [-1], [9], [0.5]])
-def test_a_draw_that_counts_a_row_twice_or_names_none_is_refused(drawn: list[float]) -> None:
-    def draws(num_rows: int) -> Iterator[Tensor]:
+def test_a_batch_that_counts_a_row_twice_or_names_none_is_refused(drawn: list[float]) -> None:
+    def batches(num_rows: int) -> Iterator[Tensor]:
         while True:
             yield torch.tensor(drawn)
 
-    with pytest.raises(InputError, match="a draw of different rows"):
-        converse(*world(rows(9), draws=draws).sides)
+    with pytest.raises(InputError, match="a batch of different rows"):
+        converse(*world(rows(9), batches=batches).sides)
 
 
 def _recorded(run: World) -> dict[str, list[Frame]]:

@@ -23,23 +23,23 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.report.views import certificate as card
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.vflgan_ts.holdings import holdings_of
-from understudy.synthesizers.vflgan_ts.method import VflganTs
+from understudy.synthesizers.vflgan_ts.method import VFLGANTS, _Nearest
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, against_a_party, noisy_rows, row_bound, sound_rule
-from understudy.synthesizers.vflgan_ts.party import Rows
+from understudy.synthesizers.vflgan_ts.partition import partition
 from understudy.synthesizers.vflgan_ts.protocol import converse
-from understudy.synthesizers.vflgan_ts.recipe import MODELS, Recipe
+from understudy.synthesizers.vflgan_ts.published import Rows
+from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, PAPER, Recipe
 
-SMALL = Recipe(iterations=3, batch=64, widths=(4,), features=4)
+SMALL = Recipe(iterations=3, batch=64, features=8)
 EPSILON = 2.0
 DELTA = 1e-5
 
 
-def method(**options: Any) -> VflganTs:
-    return VflganTs(**{"recipe": SMALL, "scale": "bounds", **options})
+def method(**options: Any) -> VFLGANTS:
+    return VFLGANTS(**{"recipe": SMALL, "scale": "bounds", **options})
 
 
-def fit(made: VflganTs, data: Panel | None = None, noise: NoiseSource | None = None) -> Release:
+def fit(made: VFLGANTS, data: Panel | None = None, noise: NoiseSource | None = None) -> Release:
     epsilon = math.inf if made.mode in ("plain", "paper") else EPSILON
     return made.fit(data or panel(), Ledger.in_memory(Guarantee(epsilon, DELTA)), noise=noise)
 
@@ -96,10 +96,14 @@ def test_the_masking_of_the_paper_is_refused_as_unproved() -> None:
         method(mode="masked")
 
 
-@pytest.mark.parametrize("mode", ["sound", "local"])
-def test_the_nearest_checkpoint_is_refused_where_a_guarantee_is_claimed(mode: str) -> None:
-    with pytest.raises(InputError, match="AWD reads real rows"):
-        method(mode=mode, checkpoint="minimum-awd")
+@pytest.mark.parametrize(("mode", "chosen"), [("sound", False), ("local", False), ("plain", True), ("paper", True)])
+def test_real_rows_choose_no_checkpoint_where_a_guarantee_is_claimed(
+    mode: str, chosen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[_Nearest] = []
+    monkeypatch.setattr(_Nearest, "compare", lambda self: seen.append(self))
+    fit(method(mode=mode))
+    assert bool(seen) == chosen
 
 
 @pytest.mark.parametrize("mode", ["plain", "paper"])
@@ -110,30 +114,27 @@ def test_a_mode_that_protects_nobody_is_refused_on_a_finite_budget(mode: str) ->
     assert not ledger.entries()
 
 
-@pytest.mark.parametrize("model", MODELS[1:])
-def test_what_it_is_compared_with_trains_without_noise_only(model: str) -> None:
-    with pytest.raises(InputError, match="needs the mode 'plain'"):
-        method(recipe=replace(SMALL, model=model))
-    release = fit(method(recipe=replace(SMALL, model=model), mode="plain"))
-    sampled = release.sample(11)
-    assert sampled.values.shape == (11, STEPS, 3)
-    assert np.isfinite(sampled.values).all()
+def test_presets_are_arguments_of_the_class() -> None:
+    paper, default = VFLGANTS(**PAPER), VFLGANTS(**DEFAULT)
+    assert default == VFLGANTS()
+    assert (paper.mode, paper.recipe.widths, paper.recipe.shared_widths) == ("paper", (128, 64), (256, 64))
 
 
-def test_the_nearest_checkpoint_is_nearer_than_the_last() -> None:
+def test_the_nearest_checkpoint_is_nearer_than_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """A learning rate far too high: the last generators are far away, the best ones were earlier."""
     recipe = replace(SMALL, iterations=40, learning_rate=1.0)
     distance = {}
-    for checkpoint in ("last", "minimum-awd"):
-        sampled = fit(method(mode="plain", checkpoint=checkpoint, recipe=recipe)).sample(60)
+    for checkpoint in ("nearest", "last"):
+        sampled = fit(method(mode="plain", recipe=recipe)).sample(60)
         pools = [np.sort(own.values, axis=0) for own in (sampled, panel())]
         distance[checkpoint] = np.abs(pools[0] - pools[1]).mean()
-    assert distance["minimum-awd"] < distance["last"]
+        monkeypatch.setattr(_Nearest, "restore", lambda self: None)
+    assert distance["nearest"] < distance["last"]
 
 
 def test_plain_training_learns_the_shape_of_every_attribute() -> None:
     data = panel(300)
-    recipe = Recipe(iterations=200, batch=32, widths=(32, 16), features=16, learning_rate=2e-3, dropout=0.0)
+    recipe = Recipe(iterations=200, batch=32, features=64, learning_rate=2e-3)
     sampled = fit(method(mode="plain", recipe=recipe), data).sample(300)
     real, made = data.values.mean(0), sampled.values.mean(0)
     untrained = fit(method(mode="plain", recipe=replace(recipe, iterations=1)), data).sample(300).values.mean(0)
@@ -159,9 +160,9 @@ def test_the_outlook_of_sound_names_parameters_noise_and_the_cost_against_a_part
     told = made.outlook(schema(), Guarantee(EPSILON, DELTA))
     assert "2 parties and an aggregator" in told[0]
     assert "Against a party" in told[1]
-    attribute = (STEPS + 1) * 4 + 5
-    shared = (8 + 1) * 4 + (4 + 1) * 64 + 65
-    assert f"noise {3 * attribute + 4 * (2 * STEPS + 1) + 4 * (STEPS + 1) + shared} parameters" in told[0]
+    attribute = (STEPS + 1) * 4 + 5 * 2 + 3
+    shared = (16 + 1) * 8 + (8 + 1) * 2 + 3
+    assert f"noise {3 * attribute + 8 * (2 * STEPS + 1) + 8 * (STEPS + 1) + shared} parameters" in told[0]
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
@@ -203,14 +204,14 @@ def test_sound_noises_every_owner_of_a_whole_run() -> None:
     """The rule that a fit hands to parties and aggregator, with noise of 0 and of 1."""
     data, made = panel(30), method()
     private = PrivateSeries.of(data, 500)
-    recipe = replace(SMALL, iterations=1, dropout=0.0)
+    recipe = replace(SMALL, iterations=1)
     gradients = []
     for value in (0, 1):
         ledger = Ledger.in_memory(Guarantee(EPSILON, DELTA))
         plan = made.spending_plan(data.schema, Guarantee(EPSILON, DELTA))
         grant = ledger.charge(plan, label="test", noise=NoiseSource.constant(value))
         rule = sound_rule(private, grant, recipe, 2)
-        run = world(toy_rows(30), recipe, rule.party, rule.aggregator, rule.draws)
+        run = world(toy_rows(30), recipe, rule.party, rule.aggregator, rule.batches)
         converse(*run.sides)
         assert grant.remaining("training") == 0
         gradients.append(run.gradient)
@@ -221,22 +222,22 @@ def test_sound_noises_every_owner_of_a_whole_run() -> None:
 
 
 def test_parties_hold_what_the_schema_says() -> None:
-    bank, shop = holdings_of(schema())
+    bank, shop = partition(schema())
     assert (bank.party, bank.channels, shop.party, shop.channels) == ("bank", (0, 1), "shop", (2,))
     alone = replace(schema(), channels=tuple(replace(channel, party=None) for channel in schema().channels))
-    assert len(holdings_of(alone)) == 1
+    assert len(partition(alone)) == 1
 
 
 def test_a_column_that_nobody_holds_is_refused() -> None:
     first, *rest = schema().channels
     with pytest.raises(InputError, match="'balance': who holds it"):
-        holdings_of(replace(schema(), channels=(replace(first, party=None), *rest)))
+        partition(replace(schema(), channels=(replace(first, party=None), *rest)))
 
 
 def test_a_party_with_nothing_but_the_label_is_refused() -> None:
     label = Categorical("kind", ("a", "b"), party="court")
     with pytest.raises(InputError, match="'court': a column beside the label"):
-        holdings_of(replace(schema(), static=(label,), label="kind"))
+        partition(replace(schema(), static=(label,), label="kind"))
 
 
 def test_generators_listen_to_the_class_they_are_asked_for() -> None:
@@ -246,7 +247,7 @@ def test_generators_listen_to_the_class_they_are_asked_for() -> None:
     values = np.where(kind[:, :, None] > 0, 0.6, -0.6) + 0.1 * data.values
     labelled = replace(schema(), static=(Categorical("kind", ("low", "high"), party="shop"),), label="kind")
     data = replace(data, schema=labelled, values=values.astype(np.float32), static=kind)
-    recipe = Recipe(iterations=250, batch=64, widths=(32, 16), features=32, learning_rate=2e-3, dropout=0.0)
+    recipe = Recipe(iterations=250, batch=64, features=64, learning_rate=2e-3)
     release = fit(method(mode="plain", recipe=recipe), data)
     low, high = (release.sample(200, label=label).values.mean() for label in ("low", "high"))
     assert high - low > 0.6

@@ -13,9 +13,9 @@ from understudy.privacy import accounting
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.modes import Rule
-from understudy.synthesizers.vflgan_ts.party import Rows
 from understudy.synthesizers.vflgan_ts.protocol import converse
-from understudy.synthesizers.vflgan_ts.updates import FirstLayerUpdate, MakeUpdate, PlainUpdate
+from understudy.synthesizers.vflgan_ts.published import FirstLayerUpdate, Rows
+from understudy.synthesizers.vflgan_ts.updates import MakeUpdate, PlainUpdate
 
 PLAN = sound_plan()
 EXTREMES = {"usual": 1.0, "huge": 1e4, "tiny": 1e-4, "opposed": -1.0}
@@ -70,13 +70,13 @@ def test_a_row_changes_no_other_rows_gradient_at_the_aggregator() -> None:
     assert not torch.equal(slopes[0][3], slopes[1][3])
 
 
-def test_an_empty_draw_is_noised_like_any_other() -> None:
+def test_an_empty_batch_is_noised_like_any_other() -> None:
     def nobody(num_rows: int) -> itertools.repeat:  # type: ignore[type-arg]
         return itertools.repeat(torch.zeros(0, dtype=torch.int64))
 
     gradients = []
     for value in (0, 1):
-        run = world(rows(), SMALL, clipped(PLAN, NoiseSource.constant(value)), draws=nobody)
+        run = world(rows(), SMALL, clipped(PLAN, NoiseSource.constant(value)), batches=nobody)
         converse(*run.sides)
         gradients.append(run.gradient)
     noise = PLAN.noise_multiplier * PLAN.clip_norm / PLAN.expected_batch
@@ -164,15 +164,15 @@ def _later_layers(mode: str, present: bool, noise: NoiseSource, noise_multiplier
 
 
 def _paper(noise: NoiseSource, noise_multiplier: float) -> Rule:
-    def update(groups: object, betas: object) -> FirstLayerUpdate:
-        return FirstLayerUpdate(groups, betas, 0.01, noise_multiplier, noise)  # type: ignore[arg-type]
+    def update(groups: object) -> FirstLayerUpdate:
+        return FirstLayerUpdate(groups, 0.01, noise_multiplier, noise)  # type: ignore[arg-type]
 
     make: MakeUpdate = update
     return Rule(make, PlainUpdate, lambda number: iter([torch.arange(number)]))
 
 
 def _run(held: dict[str, Rows], rule: Rule) -> World:
-    run = world(held, SMALL, rule.party, rule.aggregator, rule.draws)
+    run = world(held, SMALL, rule.party, rule.aggregator, rule.batches)
     converse(*run.sides)
     return run
 

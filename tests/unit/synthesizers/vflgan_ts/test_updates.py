@@ -17,7 +17,7 @@ PLAN = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_nor
 def test_rows_are_clipped_as_the_engine_clips_them() -> None:
     """With dropout; a third of the rows are below the clip norm, the others above."""
     network = AttributeDiscriminators(3, 7, WIDTHS)
-    update = ClippedUpdate(((network, 1e-3),), (0.5, 0.9), PLAN, NoiseSource.constant(0))
+    update = ClippedUpdate(((network, 1e-3),), PLAN, NoiseSource.constant(0))
     update.flat.values.mul_(20)
     series = torch.randn(ROWS, 3, 7) * torch.tensor([0.1, 10.0, 100.0]).repeat(3)[:, None, None]
     kept = masks(ROWS, WIDTHS, 0.3, torch.Generator().manual_seed(2))

@@ -10,17 +10,15 @@ from torch import Tensor
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.vflgan_ts.aggregator import Aggregator, Draws
-from understudy.synthesizers.vflgan_ts.agreement import Agreement
-from understudy.synthesizers.vflgan_ts.party import Party, Rows
-from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, PartySide
+from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, PartySide, RunConfig
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Batches, Party, Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
 from understudy.training.plan import DPSGDConfig, MechanismPlan, split_plan
 
 STEPS = 6
 NAMES = ("bank", "shop")
-SMALL = Recipe(iterations=1, batch=5, widths=(4, 3), features=4, dropout=0.0)
+SMALL = Recipe(iterations=1, batch=5, features=16)
 
 
 def schema(steps: int = STEPS, population: int = 500) -> Schema:
@@ -64,7 +62,7 @@ def rows(num_rows: int = 9, seed: int = 0, scale: float = 1.0) -> dict[str, Rows
 
 
 def everyone(num_rows: int) -> Iterator[Tensor]:
-    """Draws all rows, round after round."""
+    """Samples all rows, round after round."""
     while True:
         yield torch.arange(num_rows)
 
@@ -93,13 +91,14 @@ def world(
     recipe: Recipe = SMALL,
     party: MakeUpdate = PlainUpdate,
     aggregator: MakeUpdate | None = None,
-    draws: Draws = everyone,
+    batches: Batches = everyone,
     seed: int = 0,
+    mode: str = "test",
 ) -> World:
     """Returns parties and an aggregator that update as told."""
-    agreement = Agreement(schema(), recipe, "test", seed, 0)
-    parties = {name: Party(name, own, agreement, party) for name, own in held.items()}
-    return World(parties, Aggregator(tuple(held), agreement, aggregator or party, draws, np.ones(1)))
+    config = RunConfig(schema(), recipe, mode, seed, 0)
+    parties = {name: Party(name, own, config, party) for name, own in held.items()}
+    return World(parties, Aggregator(tuple(held), config, aggregator or party, batches, np.ones(1)))
 
 
 def sound_plan(noise_multiplier: float = 2.0, clip_norm: float = 1.5, iterations: int = 1) -> MechanismPlan:

@@ -7,6 +7,7 @@ from torch import nn
 from tests.unit.training.reference import relative_error, shaken
 from understudy.nn.layers import ReversibleLinear, StackedLinear
 from understudy.training.clipping.engine import LAYER_RULES
+from understudy.training.clipping.recurrent import plain_forward
 
 UNITS = 5
 TOLERANCE = 1e-6  # relative, in double precision
@@ -85,6 +86,21 @@ def test_a_recurrent_layer_takes_a_start_state(kind: type[nn.Module]) -> None:
         return model(x[rows], (state, 2 * state) if kind is nn.LSTM else state)[0].square()
 
     assert relative_error(model, losses, UNITS) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_forward_that_vmap_can_follow_is_the_layers_own(kind: type[nn.Module], tied: bool) -> None:
+    model, x = kind(3, 3, num_layers=2, batch_first=True, bidirectional=not tied).double(), series(6, 3)
+    if tied:
+        model.weight_hh_l1 = model.weight_hh_l0
+    start = torch.randn(2 if tied else 4, UNITS, 3, dtype=torch.float64)
+    for hx in (None, (start, 2 * start) if kind is nn.LSTM else start):
+        expected, last = model(x, hx)
+        output, states = plain_forward(model)(x, hx)
+        assert torch.allclose(output, expected)
+        pairs = zip(states, last, strict=True) if kind is nn.LSTM else [(states, last)]
+        assert all(torch.allclose(found, wanted) for found, wanted in pairs)
 
 
 @pytest.mark.parametrize("shape", [(), (7,)], ids=["vectors", "sequences"])

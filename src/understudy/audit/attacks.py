@@ -1,0 +1,186 @@
+"""Attacks on the release itself, without shadow models: membership, singling out, linkability and inference.
+
+Series are compared as vectors scaled by their declared bounds; nothing is learned from data. Each attack runs on series
+of the run and on series that the run never saw: only the difference can be the release's doing (Giomi et al. 2023,
+arXiv:2211.10459). These are descriptions of one release, with intervals; no bound on epsilon follows from them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.audit.scores import Interval, area_under_curve, excess_risk, rate
+from understudy.data import Panel
+from understudy.errors import InputError
+from understudy.nn.nearest import nearest
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+
+_FEWEST, _NEIGHBOURS = 20, 5  # rows of either side; neighbours of a density estimate
+_PREDICATE_FACTS = 4  # that one predicate names
+_CLOSE = 0.05  # of a range: a guess so near counts as right
+_LINKED_AMONG = 5
+Vectors = NDArray[np.float32]
+
+
+def vectors(panel: Panel) -> Vectors:
+    """Returns one row per series: its steps, channel by channel, then its static columns; gaps bridged."""
+    encoding = Encoding.of(panel.schema, [], linear_scales(panel.schema, None))
+    series = encoding.series(panel, slice(None)).transpose(0, 2, 1)
+    static = encoding.static(panel, slice(None))
+    return np.concatenate([series.reshape(len(series), -1), static], axis=1).astype(np.float32)
+
+
+def distances(queries: Vectors, base: Vectors, neighbours: int = 1) -> NDArray[np.float64]:
+    """Returns Euclidean distances [query, neighbour] to the nearest rows of `base`, nearest first."""
+    _, squared = nearest(queries, base, min(neighbours, len(base)))
+    return np.sqrt(squared.astype(np.float64))
+
+
+def isolation(rows: Vectors) -> NDArray[np.float64]:
+    """Returns each row's distance to the nearest other row."""
+    return distances(rows, rows, 2)[:, -1]
+
+
+def membership(
+    members: Vectors, others: Vectors, synthetic: Vectors, confidence: float = 0.95
+) -> Mapping[str, Interval]:
+    """Returns areas under the curve: 0.5 is what guessing gets.
+
+    `closest record`: the distance to the nearest synthetic series. `density ratio`: that distance, compared with the
+    distance to other real series, in the manner of DOMIAS (van Breugel et al. 2023, arXiv:2302.12580): a series can
+    be near because it is ordinary. Half of the others serve as that reference.
+    """
+    if min(len(members), len(others)) < _FEWEST:
+        raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer.")
+    reference, controls = others[::2], others[1::2]
+    near = [-distances(rows, synthetic)[:, 0] for rows in (controls, members)]
+    ratio = [_density_ratio(rows, synthetic, reference) for rows in (controls, members)]
+    return {
+        "closest record": area_under_curve(near[0], near[1], confidence),
+        "density ratio": area_under_curve(ratio[0], ratio[1], confidence),
+    }
+
+
+def _density_ratio(rows: Vectors, synthetic: Vectors, reference: Vectors) -> np.ndarray:
+    """Returns how much nearer the nearest synthetic series is than the fifth real one, as a logarithm."""
+    near, usual = distances(rows, synthetic)[:, 0], distances(rows, reference, _NEIGHBOURS)[:, -1]
+    return np.log(np.maximum(usual, 1e-9)) - np.log(np.maximum(near, 1e-9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """How often an attack worked: on series of the run, on other series, and without the release."""
+
+    attacked: Interval
+    control: Interval
+    guessing: Interval
+    attempts: int
+
+    @property
+    def risk(self) -> Interval:
+        """What the release added; 0 means nothing beyond what knowing the world gives."""
+        return excess_risk(self.attacked, self.control)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Parties:
+    """Rows of the run, rows it never saw, and synthetic rows; equally many of the first two."""
+
+    members: Vectors
+    others: Vectors
+    synthetic: Vectors
+
+    def __post_init__(self) -> None:
+        if len(self.members) != len(self.others) or len(self.members) < 20:
+            raise InputError("Expected at least 20 members and as many others, got fewer or unequal numbers.")
+
+
+def singling_out(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:
+    """Predicates like "mean about a, peak about hour b, …", read off a synthetic series: do they fit exactly one?"""
+    made_up = _facts(parties.synthetic)
+    low, width = made_up.min(axis=0), np.maximum(np.ptp(made_up, axis=0), 1e-9)
+    members, others = ((_facts(rows) - low) / width for rows in (parties.members, parties.others))
+    places = [rng.choice(made_up.shape[1], _PREDICATE_FACTS, replace=False) for _ in range(attempts)]
+    told = (made_up[rng.integers(len(made_up), size=attempts)] - low) / width
+    blind = rng.random(told.shape)
+
+    def worked(rows: NDArray[np.float64], facts: NDArray[np.float64]) -> Interval:
+        return rate(sum(_fits_one(*predicate, facts) for predicate in zip(places, rows, strict=True)), attempts)
+
+    return Answer(
+        attacked=worked(told, members),
+        control=worked(told, others),
+        guessing=worked(blind, members),
+        attempts=attempts,
+    )
+
+
+def linkability(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:
+    """Two tables hold different columns of the same people: do both point to the same synthetic series?"""
+    width = parties.members.shape[1] // 2
+    chosen = rng.choice(len(parties.members), min(attempts, len(parties.members)), replace=False)
+
+    def links(rows: Vectors) -> int:
+        halves = (
+            (rows[chosen, :width], parties.synthetic[:, :width]),
+            (rows[chosen, width:], parties.synthetic[:, width:]),
+        )
+        first, second = (nearest(own, base, min(_LINKED_AMONG, len(base)))[0] for own, base in halves)
+        return int((first[:, :, None] == second[:, None, :]).any(axis=(1, 2)).sum())
+
+    share = min(_LINKED_AMONG, len(parties.synthetic)) ** 2 / len(parties.synthetic)
+    luck = rng.random(len(chosen)) < min(1.0, share)
+    return Answer(
+        attacked=rate(links(parties.members), len(chosen)),
+        control=rate(links(parties.others), len(chosen)),
+        guessing=rate(int(luck.sum()), len(chosen)),
+        attempts=len(chosen),
+    )
+
+
+def inference(parties: Parties, attempts: int, rng: np.random.Generator, secret: slice | None = None) -> Answer:
+    """All but a secret is known: does the nearest synthetic series tell the secret?
+
+    Args:
+        secret: Columns whose mean is the secret; the last tenth by default. Right is a guess within 5 % of its range.
+    """
+    hidden = np.arange(parties.members.shape[1])[secret or slice(-max(1, parties.members.shape[1] // 10), None)]
+    known = np.setdiff1d(np.arange(parties.members.shape[1]), hidden)
+    chosen = rng.choice(len(parties.members), min(attempts, len(parties.members)), replace=False)
+    answers = parties.synthetic[:, hidden].mean(axis=1)
+    close = _CLOSE * float(np.ptp(answers))
+
+    def right(rows: Vectors, guesses: NDArray[np.float64]) -> int:
+        return int((np.abs(rows[chosen][:, hidden].mean(axis=1) - guesses) <= close).sum())
+
+    def told(rows: Vectors) -> NDArray[np.float64]:
+        return answers[nearest(rows[chosen][:, known], parties.synthetic[:, known])[0][:, 0]]
+
+    return Answer(
+        attacked=rate(right(parties.members, told(parties.members)), len(chosen)),
+        control=rate(right(parties.others, told(parties.others)), len(chosen)),
+        guessing=rate(right(parties.members, rng.choice(answers, len(chosen))), len(chosen)),
+        attempts=len(chosen),
+    )
+
+
+QUESTIONS: Mapping[str, Callable[[Parties, int, np.random.Generator], Answer]] = {
+    "singling out": singling_out,
+    "linkability": linkability,
+    "inference": inference,
+}
+
+
+def _facts(rows: Vectors) -> NDArray[np.float64]:
+    """What somebody may know about a series: level, spread, extremes, where they are, and how much it moves."""
+    places = (rows.argmax(axis=1), rows.argmin(axis=1))
+    moves = np.abs(np.diff(rows, axis=1)).mean(axis=1) if rows.shape[1] > 1 else np.zeros(len(rows))
+    columns = (rows.mean(1), rows.std(1), rows.max(1), rows.min(1), moves, *places)
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _fits_one(places: NDArray[np.int64], row: NDArray[np.float64], facts: NDArray[np.float64]) -> bool:
+    """Whether exactly one row of facts is like the given one in some places; facts are in units of their range."""
+    return int((np.abs(facts[:, places] - row[places]) <= _CLOSE).all(axis=1).sum()) == 1

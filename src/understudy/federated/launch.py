@@ -1,0 +1,253 @@
+"""Ways to start a run: one side as a process, all sides on one machine, or an app that Flower launches.
+
+What was charged stays charged, however a side ends. Flower's packages exclude ours (typer, rich), so its environment is
+another one and the app calls `understudy` as a program; its nodes start the sides, which use a stream of their own.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+from understudy.data import read_panel
+from understudy.errors import InputError, MissingData, ReleaseError, UnderstudyError
+from understudy.federated.config import SideConfig, Simulation, Source
+from understudy.federated.contract import Contract
+from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress
+from understudy.federated.transport import (
+    AGGREGATOR,
+    GrpcAggregatorLink,
+    Identity,
+    connect,
+    make_identities,
+    require_streams,
+    serve,
+)
+from understudy.files import whole_file, whole_folder
+from understudy.privacy import keys
+from understudy.privacy.certificate import Certificate
+from understudy.synthesizers.vflgan_ts.protocol import preside, take_part
+
+_DIGEST = "contract.sha256"
+_PACKAGE = "understudy_flower"
+_POLL_SECONDS, _GRACE_SECONDS = 0.2, 20.0
+_FILE = """\
+contract = "{contract}"
+keys = "{folder}/keys/{side}"
+address = "127.0.0.1:{port}"
+state = "{folder}/{side}"
+out = "{folder}/{side}/release"
+ledger = {{ name = "{people}-{side}" }}
+"""
+
+
+def run_server(config: SideConfig, progress: Progress) -> Certificate:
+    """Leads one run to its release, and returns the certificate."""
+    require_streams()
+    identity = Identity.load(config.keys)
+    identity.check()
+    if identity.name != AGGREGATOR:
+        raise InputError(f"keys: those of '{AGGREGATOR}' are expected, got those of '{identity.name}'.")
+    _prepare(config)
+    parties = config.contract.parties
+    run = AggregatorRun(
+        contract=config.contract,
+        account=config.account,
+        state=config.state,
+        key=keys.load_or_create(config.signing_key),
+        out=config.out,
+        progress=progress,
+    )
+    link = GrpcAggregatorLink(parties, config.patience_seconds)
+    with _charge_noted(config), serve(link, identity, config.address, len(parties)):
+        progress("waiting for parties", 0.0)
+        preside(run.side(), link, FAREWELL)
+    return Certificate.load(config.out)
+
+
+def run_party(config: SideConfig, source: Source, progress: Progress) -> Certificate:
+    """Takes part in one run with one's own table, and returns the certificate of the release.
+
+    Privacy: the table is read and checked here; its values are used after the charge.
+    """
+    require_streams()
+    identity = Identity.load(config.keys)
+    identity.check()
+    if identity.name not in config.contract.parties:
+        raise InputError(
+            f"keys: those of one of {', '.join(config.contract.parties)} are expected, got those of '{identity.name}'."
+        )
+    if not source.table.exists():
+        raise MissingData(f"table: nothing is at '{source.table}'. Check the path.")
+    _prepare(config)
+    joined, few = config.contract.schema, config.contract.few_units is not None
+    panel = read_panel(source.table, source.schema(joined, identity.name), allow_few_units=few)
+    panel = replace(panel, schema=Source(table=source.table).schema(joined, identity.name))
+    run = PartyRun(
+        contract=config.contract,
+        party=identity.name,
+        panel=panel,
+        account=config.account,
+        state=config.state,
+        key=keys.load_or_create(config.signing_key),
+        out=config.out,
+        progress=progress,
+    )
+    progress("waiting for the aggregator", 0.0)
+    with _charge_noted(config), connect(identity, config.address, config.patience_seconds) as link:
+        take_part(run.side(), link)
+    return Certificate.load(config.out)
+
+
+def _prepare(config: SideConfig) -> None:
+    """Every refusal that needs neither the table nor anybody else."""
+    if config.out.exists():
+        raise ReleaseError(f"out: '{config.out}' exists already: this run is complete. A new run needs another place.")
+    config.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remember(config.state / _DIGEST, config.contract)
+    config.account.check(config.contract)
+
+
+def _remember(file: Path, contract: Contract) -> None:
+    """A state folder belongs to one contract."""
+    if not file.exists():
+        with whole_file(file) as draft:
+            draft.write_text(contract.digest, encoding="utf-8")
+    elif file.read_text(encoding="utf-8") != contract.digest:
+        raise InputError(
+            f"state: '{file.parent}' holds a run of another contract. Put the contract back as it was to resume that "
+            "run, or name another folder for a new one."
+        )
+
+
+@contextmanager
+def _charge_noted(config: SideConfig) -> Iterator[None]:
+    """Adds to any error whether this side's ledger was charged: a charge is never given back."""
+    ledger = config.account.ledger(config.contract)
+    try:
+        yield
+    except BaseException as problem:
+        with suppress(UnderstudyError):  # a failing disk must not hide what failed first
+            if any(entry.label == config.contract.label for entry in ledger.entries()):
+                problem.add_note("This run is charged and stays charged. Start all sides again to resume it.")
+        raise
+
+
+@dataclass(frozen=True)
+class Side:
+    """One process; what it prints is in its log."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+
+def simulate(plan: Simulation) -> Path:
+    """Runs all sides to the end and returns the release; starting it again resumes a run that was stopped."""
+    require_streams()
+    with started(plan) as sides:
+        while any(side.process.poll() is None for side in sides):
+            if any(side.process.poll() not in (None, 0) for side in sides):
+                break
+            time.sleep(_POLL_SECONDS)
+        _wait(sides)
+    failed = [side for side in sides if side.process.returncode != 0]
+    if failed:
+        told = " ".join(_last_line(side.log) for side in failed)
+        raise InputError(
+            f"{', '.join(side.name for side in failed)} stopped: {told} Logs are in '{plan.folder}'. Start the "
+            "simulation again to resume."
+        )
+    return plan.folder / AGGREGATOR / "release"
+
+
+@contextmanager
+def started(plan: Simulation) -> Iterator[list[Side]]:
+    """Starts all sides; those that still run when the block ends are stopped."""
+    keys = plan.folder / "keys"
+    if not keys.exists():
+        make_identities(keys, plan.contract.parties, host="127.0.0.1")
+    sides: list[Side] = []
+    try:
+        port = _free_port()
+        for name in (AGGREGATOR, *plan.contract.parties):
+            sides.append(_start(plan, name, port))
+        yield sides
+    finally:
+        for side in sides:
+            if side.process.poll() is None:
+                side.process.terminate()
+        _wait(sides)
+
+
+def _start(plan: Simulation, name: str, port: int) -> Side:
+    home = plan.folder / name / "home"
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    people = plan.contract.schema.name
+    text = _FILE.format(contract=plan.contract_file, folder=plan.folder, side=name, port=port, people=people)
+    if name != AGGREGATOR:
+        text += f'table = "{plan.tables[name]}"\n'
+    file = plan.folder / f"{name}.toml"
+    with whole_file(file) as draft:
+        draft.write_text(text, encoding="utf-8")
+    log = plan.folder / f"{name}.log"
+    role = "server" if name == AGGREGATOR else "party"
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "understudy.cli.main", "federate", role, str(file)],
+            env={**os.environ, "UNDERSTUDY_HOME": str(home), "NO_COLOR": "1"},
+            stdout=sink,
+            stderr=sink,
+        )
+    return Side(name, process, log)
+
+
+def _wait(sides: list[Side]) -> None:
+    """Gives the rest time to hear that one is gone; then they are stopped."""
+    until = time.monotonic() + _GRACE_SECONDS
+    for side in sides:
+        try:
+            side.process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            side.process.kill()
+            side.process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it printed nothing."
+
+
+def write_flower_app(target: Path, server_file: Path, side: SideConfig) -> list[str]:
+    """Writes the app's folder for the aggregator's file; returns the names of its files.
+
+    Args:
+        side: What the file says; read before, so that a file that can't be read is refused here and not on a node.
+    """
+    program = shutil.which("understudy", path=str(Path(sys.executable).parent)) or shutil.which("understudy")
+    if program is None:
+        raise InputError("The program `understudy` is expected on the path: the app calls it. Install the package.")
+    templates = files("understudy.federated") / "flower_app"
+    known = {"understudy": program, "server": server_file.resolve(), "num_parties": len(side.contract.parties)}
+    with whole_folder(target) as draft:
+        (draft / _PACKAGE).mkdir()
+        (draft / _PACKAGE / "__init__.py").write_text("", encoding="utf-8")
+        for name in ("server_app.py", "client_app.py"):
+            text = (templates / f"{name}.txt").read_text(encoding="utf-8")
+            (draft / _PACKAGE / name).write_text(text, encoding="utf-8")
+        project = (templates / "pyproject.toml.txt").read_text(encoding="utf-8").format(**known)
+        (draft / "pyproject.toml").write_text(project, encoding="utf-8")
+    return sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file())

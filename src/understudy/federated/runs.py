@@ -1,0 +1,315 @@
+"""Both sides of a whole run, from the greeting to the co-signed release: align, charge, buy, train, sign.
+
+Everything that leaves a side is a frame of the protocol, so a run works in one process as well as over sockets. The
+aggregator holds no table. It still keeps a ledger of the joined people: features of single rows reach it, its own
+network is part of the mechanism, and what it counts is what the certificate says.
+"""
+
+import secrets
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as dump_tensors
+
+from understudy.data import Panel
+from understudy.data.io.checks import check_units
+from understudy.errors import InputError
+from understudy.federated import cosigning
+from understudy.federated.alignment import aligned, passed_on
+from understudy.federated.contract import Contract
+from understudy.federated.state import Account, Checkpoints, iterations_left, reached, require_unused
+from understudy.federated.transport import AGGREGATOR
+from understudy.files import whole_file, whole_folder
+from understudy.privacy import canonical
+from understudy.privacy.certificate import FILE_NAME, Certificate, cosigned_bytes
+from understudy.privacy.grant import Grant
+from understudy.privacy.keys import SigningKey
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.frame.facts import Facts
+from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
+from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, Rule, noisy_rows, owner_rule
+from understudy.synthesizers.vflgan_ts.partition import buy_part, joined_facts, num_values, own_rows, parts_of
+from understudy.synthesizers.vflgan_ts.protocol import (
+    END,
+    AggregatorSide,
+    Documents,
+    Frame,
+    Frames,
+    PartySide,
+    documents_of,
+    frame_of,
+    from_arrays,
+    from_json,
+    say,
+    to_arrays,
+    to_json,
+    whole_numbers,
+)
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
+from understudy.training.networks import to_arrays as network_arrays
+
+FAREWELL = "farewell"  # stage of the last answer of a whole run
+LOSSES = "losses.json"
+_CHECKPOINTS, _FACTS, _ROWS, _ORDER = "checkpoints", "facts.safetensors", "rows.safetensors", "order.key"
+Progress = Callable[[str, float], None]  # is told the stage and the share of all iterations
+Step = Generator[Frames, Frames, Frames]  # answers frames, returns those that come next
+Received = Mapping[str, Documents]  # by party
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Side:
+    """One organisation in one run.
+
+    Attributes:
+        state: Its own folder for what a resumed run needs; private.
+        out: Where the release is to lie.
+    """
+
+    contract: Contract
+    account: Account
+    state: Path
+    key: SigningKey
+    out: Path
+    progress: Progress = lambda stage, share: None
+
+    def _rule(self, grant: Grant, done: int) -> Rule:
+        """Returns how this side updates its networks, with noise of its own."""
+        contract, method = self.contract, self.contract.method
+        number, population = len(contract.parties), contract.population
+        return owner_rule(method.mode, grant, method.recipe, number, population, method.seed, done)
+
+    def _counted(self, before: Callable[[int], None], last: int) -> Callable[[int], None]:
+        def counted(iteration: int) -> None:
+            before(iteration)
+            self.progress("training", iteration / max(1, last))
+
+        return counted
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PartyRun(_Side):
+    """A party's side of a run.
+
+    Attributes:
+        panel: Its table, read by its part of the joined schema; private.
+    """
+
+    party: str
+    panel: Panel
+
+    def side(self) -> PartySide:
+        """Takes part from the first word to the release.
+
+        Privacy: values are read after the charge is on the disk. Ids are compared before, which epsilon does not cover.
+        """
+        contract = self.contract
+        yield from say("hello", {"contract": contract.digest.encode()}, set())
+        private = yield from self._aligned()
+        grant = self.account.grant(contract, self.party)
+        done, last = yield from self._opened(grant)
+        facts = self._facts(grant, private)
+        yield from say("facts", {"facts": to_arrays(facts.to_arrays())}, set())
+        rows = self._rows(grant, private, facts)
+        party = Party(self.party, rows, contract.run_config, self._rule(grant, done).party)
+        if contract.noise_seed is not None:
+            party.randomness.manual_seed(contract.test_seed(f"coins of {self.party}"))
+        updates = {"judges": party.update, "generators": party.generator_update}
+        kept = Checkpoints(self.state / _CHECKPOINTS, grant, contract, updates, party.randomness)
+        kept.begin(done, last)
+        yield from party.side(self._counted(kept.before, last), done, last)
+        kept.end()
+        yield from self._cosigned(grant, network_arrays(party.generators, ""))
+
+    def _aligned(self) -> Generator[Frame, Frame, PrivateSeries]:
+        """Brings the table's units into the order that all parties have."""
+        panel, contract = self.panel, self.contract
+        if contract.alignment == "psi":
+            if panel.unit_ids is None:
+                raise InputError("alignment: 'psi' needs a table with a column of ids. Give it one.")
+            self.progress("aligning", 0.0)
+            order = yield from aligned(self.party, contract.parties, panel.unit_ids, self._order_key())
+            panel = panel.take_units(order)
+        check_units(panel.unit, panel.schema, allow_few_units=contract.few_units is not None)
+        return PrivateSeries.of(panel, contract.population)
+
+    def _order_key(self) -> bytes:
+        """Returns the key by which rows are put in order; kept, so that a resumed run has them in the same."""
+        if self.contract.noise_seed is not None:
+            return self.contract.test_seed("order").to_bytes(8, "little")
+        kept = self.state / _ORDER
+        if not kept.exists():
+            with whole_file(kept, replace=False) as draft:
+                draft.write_bytes(secrets.token_bytes(32))
+        return kept.read_bytes()
+
+    def _opened(self, grant: Grant) -> Generator[Frame, Frame, tuple[int, int]]:
+        """Agrees with all sides on the iterations that are done and on the last one."""
+        known = [iterations_left(grant, self.contract), *reached(self.state / _CHECKPOINTS)]
+        received = yield from say("open", {"known": to_json(known)}, {"agreed"})
+        done, last, *_ = (*whole_numbers(received["agreed"], "aggregator"), 0)
+        return done, last
+
+    def _facts(self, grant: Grant, private: PrivateSeries) -> Facts:
+        """Buys this party's part of the facts, or finds what it bought before."""
+        kept, own = self.state / _FACTS, private.panel.schema
+        if kept.exists():
+            return Facts.from_arrays(from_arrays(kept.read_bytes(), self.party))
+        for label in {entry.label for entry in grant.plan.entries} & set(parts_of(own, self.contract.schema)):
+            require_unused(grant, label, self.contract)
+        self.progress("buying", 0.0)
+        facts = buy_part(private, grant, self.contract.schema)
+        with whole_file(kept) as draft:
+            draft.write_bytes(to_arrays(facts.to_arrays()))
+        return facts
+
+    def _rows(self, grant: Grant, private: PrivateSeries, facts: Facts) -> Rows:
+        """Returns the rows to train on; those of mode `local` are noised once in a run and kept."""
+        rows, kept = own_rows(private, facts, self.contract.schema), self.state / _ROWS
+        if self.contract.method.mode != "local":
+            return rows
+        if kept.exists():
+            return Rows(**load_tensors(kept.read_bytes()))
+        require_unused(grant, NOISY_ROWS, self.contract)
+        (noisy,) = noisy_rows([rows], grant, private, num_values(self.contract.schema))
+        with whole_file(kept) as draft:
+            draft.write_bytes(dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label}))
+        return noisy
+
+    def _cosigned(self, grant: Grant, generators: dict[str, np.ndarray]) -> PartySide:
+        """Hands its generators over, checks the release that all made, co-signs it and keeps a copy."""
+        self.progress(END, 1.0)
+        entry = cosigning.entry_of(self.party, grant, self.key)
+        sent = {"generators": to_arrays(generators), "entry": to_json(entry)}
+        shown = yield from say("release", sent, {FILE_NAME, *cosigning.FILES})
+        proposal = cosigning.Proposal.of(shown)
+        own = cosigning.claim(grant, self.contract)
+        proposal.check(from_json(to_json(entry), self.party), own, self.contract, generators)
+        signature = self.key.sign(cosigned_bytes(proposal.certificate))
+        answer = yield frame_of(0, "sign", {"signature": signature.encode()})
+        final = documents_of(answer, 0, FAREWELL, {FILE_NAME}, "aggregator")
+        certificate = Certificate.from_json(from_json(final[FILE_NAME], "aggregator"))
+        proposal.write(self.out, certificate)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AggregatorRun(_Side):
+    """The aggregator's side of a run."""
+
+    def side(self) -> AggregatorSide:
+        """Leads from the first word to the release.
+
+        Privacy: sees features of single rows, which can be inverted; it is trusted not to keep them.
+        """
+        contract = self.contract
+        frames = yield {}
+        frames = yield from self._greeted(frames)
+        if contract.alignment == "psi":
+            frames = yield from passed_on(contract.parties, frames)
+        known = self._received(frames, "open", {"known"})
+        grant = self.account.grant(contract, AGGREGATOR)
+        done, last = self._agreed(known, grant)
+        frames = yield self._to_all("open", {"agreed": to_json([done, last])})
+        facts = self._facts(self._received(frames, "facts", {"facts"}))
+        frames = yield self._to_all("facts", {})
+        frames = yield from self._trained(frames, grant, facts, done, last)
+        yield from self._released(frames, grant, facts)
+
+    def _greeted(self, frames: Frames) -> Step:
+        for party, said in self._received(frames, "hello", {"contract"}).items():
+            if said["contract"] != self.contract.digest.encode():
+                raise InputError(
+                    f"'{party}': the contract of this run is expected, got another: its schema, its options or its "
+                    "version differ. Give all sides the same contract. Nothing was charged."
+                )
+        return (yield self._to_all("hello", {}))
+
+    def _agreed(self, known: Received, grant: Grant) -> tuple[int, int]:
+        """Returns the last checkpoint that all sides have, and the iteration with which what all may still run ends."""
+        sides = [whole_numbers(said["known"], party) for party, said in known.items()]
+        sides.append([iterations_left(grant, self.contract), *reached(self.state / _CHECKPOINTS)])
+        left = min(side[0] for side in sides)
+        done = max(set.intersection(*(set(side[1:]) for side in sides)), default=0)
+        return done, done + left if self.contract.method.mode == "sound" else self.contract.method.recipe.iterations
+
+    def _facts(self, bought: Received) -> Facts:
+        """Puts the parties' parts together; a party that sends other columns than it holds is refused."""
+        try:
+            own = {party: Facts.from_arrays(from_arrays(said["facts"], party)) for party, said in bought.items()}
+            return joined_facts(self.contract.schema, own)
+        except (KeyError, ValueError, StopIteration, IndexError) as problem:
+            if isinstance(problem, InputError):
+                raise
+            raise InputError("A party sent other facts than its columns have. All sides need one version.") from problem
+
+    def _trained(self, frames: Frames, grant: Grant, facts: Facts, done: int, last: int) -> Step:
+        contract, rule = self.contract, self._rule(grant, done)
+        server = Aggregator(contract.parties, contract.run_config, rule.aggregator, rule.batches, facts.label_share)
+        if contract.noise_seed is not None:
+            server.randomness.manual_seed(contract.test_seed("coins"))
+        folder, updates = self.state / _CHECKPOINTS, {"shared": server.update}
+        kept = Checkpoints(folder, grant, contract, updates, server.randomness, server.losses)
+        kept.begin(done, last)
+        frames = yield from _until_the_end(server.side(self._counted(kept.before, last), done, last), frames)
+        kept.end()
+        with whole_file(self.state / LOSSES) as draft:  # public in every mode
+            draft.write_text(canonical.dumps(server.losses), encoding="utf-8")
+        return frames
+
+    def _released(self, frames: Frames, grant: Grant, facts: Facts) -> AggregatorSide:
+        """Joins all generators, has all parties sign, and writes the release."""
+        sent, contract = self._received(frames, "release", {"generators", "entry"}), self.contract
+        generators = {party: from_arrays(said["generators"], party) for party, said in sent.items()}
+        entries = {party: _entry(party, said["entry"]) for party, said in sent.items()}
+        try:
+            arrays = contract.method.released_arrays(contract.schema, facts, generators)
+        except (KeyError, RuntimeError, ValueError) as problem:
+            raise InputError("A party sent other generators than agreed. All sides need one version.") from problem
+        release = Release(
+            synthesizer=contract.method,
+            schema=contract.schema,
+            arrays={**arrays, PUBLIC_CONTEXT: np.zeros((0, 0), dtype=np.float32)},
+            certificate=cosigning.claim(grant, contract),
+        )
+        with whole_folder(self.out) as draft:
+            release.write_files(draft)
+            certificate = cosigning.joint_certificate(grant, contract, entries, draft, self.key)
+            shown = {name: (draft / name).read_bytes() for name in cosigning.FILES}
+            frames = yield self._to_all("release", {FILE_NAME: to_json(certificate.to_json()), **shown})
+            final = self._signed(frames, certificate)
+            (draft / FILE_NAME).write_text(final.dumps(), encoding="utf-8")
+        self.progress(END, 1.0)
+        yield self._to_all(FAREWELL, {FILE_NAME: to_json(final.to_json())})
+
+    def _signed(self, frames: Frames, certificate: Certificate) -> Certificate:
+        signatures = self._received(frames, "sign", {"signature"})
+        by_party = {party: said["signature"].decode("ascii", "replace") for party, said in signatures.items()}
+        return cosigning.cosigned(certificate, by_party, self.key)
+
+    def _received(self, frames: Frames, stage: str, names: set[str]) -> Received:
+        return {party: documents_of(frame, 0, stage, names, party) for party, frame in frames.items()}
+
+    def _to_all(self, stage: str, documents: Documents) -> Frames:
+        return {party: frame_of(0, stage, documents) for party in self.contract.parties}
+
+
+def _until_the_end(side: AggregatorSide, frames: Frames) -> Step:
+    """Runs an inner conversation to its end, and returns the frames that come after it."""
+    next(side)
+    ended = False
+    while not ended:
+        answers = side.send(frames)
+        ended = all(answer.stage == END for answer in answers.values())
+        frames = yield answers
+    side.close()
+    return frames
+
+
+def _entry(party: str, content: bytes) -> dict[str, Any]:
+    entry = from_json(content, party)
+    if not isinstance(entry, dict) or entry.get("party") != party or not isinstance(entry.get("executed"), dict):
+        raise InputError(f"'{party}': an entry about itself is expected, got another. The run is stopped.")
+    return entry

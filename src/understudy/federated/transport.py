@@ -1,0 +1,314 @@
+"""Frames over gRPC: one bidirectional stream per party with mutual TLS, and the keys by which sides know each other.
+
+A run has one authority, which signs one certificate per side and can then be put away. A certificate names its side and
+nothing else; the holder of its key *is* that side, so every organisation keeps its own folder to itself.
+
+Who a party is follows from its certificate and from nothing it says. A party that is unknown, or connected already, is
+refused and logged; one that goes away stops the run for everybody, because going on without it would train on other
+data than was agreed. Frames check their own order (`Frame.expect`), so a replayed one stops the run, too.
+"""
+
+import ipaddress
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from understudy.errors import InputError, MissingData
+from understudy.extras import require_extra
+from understudy.files import whole_folder
+from understudy.synthesizers.vflgan_ts.protocol import Frame, Frames
+
+if TYPE_CHECKING:
+    import grpc
+
+logger = logging.getLogger(__name__)
+AGGREGATOR = "aggregator"
+_FILES = ("key.pem", "certificate.pem", "authority.pem")
+_SERVICE, _METHOD = "understudy.Federation", "Converse"
+_OPTIONS = (
+    ("grpc.max_receive_message_length", 256 * 2**20),
+    ("grpc.max_send_message_length", 256 * 2**20),
+    ("grpc.so_reuseport", 0),
+)
+
+
+def require_streams() -> None:
+    """Says which extra is missing before anything else happens."""
+    require_extra("grpc", extra="vertical", by="federate")
+
+
+@dataclass(frozen=True, repr=False)
+class Identity:
+    """One side's key and certificate, and the authority whose signatures it accepts, as PEM."""
+
+    key: bytes
+    certificate: bytes
+    authority: bytes
+
+    @classmethod
+    def load(cls, folder: Path) -> "Identity":
+        """Returns the identity that `make_identities` wrote."""
+        for name in _FILES:
+            if not (folder / name).is_file():
+                raise MissingData(f"keys: '{folder / name}' is expected. Make keys with `understudy federate keys`.")
+        return cls(*((folder / name).read_bytes() for name in _FILES))
+
+    def check(self) -> None:
+        """Refuses a certificate that others would refuse without a word: expired, or of another authority."""
+        try:
+            own = x509.load_pem_x509_certificate(self.certificate)
+            own.verify_directly_issued_by(x509.load_pem_x509_certificate(self.authority))
+        except (ValueError, TypeError, InvalidSignature) as problem:
+            raise InputError(
+                "keys: a certificate signed by the authority beside it is expected. Make new keys for all sides."
+            ) from problem
+        if not own.not_valid_before_utc <= datetime.now(UTC) <= own.not_valid_after_utc:
+            raise InputError(
+                f"keys: the certificate of '{self.name}' holds from {own.not_valid_before_utc:%Y-%m-%d} to "
+                f"{own.not_valid_after_utc:%Y-%m-%d}, which is not now. Make new keys for all sides."
+            )
+
+    @property
+    def name(self) -> str:
+        """The side that the certificate names."""
+        subject = x509.load_pem_x509_certificate(self.certificate).subject
+        return str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+
+
+def make_identities(folder: Path, parties: Iterable[str], *, host: str, days: float = 365) -> list[str]:
+    """Writes one folder per side under `folder`, and returns the sides' names. The authority's key is not kept.
+
+    Args:
+        host: Name or address under which parties reach the aggregator; it stands in the aggregator's certificate.
+    """
+    names = [AGGREGATOR, *parties]
+    if len(set(names)) != len(names) or any(not name or "/" in name for name in names):
+        raise InputError("parties: different names without '/' are expected, none of them 'aggregator'.")
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    authority = _certificate("understudy run", authority_key, None, authority_key, days)
+    with whole_folder(folder) as draft:
+        for name in names:
+            key = ec.generate_private_key(ec.SECP256R1())
+            signed = _certificate(name, key, authority, authority_key, days, host if name == AGGREGATOR else None)
+            (draft / name).mkdir(mode=0o700)
+            parts = (_pem_key(key), _pem(signed), _pem(authority))
+            for file, content in zip(_FILES, parts, strict=True):
+                (draft / name / file).write_bytes(content)
+                (draft / name / file).chmod(0o600)
+    return names
+
+
+def _certificate(
+    name: str,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Certificate | None,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    days: float,
+    host: str | None = None,
+) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if issuer is None else issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+    )
+    if issuer is not None:
+        usage = ExtendedKeyUsageOID.CLIENT_AUTH if host is None else ExtendedKeyUsageOID.SERVER_AUTH
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=True)
+        builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host or name)]), critical=False)
+    return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """The other side's stream has ended, and why."""
+
+    reason: str
+
+
+class GrpcAggregatorLink:
+    """The aggregator's end of all streams; final, implements `AggregatorLink`.
+
+    Args:
+        parties: Names that are expected, as their certificates say them.
+        timeout: Seconds to wait for the slowest party before the run is stopped.
+    """
+
+    def __init__(self, parties: Sequence[str], timeout: float) -> None:
+        self._timeout, self._stopped = timeout, ""
+        self._received: dict[str, queue.Queue[bytes | _Gone]] = {name: queue.Queue() for name in parties}
+        self._answers: dict[str, queue.Queue[bytes | None]] = {name: queue.Queue() for name in parties}
+        self._present: set[str] = set()
+
+    def gather(self) -> Frames:
+        """Returns the next frame of every party, or raises when one is gone or silent."""
+        return {name: self._next_frame(name) for name in self._received}
+
+    def scatter(self, answers: Frames) -> None:
+        """Sends every party its answer."""
+        for name, answer in answers.items():
+            self._answers[name].put(answer.to_bytes())
+
+    def close(self, reason: str = "") -> None:
+        """Ends all streams; parties are told the reason, if there is one."""
+        self._stopped = reason
+        for answers in self._answers.values():
+            answers.put(None)
+
+    def converse(self, frames: Iterator[bytes], context: "grpc.ServicerContext") -> Iterator[bytes]:
+        """One party's stream, called by gRPC in a thread of its own."""
+        import grpc
+
+        name = _common_name(context)
+        if name not in self._received or name in self._present:
+            logger.warning("A stream was refused: its certificate names a side that is not expected, or there already.")
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "This certificate has no place in this run.")
+        self._present.add(name)
+        context.add_callback(lambda: self._received[name].put(_Gone("its stream ended")))
+        for frame in frames:
+            self._received[name].put(frame)
+            answer = self._answers[name].get()
+            if answer is None:
+                context.abort(grpc.StatusCode.ABORTED, self._stopped or "The run has ended.")
+            else:
+                yield answer
+
+    def _next_frame(self, name: str) -> Frame:
+        try:
+            heard = self._received[name].get(timeout=self._timeout)
+        except queue.Empty:
+            heard = _Gone(f"nothing was received from it for {self._timeout:g} s")
+        if isinstance(heard, _Gone):
+            raise InputError(
+                f"'{name}' is gone: {heard.reason}. What was charged stays charged; start all sides again."
+            )
+        return Frame.from_bytes(heard)
+
+
+class GrpcPartyLink:
+    """A party's end of its stream; final, implements `PartyLink`."""
+
+    def __init__(self, call: Callable[..., Iterator[bytes]], timeout: float) -> None:
+        self._frames: queue.Queue[bytes | None] = queue.Queue()
+        self._answers: queue.Queue[bytes | _Gone] = queue.Queue()
+        self._timeout = timeout
+        stream = call(iter(self._frames.get, None), wait_for_ready=True)
+        threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
+
+    def exchange(self, frame: Frame) -> Frame:
+        """Sends a frame and returns its answer, or raises when the aggregator is gone."""
+        self._frames.put(frame.to_bytes())
+        try:
+            answer = self._answers.get(timeout=self._timeout)
+        except queue.Empty:
+            answer = _Gone(f"nothing was received from it for {self._timeout:g} s. Start all sides again.")
+        if isinstance(answer, _Gone):
+            raise InputError(f"The aggregator ended the run: {answer.reason}")
+        return Frame.from_bytes(answer)
+
+    def close(self) -> None:
+        """Ends the stream."""
+        self._frames.put(None)
+
+    def _listen(self, stream: Iterator[bytes]) -> None:
+        """Takes answers as they come, so that waiting for one can have an end."""
+        import grpc
+
+        reason = "its stream ended. Start all sides again."
+        try:
+            for answer in stream:
+                self._answers.put(answer)
+        except grpc.RpcError as problem:
+            reason = str(problem.details())
+        self._answers.put(_Gone(reason))
+
+
+@contextmanager
+def serve(link: GrpcAggregatorLink, identity: Identity, address: str, num_parties: int) -> Iterator[int]:
+    """Listens while the block runs, and yields the port."""
+    require_streams()
+    import grpc
+
+    server = grpc.server(futures.ThreadPoolExecutor(num_parties + 2), options=_OPTIONS)
+    handler = grpc.stream_stream_rpc_method_handler(link.converse)
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: handler})])
+    credentials = grpc.ssl_server_credentials(
+        [(identity.key, identity.certificate)], root_certificates=identity.authority, require_client_auth=True
+    )
+    try:
+        port = server.add_secure_port(address, credentials)
+    except RuntimeError as problem:
+        raise InputError(f"address: '{address}' can't be listened on. Is it in use?") from problem
+    server.start()
+    try:
+        yield port
+        link.close()
+    except BaseException as problem:
+        link.close(str(problem) if isinstance(problem, InputError) else "The aggregator has stopped.")
+        raise
+    finally:
+        server.stop(grace=2).wait()
+
+
+@contextmanager
+def connect(identity: Identity, address: str, timeout: float) -> Iterator[GrpcPartyLink]:
+    """Yields a stream to the aggregator; waits for it to be there."""
+    require_streams()
+    import grpc
+
+    credentials = grpc.ssl_channel_credentials(identity.authority, identity.key, identity.certificate)
+    with grpc.secure_channel(address, credentials, options=_OPTIONS) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=timeout)
+        except grpc.FutureTimeoutError:
+            raise InputError(
+                f"address: no aggregator of this run answered at '{address}' for {timeout:g} s. Is it there, and were "
+                "both sides' keys made together?"
+            ) from None
+        link = GrpcPartyLink(channel.stream_stream(f"/{_SERVICE}/{_METHOD}"), timeout)
+        try:
+            yield link
+        finally:
+            link.close()
+
+
+def _common_name(context: "grpc.ServicerContext") -> str:
+    facts: Mapping[str, Any] = context.auth_context()
+    names = facts.get("x509_common_name", [])
+    return names[0].decode() if len(names) == 1 else ""

@@ -1,0 +1,123 @@
+"""How far a released x′ is from the real one: an effect size, and the check of it on held-out units.
+
+The effect size of a column is the 1-Wasserstein distance in shares of the declared range, or the total variation
+distance for categories; that of a set is the largest of its columns'. Both are norms of a difference of mean features,
+so n times the effect size is the norm of a *sum* over units, which adding or removing one unit moves by at most that
+unit's own norm. No private count is divided by.
+
+Notation: f features of one x′, μ their public mean over what is released, w weights, τ the effect size asked for.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from understudy.data.channels import num_codes
+from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.selections import needed_figure
+from understudy.synthesizers.frame.encoding import WORKING_BOUND
+from understudy.synthesizers.ppem.attributes import Attribute
+
+ERROR = 0.05  # probability that a marginal nearer than asked for passes a check
+_UNIT_BOUND = 1.0  # the most one unit's f − μ can weigh: a distance in shares of a range
+_PLACES = np.linspace(-WORKING_BOUND, WORKING_BOUND, 129)[1:-1]  # at which distribution functions are compared
+
+
+@dataclass(frozen=True)
+class EffectSize:
+    """The effect size on one sensitive set.
+
+    Attributes:
+        numbers: Places in x′ of numeric columns.
+        codes: First and last-plus-one place of each group of codes.
+    """
+
+    numbers: tuple[int, ...]
+    codes: tuple[tuple[int, int], ...]
+
+    def features(self, sensitive: np.ndarray) -> np.ndarray:
+        """Return f [row, feature] of x′: distribution functions of numbers, then codes."""
+        below = [sensitive[:, [n]] <= _PLACES for n in self.numbers]
+        hot = [sensitive[:, begin:end] for begin, end in self.codes]
+        return np.concatenate([*below, *hot], axis=1).astype(np.float64)
+
+    def norm(self, difference: np.ndarray) -> float:
+        """Return the effect size of a difference of mean features, or n times it for one of sums."""
+        cut = len(self.numbers) * len(_PLACES)
+        parts = [float(np.abs(part).mean()) for part in difference[:cut].reshape(-1, len(_PLACES))]
+        begin = cut
+        for first, last in self.codes:
+            parts.append(float(np.abs(difference[begin : begin + last - first]).sum()) / 2)
+            begin += last - first
+        return max(parts)
+
+    def between(self, first: np.ndarray, second: np.ndarray) -> float:
+        """Return the effect size between two x′ [row, number]."""
+        return self.norm(self.features(first).mean(axis=0) - self.features(second).mean(axis=0))
+
+    def by_chance(self, number: float, error: float) -> float:
+        """Return how far `number` rows stray from their own distribution, with probability 1 − `error`."""
+        widest = max([last - first for first, last in self.codes], default=1)
+        columns = len(self.numbers) + len(self.codes)
+        return (math.sqrt(math.log(2 * columns / error) / 2) + math.sqrt(widest) / 2) / math.sqrt(number)
+
+    def differentiable(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the effect size between two x′ with equally many rows, with a gradient for a generator."""
+        sides = [
+            rows[:, list(self.numbers)].clamp(-WORKING_BOUND, WORKING_BOUND).sort(0).values for rows in (first, second)
+        ]
+        parts = [(sides[0] - sides[1]).abs().mean(0) / (2 * WORKING_BOUND)] if self.numbers else []
+        for begin, end in self.codes:
+            parts.append((first[:, begin:end].mean(0) - second[:, begin:end].mean(0)).abs().sum().view(1) / 2)
+        return torch.cat(parts).max()
+
+
+def effect_sizes_of(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[EffectSize, ...]:
+    """Return the effect size of every sensitive set."""
+    found, begin = [], 0
+    for group in sets:
+        numbers, codes = [], []
+        for column in (column for attribute in group for column in attribute.columns):
+            width = num_codes(column)
+            if width is None:
+                numbers.append(begin)
+            else:
+                codes.append((begin, begin + width))
+            begin += width or 1
+        found.append(EffectSize(tuple(numbers), tuple(codes)))
+    return tuple(found)
+
+
+def figure(
+    sizes: tuple[EffectSize, ...], asked: float, released: np.ndarray, real: np.ndarray, private: PrivateSeries
+) -> tuple[float, float]:
+    """Return n · (effect size − asked) of the set that differs least, on held-out units, and one unit's reach.
+
+    Above 0 is far enough.
+
+    Privacy: `released` is public. Adding or removing a unit moves the norm of Σ w (f − μ) by at most 1 and n · asked by
+    `asked`; the least of several such figures moves no further. Both times `influence`.
+    """
+    figures = []
+    for size in sizes:
+        apart = size.features(real) - size.features(released).mean(axis=0)
+        allowed = asked + size.by_chance(len(released), ERROR / 4)
+        chance = size.by_chance(1.0, ERROR / 4) * math.sqrt(private.population)
+        figures.append(size.norm(private.weights @ apart) - allowed * float(private.weights.sum()) - chance)
+    bound = max(bound_of(size, asked, len(released)) for size in sizes)
+    return min(figures), bound * private.influence
+
+
+def bound_of(size: EffectSize, asked: float, num_released: int) -> float:
+    """Return the most that one unit of weight 1 can move `figure`."""
+    return _UNIT_BOUND + asked + size.by_chance(num_released, ERROR / 4)
+
+
+def needed(size: EffectSize, asked: float, units: float, epsilon: float, attempts: int, num_released: int) -> float:
+    """Return the effect size from which a check on `units` units passes more often than not; public."""
+    noise = needed_figure(epsilon, attempts, ERROR / 2) * bound_of(size, asked, num_released)
+    chance = size.by_chance(1.0, ERROR / 4) * math.sqrt(units)
+    return asked + size.by_chance(num_released, ERROR / 4) + (noise + chance) / max(units, 1.0)

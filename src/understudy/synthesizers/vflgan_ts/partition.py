@@ -1,0 +1,243 @@
+"""The vertical partition of a table: which party holds which columns, columns as attributes, facts bought by party.
+
+An attribute is one series; all have one length. Channels in working scale are attributes as they are; a static column
+is an attribute that stands still. Numbers are stretched so that most of them lie within [−1, 1], codes are 0 or 1.
+
+A fact such as the distributions of all columns is one noisy release over the columns of all parties. Noise on its
+coordinates is independent, so every party can release its own coordinates with the noise of the whole.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from understudy.data import Channel, Panel, Schema
+from understudy.data.channels import num_codes
+from understudy.errors import InputError
+from understudy.privacy.grant import Grant
+from understudy.privacy.private_series import PrivateSeries
+from understudy.synthesizers.frame import facts as bought
+from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.synthesizers.frame.facts import Facts, classes_of, gappy_channels
+from understudy.synthesizers.spectral.learning import Learning
+from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.synthesizers.vflgan_ts.published import Rows
+
+ALONE = "holder"  # name of the only party where no column names one
+_STRETCH = 2.0  # working scale per attribute scale
+_CHUNK = 4096  # series encoded at a time
+
+
+@dataclass(frozen=True)
+class PartyColumns:
+    """The working columns of one party.
+
+    Attributes:
+        channels: Places among working channels.
+        static: Places among working static columns.
+        label: Whether the party holds the label.
+    """
+
+    party: str
+    channels: tuple[int, ...]
+    static: tuple[int, ...]
+    label: bool
+
+    @property
+    def num_attributes(self) -> int:
+        """Series that its generators make."""
+        return len(self.channels) + len(self.static)
+
+
+def partition(schema: Schema) -> tuple[PartyColumns, ...]:
+    """Returns the columns of each party, in the order in which the schema names them.
+
+    Raises:
+        InputError: some columns name their party and others do not, or a party holds no channel or static column.
+    """
+    columns = (*schema.channels, *schema.static)
+    named = [column.party for column in columns]
+    if any(party is None for party in named) and any(party is not None for party in named):
+        lacking = next(column.name for column in columns if column.party is None)
+        raise InputError(f"'{lacking}': who holds it? Name a party for every channel and static column, or for none.")
+    parties = tuple(dict.fromkeys(party or ALONE for party in named))
+    kept = tuple(column for column in schema.static if column.name != schema.label)
+    label = schema.label_column
+    found = tuple(
+        PartyColumns(
+            party,
+            _places(schema.channels, party),
+            _places(kept, party),
+            label is not None and (label.party or ALONE) == party,
+        )
+        for party in parties
+    )
+    for own in found:
+        if not own.num_attributes:
+            raise InputError(f"party '{own.party}': a column beside the label is expected. Give it to another party.")
+    return found
+
+
+def num_classes(schema: Schema) -> int:
+    """Returns how many classes generators are told; 0 without a label."""
+    return num_labels(schema) if schema.label_column is not None else 0
+
+
+def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, classes: np.ndarray, number: int) -> Rows:
+    """Returns a party's rows: attributes [row, attribute, step], and which of `number` classes if it holds them.
+
+    Privacy: private; every row follows from its own series and from public facts.
+    """
+    size = (panel.num_series, columns.num_attributes, panel.num_steps)
+    series = torch.empty(size)
+    for begin in range(0, panel.num_series, _CHUNK):
+        some = slice(begin, begin + _CHUNK)
+        channels = encoding.series(panel, some)[:, :, list(columns.channels)].transpose(0, 2, 1)
+        static = encoding.static(panel, some)[:, list(columns.static), None].repeat(panel.num_steps, axis=2)
+        series[some] = torch.from_numpy(np.concatenate([channels, static], axis=1))
+    series *= torch.from_numpy(_stretches(columns, encoding))[:, None]
+    hot = np.eye(number, dtype=np.float32)[classes] if columns.label and number else None
+    return Rows(series, torch.zeros(panel.num_series, 0) if hot is None else torch.from_numpy(hot))
+
+
+def joined(
+    columns: tuple[PartyColumns, ...], parts: tuple[np.ndarray, ...], encoding: Encoding
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (working series [row, step, channel], static columns [row, column]) from all parties' attributes."""
+    num_rows, _, num_steps = parts[0].shape
+    series = np.empty((num_rows, num_steps, encoding.num_channels))
+    static = np.empty((num_rows, encoding.num_static))
+    for own, part in zip(columns, parts, strict=True):
+        working = part / _stretches(own, encoding)[:, None]
+        first = len(own.channels)
+        series[:, :, list(own.channels)] = working[:, :first].transpose(0, 2, 1)
+        static[:, list(own.static)] = working[:, first:].mean(axis=2)
+    return series, static
+
+
+def _places(columns: tuple[Channel, ...], party: str) -> tuple[int, ...]:
+    places: list[int] = []
+    begin = 0
+    for column in columns:
+        width = num_codes(column) or 1
+        if (column.party or ALONE) == party:
+            places += range(begin, begin + width)
+        begin += width
+    return tuple(places)
+
+
+def _stretches(columns: PartyColumns, encoding: Encoding) -> np.ndarray:
+    """Returns the factor of each attribute: numbers are stretched, codes are not."""
+    coded = [
+        {place for begin, end in groups for place in range(begin, end)}
+        for groups in (encoding.channel_codes, encoding.static_codes)
+    ]
+    places = [(place, coded[0]) for place in columns.channels] + [(place, coded[1]) for place in columns.static]
+    return np.array([1.0 if place in codes else 1 / _STRETCH for place, codes in places], dtype=np.float32)
+
+
+def own_schema(schema: Schema, party: str) -> Schema:
+    """Returns the contract of one party's table: its columns, and the label if it holds that."""
+    channels = tuple(channel for channel in schema.channels if channel.party == party)
+    static = tuple(column for column in schema.static if column.party == party)
+    label = schema.label if any(column.name == schema.label for column in static) else None
+    return replace(schema, channels=channels, static=static, label=label, constraints=(), columns=(), ignore=())
+
+
+def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
+    """Releases a party's part of every fact that was charged.
+
+    Args:
+        schema: Of the joined table.
+
+    Privacy: bounds are those of the joined table, so with the other parties' parts this is the release that each
+    party was charged for.
+    """
+    own = private.schema
+    learning = Learning(private, grant, 0, lambda stage, share: None)
+    return bought.buy(learning, linear_scales(own, None), parts_of(own, schema))
+
+
+def parts_of(own: Schema, schema: Schema) -> dict[str, float]:
+    """Returns the facts of which a party makes a part, with the bound of the whole over that of the part."""
+    sizes = {
+        "marginals": (_num_columns(own), _num_columns(schema)),
+        "labels": (int(own.label is not None), 1),
+        "absence": (len(gappy_channels(own)), len(gappy_channels(schema))),
+    }
+    return {label: math.sqrt(whole / part) for label, (part, whole) in sizes.items() if part}
+
+
+def num_values(schema: Schema) -> int:
+    """Returns how many numbers a row of all parties holds, the class included."""
+    return schema.num_steps * sum(own.num_attributes for own in partition(schema)) + num_classes(schema)
+
+
+def own_rows(private: PrivateSeries, facts: Facts, schema: Schema) -> Rows:
+    """Returns a party's rows by what it has released about its columns.
+
+    Privacy: private; every row follows from its own series and from public facts.
+    """
+    own = private.schema
+    encoding = Encoding.of(own, facts.marginals, linear_scales(own, None))
+    (columns,) = partition(own)
+    return rows_of(columns, private.panel, encoding, classes_of(private.panel), num_classes(schema))
+
+
+def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:
+    """Returns the facts of the joined table, in the order of its columns."""
+    label_party = next((column.party for column in schema.static if column.name == schema.label), None)
+    columns = _Columns(schema)
+    return Facts(
+        cells=columns.joined(parts, "cells", "column_cells"),
+        cumulative=columns.joined(parts, "cumulative", "column_cells", extra=1),
+        column_cells=columns.joined(parts, "column_cells"),
+        label_share=np.ones(1) if label_party is None else parts[label_party].label_share,
+        static_missing=columns.static(parts),
+        gap_model=columns.gaps(parts),
+        length_share=np.zeros(0),
+    )
+
+
+class _Columns:
+    """Where each column of the joined table stands at the party that holds it."""
+
+    def __init__(self, schema: Schema) -> None:
+        static = tuple(column for column in schema.static if column.name != schema.label)
+        self._gappy = [schema.channels[place].party for place in gappy_channels(schema)]
+        self._static = [column.party for column in static]
+        # A party's own columns stand in the same order: channels, then static ones.
+        self._holders = [column.party for column in (*schema.channels, *static)]
+
+    def joined(self, parts: Mapping[str, Facts], name: str, sizes: str | None = None, extra: int = 0) -> np.ndarray:
+        """Returns arrays that hold one piece per column, end to end on their last axis."""
+        pieces: dict[str, list[np.ndarray]] = {}
+        for party, facts in parts.items():
+            array = getattr(facts, name)
+            lengths = np.ones(array.shape[-1], dtype=int) if sizes is None else getattr(facts, sizes) + extra
+            pieces[party] = np.split(array, np.cumsum(lengths), axis=-1)[:-1]
+        if not any(pieces.values()):
+            return np.asarray(getattr(next(iter(parts.values())), name))
+        return np.concatenate(self._in_order(self._holders, pieces), axis=-1)
+
+    def static(self, parts: Mapping[str, Facts]) -> np.ndarray:
+        """Returns how often each static column is missing."""
+        rows = {party: list(facts.static_missing) for party, facts in parts.items()}
+        return np.array(self._in_order(self._static, rows), dtype=np.float64)
+
+    def gaps(self, parts: Mapping[str, Facts]) -> np.ndarray:
+        """Returns one row for each channel that may be missing."""
+        rows = {party: list(facts.gap_model) for party, facts in parts.items()}
+        return np.stack(self._in_order(self._gappy, rows)) if any(rows.values()) else np.zeros((0, 1))
+
+    @staticmethod
+    def _in_order(holders: list[str | None], pieces: Mapping[str, list]) -> list:
+        waiting = {party: iter(own) for party, own in pieces.items()}
+        return [next(waiting[str(party)]) for party in holders]
+
+
+def _num_columns(schema: Schema) -> int:
+    return schema.num_channels + len([column for column in schema.static if column.name != schema.label])

@@ -1,0 +1,372 @@
+"""VFLGAN-TS as published: Algorithm 1 in two columns, the noise of DPVFLGAN-TS, and the epsilon it claims.
+
+Xun, Zhao, Li, Gope and Sikdar, *VFLGAN-TS: Vertical Federated Learning-based Generative Adversarial Networks for
+Publication of Vertically Partitioned Time-series Data*, ACM TOPS 29(1), 2025, doi:10.1145/3776587. Lines are those of
+Algorithm 1. Where the text and the code released with it differ, the code is followed: generators minimise −log D
+instead of log(1 − D) of Eq. 11, and networks have dropout.
+
+`Party` and `Aggregator` compute gradients; how a gradient becomes an update is handed in. Here is the update of
+DPVFLGAN-TS (`FirstLayerUpdate`), which protects nobody; those that are sound are in `updates`.
+
+Notation: G_ij generator and D_ij discriminator of attribute j at party i, FE_i its feature extractor, D_S the shared
+discriminator, f features of real rows, f̃ of synthetic ones, z latent, C clipping norm, σ noise multiplier.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from scipy.optimize import brentq
+from scipy.special import gammaln, logsumexp
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from understudy.errors import InputError
+from understudy.nn.layers import StackedLinear
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.vflgan_ts.backpropagation import Cells, Passed, Perceptron
+from understudy.synthesizers.vflgan_ts.network import (
+    AttributeDiscriminators,
+    AttributeGenerators,
+    FeatureExtractor,
+    SharedDiscriminator,
+    masks,
+)
+from understudy.synthesizers.vflgan_ts.protocol import (
+    AggregatorSide,
+    Frame,
+    Frames,
+    PartySide,
+    RunConfig,
+    Stage,
+    seeded,
+)
+from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT
+from understudy.synthesizers.vflgan_ts.updates import All, Groups, MakeUpdate, PlainUpdate
+from understudy.training.private_gradient import NormalReserve, gradient_step
+
+Batches = Callable[[int], Iterator[Tensor]]  # of the number of aligned rows: places of the sampled rows, round by round
+Given = Mapping[str, Tensor]
+Answers = dict[str, dict[str, Tensor]]  # by party
+CLAIMED_EPSILON = 10.0  # what the published accounting is to claim: Tables 4 and 9
+_ORDERS = range(2, 257)
+_MECHANISMS = 2  # Theorem 4.3 counts an attribute's discriminator and its party's extractor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """A party's aligned rows.
+
+    Privacy: private; how many there are is too.
+
+    Attributes:
+        series: [row, attribute, step].
+        label: One-hot classes [row, class] if this party holds the label; [row, 0] if not.
+    """
+
+    series: Tensor
+    label: Tensor
+
+
+class Party:
+    """What one organisation computes. It shows features of sampled rows and nothing else of them.
+
+    Privacy: in `sound` mode its parameters are noisy after every update, so whatever is made from its generators is
+    covered by the run's charge; the features it sends are not, and go to a trusted aggregator.
+    """
+
+    def __init__(self, name: str, rows: Rows, config: RunConfig, make_update: MakeUpdate) -> None:
+        self.name, self._rows, self._config, recipe = name, rows, config, config.recipe
+        _, num_attributes, num_steps = rows.series.shape
+        self._num_classes = rows.label.shape[1]
+        self._widths = (recipe.features, *recipe.widths)  # of what dropout applies to
+        with seeded(config.seed, name):
+            self.generators = generators_for(config, num_attributes, num_steps)
+            self.discriminators = AttributeDiscriminators(num_attributes, num_steps, recipe.widths)
+            self.extractor = FeatureExtractor(num_attributes * num_steps + self._num_classes, recipe.features)
+            self._generator = config.randomness()
+        rate = recipe.learning_rate
+        self.update = make_update(((self.discriminators, rate), (self.extractor, rate / 2)))
+        self.generator_update = PlainUpdate(((self.generators, rate),))
+        self._make = Cells(self.generators.gates, self.generators.output, self.generator_update.flat.views)
+        self._judge, self._extract = (
+            Perceptron(network, self.update.flat.views) for network in (self.discriminators, self.extractor)
+        )
+
+    @property
+    def randomness(self) -> torch.Generator:
+        """The source of dropout; no checkpoint of `sound` may keep its state."""
+        return self._generator
+
+    def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> PartySide:
+        """Takes part in Algorithm 1.
+
+        Args:
+            before_iteration: Called with the number of each iteration before any of its rows is read, for counting.
+            done: Iterations finished earlier, when a run resumes.
+            last: The iteration to end with; None for that of the recipe.
+        """
+        answer = yield Frame(0, "greeting", self._config.greeting(len(self._rows.series)))
+        stages = self._config.stages(done, last)
+        given = self._received(answer, stages[0], {})
+        for now, then in pairwise(stages):
+            if now.name == "discriminate":
+                before_iteration(now.iteration)
+            step = self._discriminate if now.name == "discriminate" else self._generate
+            given = yield from step(given, now, then)
+
+    def _discriminate(self, given: Given, now: Stage, then: Stage) -> Generator[Frame, Frame, Given]:
+        """Lines 3 to 22: tells real from synthetic, attribute by attribute, and helps the aggregator to."""
+        rows, latent = self._checked(given["rows"]), given["latent"]
+        real, number = Rows(self._rows.series[rows], self._rows.label[rows]), len(rows)
+        fake = self._made(self._make(latent).output, latent)  # line 6
+        groups = ((real,), (fake,)) if self.update.apart else ((real, fake),)
+        passed = [self._passed(*group) for group in groups]  # lines 8 and 9
+        logits, features = (torch.cat([each.output for each in network], -2) for network in zip(*passed, strict=True))
+        answer = yield Frame(now.iteration, now.name, {"real": features[:number], "fake": features[number:]})
+        given = self._received(answer, then, {"real": number, "fake": len(latent)})
+        weight, sizes = self.update.weight(number), [len(extracted.output) for _, extracted in passed]
+        alone = discriminator_slopes(logits, number, weight).split(sizes, -2)  # Eq. 9, 13
+        together = torch.cat([given["real"] * weight, given["fake"]]).split(sizes)  # Eq. 10, 15
+        slopes = [
+            (judged.back(own), extracted.back(shared))
+            for (judged, extracted), own, shared in zip(passed, alone, together, strict=True)
+        ]
+        self.update(slopes[0] if self.update.apart else (), slopes[-1])
+        return given
+
+    def _generate(self, given: Given, now: Stage, then: Stage) -> Generator[Frame, Frame, Given]:
+        """Lines 23 to 33: makes attributes that pass both discriminators. Real rows are not looked at."""
+        latent = given["latent"]
+        made = self._make(latent)  # line 25
+        judged, extracted = self._passed(self._made(made.output, latent))  # line 27
+        answer = yield Frame(now.iteration, now.name, {"fake": extracted.output})
+        given = self._received(answer, then, {"fake": len(latent)})
+        alone = judged.back(generator_slopes(judged.output)).along_input()
+        together = extracted.back(self._config.recipe.coupling * given["fake"]).along_input()
+        series = together[:, : together.shape[1] - self._num_classes].view(len(latent), *made.output.shape[::2])
+        made.learn(series.transpose(0, 1) + alone)  # Eq. 11, 14
+        self.generator_update.step()
+        return given
+
+    def _received(self, answer: Frame, then: Stage, slopes: Mapping[str, int]) -> Given:
+        """Returns the tensors of an answer: slopes of the features just sent, and what the next stage needs."""
+        shapes: dict[str, tuple[int | None, ...]] = {
+            name: (number, self._config.recipe.features) for name, number in slopes.items()
+        }
+        if then.name != "end":
+            shapes["latent"] = (self._config.recipe.batch, self._config.num_latent)
+        if then.name == "discriminate":
+            shapes["rows"] = (None,)
+        return answer.expect(then.iteration, then.name, shapes, sender="aggregator")
+
+    def _checked(self, rows: Tensor) -> Tensor:
+        """Refuses a batch that names a row twice, which would count twice, or one that is not there."""
+        named, number = rows.tolist(), len(self._rows.series)
+        inside = rows.dtype == torch.int64 and all(0 <= row < number for row in named)
+        if not inside or len(set(named)) != len(named):
+            raise InputError("'aggregator': a batch of different rows is expected, got others. The run is stopped.")
+        return rows
+
+    def _passed(self, *rows: Rows) -> tuple[Passed, Passed]:
+        """Sends rows, one behind the other, through discriminators and extractor, with dropout."""
+        series = torch.cat([some.series for some in rows])
+        inputs = series.flatten(1)
+        if self._num_classes:
+            inputs = torch.cat([inputs, torch.cat([some.label for some in rows])], 1)
+        of_features, *hidden = masks(len(series), self._widths, self._config.dropout, self._generator)
+        return self._judge(series.transpose(0, 1), hidden), self._extract(inputs, [of_features])
+
+    def _made(self, output: Tensor, latent: Tensor) -> Rows:
+        """Returns synthetic rows; the last columns of the latent say which classes they are asked to have."""
+        series = output.transpose(0, 1).reshape(len(latent), *self._rows.series.shape[1:])
+        return Rows(series, latent[:, latent.shape[1] - self._num_classes :])
+
+
+class Aggregator:
+    """What the server computes: batches, the latents all parties share, and the shared discriminator.
+
+    Privacy: it sees the features of every sampled row, which can be inverted, and sends each party gradients that
+    depend on the others' rows. It is trusted. In `sound` mode its own parameters are clipped and noised like those of
+    a party.
+    """
+
+    def __init__(
+        self,
+        parties: tuple[str, ...],
+        config: RunConfig,
+        make_update: MakeUpdate,
+        batches: Batches,
+        class_share: np.ndarray,
+    ) -> None:
+        self._parties, self._config, self._batches, recipe = parties, config, batches, config.recipe
+        self._class_share = torch.as_tensor(class_share, dtype=torch.float64)
+        with seeded(config.seed, "aggregator"):
+            self.discriminator = SharedDiscriminator(len(parties) * recipe.features, recipe.shared_widths)
+            self._generator = config.randomness()
+        self.update = make_update(((self.discriminator, recipe.learning_rate / 2),))
+        self._judge = Perceptron(self.discriminator, self.update.flat.views)
+        self.losses: list[float] = []  # of the shared discriminator on synthetic rows: public in every mode
+
+    @property
+    def randomness(self) -> torch.Generator:
+        """The source of latents and dropout, as for a party."""
+        return self._generator
+
+    def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> AggregatorSide:
+        """Leads Algorithm 1; arguments as for a party."""
+        frames = yield {}
+        batches = self._batches(self._config.check(frames))
+        answers: Answers = {name: {} for name in self._parties}
+        for stage in self._config.stages(done, last):
+            if stage.name == "discriminate":
+                before_iteration(stage.iteration)
+            task = {} if stage.name == "end" else {"latent": self.latent()}  # lines 4 and 23
+            if stage.name == "discriminate":
+                task["rows"] = next(batches)  # line 3
+            frames = yield {party: Frame(stage.iteration, stage.name, answers[party] | task) for party in self._parties}
+            if stage.name == "discriminate":
+                answers = self._discriminate(stage, frames, len(task["rows"]))
+            elif stage.name == "generate":
+                answers = self._generate(stage, frames)
+
+    def latent(self) -> Tensor:
+        """Returns the same noise, and the same classes, for all parties."""
+        batch = self._config.recipe.batch
+        noise = torch.randn(batch, LATENT, generator=self._generator)
+        if not self._config.num_classes:
+            return noise
+        classes = torch.multinomial(self._class_share, batch, replacement=True, generator=self._generator)
+        return torch.cat([noise, torch.eye(self._config.num_classes)[classes]], 1)
+
+    def _discriminate(self, stage: Stage, frames: Frames, num_rows: int) -> Answers:
+        """Lines 12 and 17: updates the shared discriminator, returns the slope of its loss along every feature."""
+        real, fake = self._features(stage, frames, {"real": num_rows, "fake": self._config.recipe.batch})
+        passed = [self._passed(rows) for rows in ((real, fake) if self.update.apart else (torch.cat([real, fake]),))]
+        logits = torch.cat([each.output for each in passed])
+        self.losses.append(softplus(logits[num_rows:]).mean().item())
+        weight, sizes = self.update.weight(num_rows), [len(each.output) for each in passed]
+        own = discriminator_slopes(logits, num_rows, weight).split(sizes)  # Eq. 10, 12
+        slopes = [each.back(slope) for each, slope in zip(passed, own, strict=True)]
+        along = torch.cat([each.along_input() for each in slopes])
+        self.update(slopes[:-1], slopes[-1:])
+        return self._by_party({"real": along[:num_rows] / weight, "fake": along[num_rows:]})
+
+    def _generate(self, stage: Stage, frames: Frames) -> Answers:
+        """Line 30: returns how features have to change for the shared discriminator to take them for real."""
+        (fake,) = self._features(stage, frames, {"fake": self._config.recipe.batch})
+        passed = self._passed(fake)
+        return self._by_party({"fake": passed.back(generator_slopes(passed.output)).along_input()})  # Eq. 11
+
+    def _features(self, stage: Stage, frames: Frames, rows: Mapping[str, int]) -> list[Tensor]:
+        """Returns features of all parties side by side, by the names and numbers of rows expected."""
+        shapes = {name: (number, self._config.recipe.features) for name, number in rows.items()}
+        sent = [frames[name].expect(stage.iteration, stage.name, shapes, sender=name) for name in self._parties]
+        return [torch.cat([own[name] for own in sent], 1) for name in shapes]
+
+    def _passed(self, features: Tensor) -> Passed:
+        widths = self._config.recipe.shared_widths
+        return self._judge(features, masks(len(features), widths, self._config.dropout, self._generator))
+
+    def _by_party(self, slopes: Given) -> Answers:
+        parts = {name: whole.split(self._config.recipe.features, dim=1) for name, whole in slopes.items()}
+        return {party: {name: parts[name][place] for name in parts} for place, party in enumerate(self._parties)}
+
+
+def discriminator_slopes(logits: Tensor, number: int, weight: float) -> Tensor:
+    """Returns slopes of Eq. 9 or 10 along logits [(attribute,) row, 1]: `number` real rows, then synthetic ones.
+
+    −log D has the slope D − 1 and −log(1 − D) the slope D, where D is the sigmoid of the logit.
+    """
+    real, fake = logits[..., :number, :].sigmoid(), logits[..., number:, :].sigmoid()
+    return torch.cat([(real - 1) * weight, fake / fake.shape[-2]], -2)
+
+
+def generator_slopes(logits: Tensor) -> Tensor:
+    """Returns slopes of the mean of −log D along logits of synthetic rows: Eq. 11 in its non-saturating form."""
+    return (logits.sigmoid() - 1) / logits.shape[-2]
+
+
+def generators_for(config: RunConfig, num_attributes: int, num_steps: int) -> AttributeGenerators:
+    """Returns a party's generators [row, latent] → [row, attribute, step]."""
+    return AttributeGenerators(num_attributes, config.num_latent, num_steps, HIDDEN)
+
+
+@torch.no_grad()
+def generate(generators: nn.Module, latent: Tensor) -> Tensor:
+    """Returns attributes [row, attribute, step] of all rows of a latent, in chunks."""
+    return torch.cat([generators(part) for part in latent.split(4096)])
+
+
+class FirstLayerUpdate(PlainUpdate):
+    """Noise on the first layer of every network and nowhere else (lines 15 to 21); implements `Update`.
+
+    Privacy: none. Theorem 4.3 calls what follows the first layer post-processing, but later layers are trained on raw
+    gradients of the same rows.
+    """
+
+    def __init__(self, groups: Groups, clip_norm: float, noise_multiplier: float, noise: NoiseSource) -> None:
+        super().__init__(groups)
+        self._first = [first for module, _ in groups if (first := _first_layer(module)) is not None]
+        self._clip_norm, self._noise_multiplier, self._reserve = clip_norm, noise_multiplier, NormalReserve(noise)
+
+    def __call__(self, private: All, public: All) -> None:
+        """Clips the gradient of the whole batch, real and synthetic rows together."""
+        self.put((*private, *public))
+        for layer in self._first:
+            # Each attribute of stacked ones is a network of its own.
+            networks = layer.weight.shape[0] if isinstance(layer, StackedLinear) else 1
+            self._noise([self.flat.views[id(parameter)].view(networks, -1) for parameter in layer.parameters()])
+        self.step()
+
+    def _noise(self, gradients: list[Tensor]) -> None:
+        """Clips and noises gradients [network, parameter] in place."""
+        norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
+        for gradient in gradients:
+            gradient /= (norm / self._clip_norm).clamp(min=1)  # Eq. 16
+            step = gradient_step(self._clip_norm, gradient.numel())
+            self._reserve.add_to(gradient.view(-1), self._noise_multiplier * 2 * self._clip_norm, step)  # Eq. 17
+
+
+def _first_layer(module: nn.Module) -> StackedLinear | nn.Linear | None:
+    layers = [layer for layer in module.modules() if isinstance(layer, StackedLinear | nn.Linear)]
+    return layers[0] if layers else None
+
+
+def claimed_epsilon(
+    noise_multiplier: float, rate: float, iterations: int, delta: float, mechanisms: int = _MECHANISMS
+) -> float:
+    """Returns the epsilon that the paper's formulas give for noise of σ · 2C, if Theorem 4.3 held. It does not.
+
+    Proposition 3 (Wang, Balle and Kasiviswanathan, arXiv:1808.00087, Theorem 9) for batches of a fixed size without
+    replacement, composed over iterations (Prop. 1) and converted at the best order (Eq. 3).
+    """
+    costs = [
+        iterations * _subsampled(order, rate, mechanisms / (2 * noise_multiplier**2))
+        + math.log(1 / delta) / (order - 1)
+        for order in _ORDERS
+    ]
+    return float(min(costs))
+
+
+def claimed_noise(epsilon: float, rate: float, iterations: int, delta: float, mechanisms: int = _MECHANISMS) -> float:
+    """Returns the noise multiplier at which the paper would claim `epsilon`."""
+
+    def excess(log_noise: float) -> float:
+        return math.log(claimed_epsilon(math.exp(log_noise), rate, iterations, delta, mechanisms) / epsilon)
+
+    return math.exp(brentq(excess, math.log(0.05), math.log(1e5), xtol=1e-6))
+
+
+def _subsampled(order: int, rate: float, slope: float) -> float:
+    """Rényi divergence at a whole order, if one execution on a batch has slope · order (Prop. 3; min{2, ∞} is 2)."""
+    j = np.arange(2, order + 1)
+    log_choose = gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
+    terms = j * math.log(rate) + log_choose + (j - 1) * slope * j + math.log(2)
+    second = 2 * slope  # the divergence at order 2
+    log_less = math.log(4) + second + math.log(-math.expm1(-second))  # 4(e^ε(2) − 1)
+    terms[0] = 2 * math.log(rate) + log_choose[0] + min(log_less, second + math.log(2))
+    return float(logsumexp([0.0, *terms]) / (order - 1))
