@@ -32,10 +32,10 @@ MUTANTS = (
     Mutant(
         name="imputation across units",
         why="a gap of one unit is filled from all others, who then weigh more than once",
-        file="synthesizers/spectral/series.py",
+        file="statistics/series.py",
         before="return np.where(known, scores, low + share * (high - low)).astype(scores.dtype)",
         after="return np.where(known, scores, values.mean(axis=0)).astype(scores.dtype)",
-        tests=("tests/unit/synthesizers/spectral/test_series.py",),
+        tests=("tests/unit/statistics/test_series.py",),
     ),
     Mutant(
         name="window cap ignored when cutting",

@@ -20,9 +20,10 @@ WindowStride = Annotated[
     int | None, typer.Option(min=1, help="Steps from one window to the next. Default: --window-steps.")
 ]
 Pack = Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")]
+Preset = Annotated[str, typer.Option(help="Options of the method: default, or paper for those that were published.")]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Option of the method, such as start=spectral; may be repeated."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."),
 ]
 Holdout = Annotated[
     Path | None,

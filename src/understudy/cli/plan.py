@@ -7,7 +7,7 @@ import typer
 from rich.console import RenderableType
 
 from understudy.cli.console import Json, Output, Quiet, bold, table
-from understudy.cli.options import ContextFile, Delta, Method, Options, Pack, Task, WindowSteps, WindowStride
+from understudy.cli.options import ContextFile, Delta, Method, Options, Pack, Preset, Task, WindowSteps, WindowStride
 
 if TYPE_CHECKING:
     from understudy.planning import Plan
@@ -22,6 +22,7 @@ def plan(
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
     pack: Pack = None,
+    preset: Preset = "default",
     options: Options = None,
     population: Annotated[
         int | None, typer.Option(min=1, help="Plan as if the population had this many units.")
@@ -44,6 +45,7 @@ def plan(
         window_steps=window_steps,
         window_stride=window_stride,
         pack=pack,
+        preset=preset,
         options=tuple(options or ()),
     )
     with output.progress() as progress:

@@ -23,6 +23,7 @@ from understudy.cli.options import (
     Method,
     Options,
     Pack,
+    Preset,
     TableFile,
     Task,
     WindowSteps,
@@ -112,6 +113,7 @@ def synth(
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
     pack: Pack = None,
+    preset: Preset = "default",
     options: Options = None,
     allow_few_units: Annotated[
         str | None,
@@ -136,7 +138,7 @@ def synth(
     output = Output(json=json, quiet=quiet)
     choice = MethodChoice(
         name=method, task=task, window_steps=window_steps, window_stride=window_stride, pack=pack,
-        options=tuple(options or ()),
+        preset=preset, options=tuple(options or ()),
     )  # fmt: skip
     request = Request(
         file=named(file), schema=schema, out=out, epsilon=epsilon, delta=delta, choice=choice, context=context,

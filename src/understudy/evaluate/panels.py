@@ -11,7 +11,7 @@ from understudy.data.channels import num_codes
 from understudy.data.timegrid import season_steps
 from understudy.errors import InputError
 from understudy.evaluate.metric import Effort
-from understudy.synthesizers.base import Draw
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.independent import Independent
 
 
@@ -250,7 +250,7 @@ def _independent(real: Panel, num_series: int, rng: np.random.Generator) -> Pane
     context = None
     if real.context is not None:
         context = real.context[rng.integers(0, real.num_series, num_series)]
-    return Independent().draw({}, real.schema, Draw(num_series=num_series, rng=rng, context=context))
+    return Independent().sample({}, real.schema, SampleRequest(num_series=num_series, rng=rng, context=context))
 
 
 def _check_alike(real: Schema, other: Schema, what: str) -> None:

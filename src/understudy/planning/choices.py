@@ -29,6 +29,7 @@ class MethodChoice:
         name: A name in `METHODS`, or "auto" to choose from public facts.
         task: What "auto" chooses for: "series" to share series, "complete" to fill gaps and forecast.
         pack: Pretrained modules to start from.
+        preset: "default", or "paper" for the options that were published.
         options: NAME=VALUE, one for each option of the method; NAME may name a part, such as recipe.iterations.
     """
 
@@ -37,6 +38,7 @@ class MethodChoice:
     window_steps: int | None = None
     window_stride: int | None = None
     pack: Path | None = None
+    preset: str = "default"
     options: tuple[str, ...] = ()
 
     def configured(self, schema: Schema, guarantee: Guarantee) -> tuple[Synthesizer, tuple[str, ...]]:
@@ -49,9 +51,9 @@ class MethodChoice:
         kind = METHODS[name]
         if self.pack is not None and "pack" not in kind.__dataclass_fields__:
             raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
-        given: dict[str, Any] = {} if self.pack is None else {"pack": str(self.pack)}
-        given |= {"window_steps": self.window_steps, "window_stride": self.window_stride}
-        return configured(kind, self.options, **given), reasons
+        given = {"window_steps": self.window_steps, "window_stride": self.window_stride, "pack": self.pack}
+        changed = {name: str(v) if name == "pack" else v for name, v in given.items() if v is not None}
+        return configured(kind, self.options, self.preset, **changed), reasons
 
     def _check(self, schema: Schema) -> None:
         if self.name != "auto" and self.name not in METHODS:
@@ -112,10 +114,12 @@ def doubts(method: Synthesizer, schema: Schema, guarantee: Guarantee, task: str)
     ]
 
 
-def configured(kind: type[Synthesizer], given: Sequence[str], **arguments: Any) -> Synthesizer:
-    """Returns the method with `arguments` and the options of `--set`, each checked against its declared type."""
+def configured(kind: type[Synthesizer], given: Sequence[str], preset: str = "default", **arguments: Any) -> Synthesizer:
+    """Returns a preset with `arguments` and the options of `--set`, each checked against its declared type."""
     whole, parts = _sorted(kind, given)
-    method = kind(**arguments | {name: _checked(kind, name, value) for name, value in whole.items()})
+    method = kind.from_preset(
+        preset, **arguments | {name: _checked(kind, name, value) for name, value in whole.items()}
+    )
     for name, values in parts.items():
         part: Any = getattr(method, name)
         if not hasattr(part, "__dataclass_fields__"):

@@ -21,7 +21,7 @@ from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers import METHODS, Draw, Progress, Release, Synthesizer
+from understudy.synthesizers import METHODS, Progress, Release, SampleRequest, Synthesizer
 
 _TRIED = (0.5, 1.0, 2.0, 5.0, 10.0)  # epsilons
 _FEWEST_TRIED = 100
@@ -221,7 +221,7 @@ def _generic(schema: Schema, num_series: int) -> Panel:
         early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
         lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
     context: Any = _context(schema)
-    request = Draw(
+    request = SampleRequest(
         num_series=num_series,
         rng=rng,
         context=None if context is None else broadcast_context(context, num_series),

@@ -8,8 +8,8 @@ import pytest
 from understudy.errors import InputError
 from understudy.planning.choices import configured
 from understudy.synthesizers import Synthesizer
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.recipe import RECIPES
+from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets.recipe import BY_START
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ def test_values_arrive_in_the_types_of_their_options() -> None:
 
 
 def test_a_part_is_changed_within_what_the_other_options_settled() -> None:
-    method = configured(Pets, ["start=spectral", "recipe.lookahead=1"])
-    assert isinstance(method, Pets)
-    assert (method.recipe.lookahead, method.recipe.neighbours) == (1, RECIPES["spectral"].neighbours)
+    method = configured(PETS, ["start=public", "public=table.csv", "recipe.lookahead=1"])
+    assert isinstance(method, PETS)
+    assert (method.settings.lookahead, method.settings.neighbours) == (1, BY_START["public"].neighbours)
 
 
 def test_the_last_of_two_values_counts() -> None:

@@ -15,7 +15,7 @@ from understudy.privacy.contributions import Rows
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers import METHODS, Draw, PrivateSeries, Progress
+from understudy.synthesizers import METHODS, PrivateSeries, Progress, SampleRequest
 from understudy.synthesizers.contract import CHECKS, odd_panels, protection, releases, samples, spending
 from understudy.synthesizers.independent import Independent
 
@@ -75,19 +75,19 @@ class LooksAtTheFirstUnit(Honest):
 
 
 class LeavesTheBounds(Honest):
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
-        panel = super().draw(arrays, schema, request)
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
+        panel = super().sample(arrays, schema, request)
         return panel.with_values(panel.values + 1000)
 
 
 class DrawsAsManyAsItLikes(Honest):
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
-        return super().draw(arrays, schema, replace(request, num_series=7))
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
+        return super().sample(arrays, schema, replace(request, num_series=7))
 
 
 class IgnoresTheLabel(Honest):
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
-        return super().draw(arrays, schema, replace(request, label=None))
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
+        return super().sample(arrays, schema, replace(request, label=None))
 
 
 MUTANTS = [

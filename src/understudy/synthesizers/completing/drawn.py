@@ -10,7 +10,7 @@ from understudy.data import Panel, Schema, constraints
 from understudy.data.channels import num_codes
 from understudy.data.timegrid import Time, parse_frequency, start_microseconds
 from understudy.errors import InputError
-from understudy.synthesizers.base import Gaps, inside_bounds
+from understudy.synthesizers.sampling import CompletionRequest, inside_bounds
 
 if TYPE_CHECKING:
     from understudy.synthesizers.release import Release
@@ -73,10 +73,12 @@ def gaps_of(
     context: np.ndarray | None,
     rng: np.random.Generator,
     draws: int,
-) -> Gaps:
+) -> CompletionRequest:
     """Returns windows [row, step, …] of some series, `draws` times, with what is known about those series."""
     label, static = None if panel.label is None else panel.label[rows], panel.static[rows]
-    return Gaps(values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws)
+    return CompletionRequest(
+        values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws
+    )
 
 
 def obeying(values: np.ndarray, schema: Schema, context: np.ndarray | None) -> np.ndarray:

@@ -11,7 +11,7 @@ from understudy.data import Categorical, Channel, Continuous, Panel, Schema
 from understudy.data.masks import LONGEST_HORIZON
 from understudy.data.timegrid import step_ticks
 from understudy.errors import InputError
-from understudy.synthesizers.base import Progress, inside_bounds
+from understudy.synthesizers.base import Progress
 from understudy.synthesizers.completing.drawn import (
     NUM_DRAWS,
     PIECE_VALUES,
@@ -23,6 +23,7 @@ from understudy.synthesizers.completing.drawn import (
     pace_of,
     quantiles_of,
 )
+from understudy.synthesizers.sampling import inside_bounds
 
 if TYPE_CHECKING:
     from understudy.synthesizers.release import Release

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.data import Categorical, Continuous, Panel
-from understudy.synthesizers.base import Gaps, Progress
+from understudy.synthesizers.base import CompletionRequest, Progress
 from understudy.synthesizers.completing.drawn import (
     NUM_DRAWS,
     PIECE_VALUES,
@@ -139,6 +139,8 @@ class _Cuts:
     def num_windows(self) -> int:
         return int(self.values.shape[1])
 
-    def gaps(self, panel: Panel, series: np.ndarray, window: np.ndarray, rng: np.random.Generator, draws: int) -> Gaps:
+    def gaps(
+        self, panel: Panel, series: np.ndarray, window: np.ndarray, rng: np.random.Generator, draws: int
+    ) -> CompletionRequest:
         context = None if self.context is None else self.context[series, window]
         return gaps_of(panel, series, self.values[series, window], self.hidden[series, window], context, rng, draws)

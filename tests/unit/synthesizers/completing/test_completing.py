@@ -11,7 +11,7 @@ from understudy.data import Panel, Schema, Time, constraints
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers.base import Gaps
+from understudy.synthesizers.base import CompletionRequest
 from understudy.synthesizers.completing import fillings
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 from understudy.synthesizers.independent import Independent
@@ -24,9 +24,9 @@ class Places(Independent):
 
     name: ClassVar[str] = "places"
     completes: ClassVar[bool] = True
-    asked: list[Gaps]
+    asked: list[CompletionRequest]
 
-    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: Gaps) -> np.ndarray:
+    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         self.asked.append(gaps)
         places = np.arange(1, schema.num_steps + 1, dtype=np.float32)[None, :, None]
         return np.where(gaps.hidden, places / 100, gaps.values)
