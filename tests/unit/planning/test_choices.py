@@ -26,7 +26,7 @@ class Mine(Synthesizer):
     pack: str = "general"
     part: Part = field(default_factory=Part)
 
-    plan = learn = draw = None  # type: ignore[assignment]
+    plan = learn = sample = None  # type: ignore[assignment]
 
 
 def test_values_arrive_in_the_types_of_their_options() -> None:
