@@ -137,7 +137,7 @@ def forecast(
     quiet: Quiet = False,
 ) -> None:
     """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
-    from understudy.synthesizers.completing.forecasting import QUANTILES
+    from understudy.synthesizers.completing import QUANTILES
 
     output = Output(json=json, quiet=quiet)
     request = Request(

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from understudy.data import Panel
-from understudy.data.constraints import violations
+from understudy.data.constraints import name_of, violations
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import mean_figure, mean_share, of_sums
@@ -87,7 +87,7 @@ def _broken(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     return Measured(
         value=value,
         replicates=replicates,
-        parts={rule.name: float(np.mean([rule.name in names for names in broken])) for rule in rules},
+        parts={rule: float(np.mean([rule in names for names in broken])) for rule in map(name_of, rules)},
     )
 
 
