@@ -1,10 +1,12 @@
 """What is measured first, which controls stand beside it, and when votes may be said to improve the result."""
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from understudy_bench.cells import Cells
-from understudy_bench.pets.ablation import OPTIONS, quoted
+from understudy_bench.pets.ablation import OPTIONS, SCHEDULES, changed, quoted
 from understudy_bench.pets.contest import (
     BOUGHT,
     CENTRAL,
@@ -21,8 +23,8 @@ from understudy_bench.pets.contest import (
 from understudy_bench.pets.experiment import EPSILONS, SEEDS
 from understudy_bench.result import Row, row, spread
 
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.recipe import RECIPES, Recipe
+from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets.recipe import BY_START
 
 
 def line(*figures: float) -> Row:
@@ -83,9 +85,9 @@ class Recording:
 def run(*, all_seeds: bool) -> tuple[Recording, list[Row], list[Row]]:
     experiment = Recording()
     contenders = (
-        Contender(name="a", method=Pets()),
-        Contender(name="b", method=Pets(scale="bounds")),
-        Contender(name="as published", method=Pets(scale="bounds"), epsilons=(CENTRAL,)),
+        Contender(name="a", method=PETS()),
+        Contender(name="b", method=PETS(scale="bounds")),
+        Contender(name="as published", method=PETS(scale="bounds"), epsilons=(CENTRAL,)),
     )
     contest = Contest(experiment=experiment, contenders=contenders, key="toy", all_seeds=all_seeds)  # type: ignore[arg-type]
     return experiment, *contest.run(Cells(), lambda stage, share: None)
@@ -119,19 +121,21 @@ def test_with_every_seed_each_epsilon_has_controls_of_its_own() -> None:
     assert {line["epsilon"] for line in controls if line["method"] == "no votes in a"} == set(EPSILONS)
 
 
-@pytest.mark.parametrize("method", [Pets(), Pets(start="spectral"), Pets(start="public", scale="public", public="x")])
-def test_the_control_reads_no_private_data_and_keeps_the_recipe(method: Pets) -> None:
+@pytest.mark.parametrize("method", [PETS(), PETS(start="public", scale="public", public="x")])
+def test_the_control_reads_no_private_data_and_keeps_the_recipe(method: PETS) -> None:
     control = without_private_data(method)
-    assert control.votes == "none"
-    assert control.start != "spectral"
     assert control.scale != "bought"
-    assert control.recipe == RECIPES[method.start]
+    assert control.recipe == replace(BY_START[method.start], votes="none")
 
 
 def test_the_ablation_varies_options_that_exist_and_takes_the_papers_values() -> None:
     for option, values in OPTIONS.items():
         for value in values:
-            assert option == "delta" or getattr(Recipe(**{option: value}), option) == value
+            if option != "delta":
+                recipe = changed(option, value, SimpleNamespace(private=SimpleNamespace(num_series=400)))
+                assert recipe.as_published
+                assert getattr(recipe, option, value) == SCHEDULES.get(value, value)
+    assert changed("private_fraction", 0.5, SimpleNamespace(private=SimpleNamespace(num_series=400))).population == 200
     assert OPTIONS["schedule"] == ("S1", "S2", "S3", "S4", "S5", "S6", "S7")
 
 

@@ -48,7 +48,7 @@ class CertificateError(InputError):
 
 
 class UnknownSigner(CertificateError):
-    """All else holds, but nobody here knows whose key signed a certificate: anybody could have made it."""
+    """All else holds, but the signing key is unknown here: anyone could have made the certificate."""
 
     exit_code = 5
 
@@ -82,4 +82,4 @@ class UnsafeModule(UnderstudyError, TypeError):
 
 
 class Stopped(BaseException):
-    """Somebody pressed Ctrl-C or sent a polite signal. No `except Exception` on the way up may swallow it."""
+    """The user pressed Ctrl-C or sent a termination signal. No `except Exception` on the way up may swallow it."""

@@ -15,7 +15,7 @@ def whole_file(target: Path, *, replace: bool = True) -> Iterator[Path]:
     """Yields a draft beside `target` that takes its place if the block ends well and vanishes if not.
 
     Args:
-        replace: False raises FileExistsError where something is at `target` already, whoever put it there.
+        replace: False raises FileExistsError where something is at `target` already.
     """
     draft = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.draft")
     try:
@@ -28,7 +28,7 @@ def whole_file(target: Path, *, replace: bool = True) -> Iterator[Path]:
         sync(target.parent)
     except OSError as problem:
         if str(problem.filename) in ("None", str(draft)):
-            problem.filename = str(target)  # nobody was told of drafts
+            problem.filename = str(target)  # callers know nothing of drafts
         raise
     finally:
         for leftover in target.parent.glob(f"{glob.escape(draft.name)}*"):

@@ -9,7 +9,7 @@ from understudy.synthesizers.contract import CHECKS
 from understudy.synthesizers.dit import Dit
 from understudy.synthesizers.dit.recipe import Network
 from understudy.synthesizers.dit.recipe import Recipe as DitRecipe
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.recipe import Recipe as EnergyRecipe
@@ -19,7 +19,7 @@ from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 
 # Methods that would take minutes over the suite, with as little work as shows what they do.
 SMALL: dict[str, Synthesizer] = {
-    "pets": Pets(recipe=Recipe(iterations=2, population=24, lookahead=1)),
+    "pets": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
     "dit": Dit(
         network=Network(width=8, depth=1, num_heads=2), recipe=DitRecipe(iterations=20, draws=1), sampling_steps=2
     ),

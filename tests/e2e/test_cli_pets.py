@@ -33,7 +33,3 @@ def test_a_place_that_can_hold_no_ballot_is_refused_before_the_charge(clinic: Cl
     assert outcome.code == 2
     assert "--out" in outcome.err
     assert not charges(clinic.ledger)
-
-
-def test_help_says_how_the_budget_is_divided() -> None:
-    assert "70 %" in " ".join(run("pets", "vote", "--help").out.replace("│", " ").split())

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 FOLDER = "tests/unit/synthesizers/pets"
-VOTING, METHOD, APART = (f"{FOLDER}/test_{name}.py" for name in ("voting", "method", "apart"))
+VOTING, METHOD, APART = (f"{FOLDER}/test_{name}.py" for name in ("voting", "method", "two_places"))
 COORDINATES = f"{METHOD}::test_one_more_unit_changes_no_other_units_coordinates"
 
 MUTANTS = (
@@ -18,7 +18,7 @@ MUTANTS = (
     Mutant(
         name="an event priced as one vote",
         why="an event changes the votes of several windows and is priced for one",
-        file="synthesizers/pets/ballot.py",
+        file="synthesizers/pets/voting.py",
         before="Given(counted, float(influence))",
         after="Given(counted)",
         tests=(VOTING,),
@@ -35,14 +35,14 @@ MUTANTS = (
         name="candidates tied to the private count",
         why="the number of candidates tells the number of private series",
         file="synthesizers/pets/method.py",
-        before="return self.recipe.num_candidates(private.population, noise, classes)",
-        after="return self.recipe.num_candidates(private.panel.num_units, noise, classes)",
+        before="return self.settings.num_candidates(private.population, noise, classes)",
+        after="return self.settings.num_candidates(private.panel.num_units, noise, classes)",
         tests=(f"{METHOD}::test_the_number_of_candidates_does_not_follow_the_private_number",),
     ),
     Mutant(
         name="lattice laid over private embeddings",
         why="one unit far out changes the coordinates, and so the votes, of all others",
-        file="synthesizers/pets/ballot.py",
+        file="synthesizers/pets/voting.py",
         before="            blocks.append(Block(lattice.coordinates(embeddings), unit[rows], group[rows]))\n",
         after="""\
             own = Lattice.around(embeddings)
@@ -53,14 +53,14 @@ MUTANTS = (
     Mutant(
         name="private series standardised together",
         why="working scale depends on who else is in the table",
-        file="synthesizers/frame/encoding.py",
+        file="statistics/encoding.py",
         before="        return filled(raw, panel.lengths[rows]).astype(np.float32)\n",
         after="""\
         whole = filled(raw, panel.lengths[rows])
         return ((whole - whole.mean()) / (whole.std() + 1e-9)).astype(np.float32)
 """,
         tests=(
-            "tests/unit/synthesizers/frame/test_encoding.py",
+            "tests/unit/statistics/test_encoding.py",
             COORDINATES,
         ),
     ),
@@ -79,8 +79,8 @@ MUTANTS = (
         name="several series priced as one vote",
         why="the exact price of a single vote is claimed for a unit that moves many counts",
         file="synthesizers/pets/method.py",
-        before='schema.unit.kind != "event" and schema.unit.max_series == 1 and self.recipe.neighbours == 1',
-        after="self.recipe.neighbours == 1",
+        before='schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1',
+        after="self.settings.neighbours == 1",
         tests=(f"{METHOD}::test_only_a_single_whole_vote_is_priced_as_one",),
     ),
     Mutant(
@@ -95,22 +95,22 @@ MUTANTS = (
         name="the control looks at the data",
         why="what private votes bought is measured against a control that had them too",
         file="synthesizers/pets/method.py",
-        before='        if self.votes == "private":\n            voters',
-        after='        if self.votes == "private" or private.panel.num_series > 100:\n            voters',
+        before='        if self.settings.votes == "private":\n            voters',
+        after='        if self.settings.votes == "private" or private.panel.num_series > 100:\n            voters',
         tests=(f"{METHOD}::test_the_control_without_votes_does_not_depend_on_private_series",),
     ),
     Mutant(
         name="the paper's recipe unnamed",
         why="a population as large as the private table, and a certificate that does not say so",
         file="synthesizers/pets/method.py",
-        before='return {} if self.recipe.private_fraction is None else {"pets as published": _PUBLISHED}',
+        before='return {"pets as published": _PUBLISHED} if self.settings.as_published else {}',
         after="return {}",
         tests=(f"{METHOD}::test_the_papers_recipe_needs_a_unit_that_protects_nobody_and_says_what_it_tells",),
     ),
     Mutant(
         name="votes beyond the charge for whoever asks",
         why="a proposal that comes twice is answered without having been paid for",
-        file="synthesizers/pets/holder.py",
+        file="synthesizers/pets/two_places.py",
         before='grant = ledger.resume(proposal.whole_number("run"), noise=noise)',
         after="""\
 grant = ledger.resume(proposal.whole_number("run"), noise=noise)
@@ -120,7 +120,7 @@ grant = ledger.resume(proposal.whole_number("run"), noise=noise)
     Mutant(
         name="a unit in two files votes twice",
         why="files of one population are not checked for units they share",
-        file="synthesizers/pets/holder.py",
+        file="synthesizers/pets/two_places.py",
         before="if seen & identifiers:",
         after="if False:",
         tests=(f"{APART}::test_files_of_a_population_vote_one_after_another",),
@@ -144,7 +144,7 @@ grant = ledger.resume(proposal.whole_number("run"), noise=noise)
     Mutant(
         name="windows as a proposal likes them",
         why="one late row less takes away windows that its event never touched",
-        file="synthesizers/pets/holder.py",
+        file="synthesizers/pets/two_places.py",
         before="    method._check(schema, ledger)  # windows are",
         after="    # windows are",
         tests=(APART,),
@@ -152,19 +152,19 @@ grant = ledger.resume(proposal.whole_number("run"), noise=noise)
     Mutant(
         name="units of two files told apart by type",
         why="a person in a table and in a file of arrays votes twice",
-        file="synthesizers/pets/holder.py",
+        file="synthesizers/pets/two_places.py",
         before="set(map(str, panel.unit_ids.tolist()))",
         after="set(panel.unit_ids.tolist())",
         tests=(
-            "tests/unit/synthesizers/pets/test_apart.py::test_a_unit_is_known_by_its_name_however_a_file_stores_it",
+            "tests/unit/synthesizers/pets/test_two_places.py::test_a_unit_is_known_by_its_name_however_a_file_stores_it",
         ),
     ),
     Mutant(
         name="a file compared with the one before it only",
         why="a unit in the first and the third file votes twice",
-        file="synthesizers/pets/holder.py",
+        file="synthesizers/pets/two_places.py",
         before="        seen |= identifiers\n",
         after="        seen = identifiers\n",
-        tests=("tests/unit/synthesizers/pets/test_apart.py::test_files_of_a_population_vote_one_after_another",),
+        tests=("tests/unit/synthesizers/pets/test_two_places.py::test_files_of_a_population_vote_one_after_another",),
     ),
 )

@@ -116,13 +116,13 @@ entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not N
         name="real people among the donors",
         why="what is released as synthetic is somebody's own",
         file=f"{FOLDER}/hot_deck.py",
-        before="Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)) for number",
+        before="spectral.sample(arrays, schema, request) for request",
         after="""\
 __import__("dataclasses").replace(
-            drawn := Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)),
-            static=np.concatenate([private.panel.static, drawn.static])[:number],
+            drawn := spectral.sample(arrays, schema, request),
+            static=np.concatenate([private.panel.static, drawn.static])[: request.num_series],
         )
-        for number""",
+        for request""",
         tests=(f"{CANARY}::test_a_release_follows_from_noisy_answers_alone",),
     ),
     Mutant(

@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         name="grid tied to the private count",
         why="the number of cells follows the private number of units",
-        file="synthesizers/spectral/learning.py",
+        file="statistics/queries.py",
         before="grids = [grid_of(column, noise / self.private.population) for column in columns]",
         after="grids = [grid_of(column, noise / max(1, self.private.num_units)) for column in columns]",
         tests=(EXTRA,),
@@ -77,8 +77,8 @@ MUTANTS = (
         name="cells of levels tied to the private count",
         why="how many cells levels are counted in follows the private number of units",
         file="synthesizers/spectral/learning.py",
-        before='edges = levels.edges_for(self.noise("shape", bound) / self.private.population)',
-        after='edges = levels.edges_for(self.noise("shape", bound) / (3_000 * max(1, self.panel.num_units)))',
+        before='edges = levels.edges_for(self.queries.noise("shape", bound) / self.private.population)',
+        after='edges = levels.edges_for(self.queries.noise("shape", bound) / (3_000 * max(1, self.private.num_units)))',
         tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
     ),
     Mutant(
@@ -171,6 +171,6 @@ MUTANTS = (
         file="data/panel.py",
         before="    if panel.context is None or panel.schema.own_contexts:\n        return None\n    if len",
         after="    if panel.context is None:\n        return None\n    if len",
-        tests=(PANEL, EXTRA, "tests/unit/synthesizers/pets/test_apart.py"),
+        tests=(PANEL, EXTRA, "tests/unit/synthesizers/pets/test_two_places.py"),
     ),
 )

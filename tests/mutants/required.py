@@ -10,7 +10,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "batch clip": ("clip of the batch",),
     "per-layer clip": ("clip of each layer",),
     "division by the realised batch": ("division by the realised batch", "losses divided by the batch let through"),
-    "min–max from private data": ("min and max from private data", "bounds read and not bought"),
+    "min–max from private data": ("bounds read and not bought",),
     "imputation across units": ("imputation across units",),
     "non-Poisson batches": ("batches of fixed size", "batches dealt from a shuffled deck"),
     "batch indices reused": ("batch indices reused",),

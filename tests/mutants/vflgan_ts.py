@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         name="a party's counts noised for one column",
         why="a unit votes in every column that the party holds, and the noise is for one vote",
-        file="synthesizers/spectral/learning.py",
+        file="statistics/queries.py",
         before="        bound = float(np.sqrt(len(columns)))\n",
         after="        bound = 1.0\n",
         tests=(f"{HOLDERS}::test_one_unit_moves_every_partys_statistics_by_at_most_their_bounds",),

@@ -23,8 +23,8 @@ EACH_KIND = 5  # objects of one class that are looked at
 # Their arrays were released, are drawn from what was, or follow from the schema alone.
 PUBLIC = {
     "Release",
-    "Draw",
-    "Bells",
+    "SampleRequest",
+    "Normals",
     "Marginal",
     "Distribution",
     "Covariance",

@@ -12,11 +12,11 @@ from understudy_bench.baselines.rows import Layout
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
+from understudy.statistics.facts import Facts, facts_of
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.contract import CHECKS, expectations, releases, spending
 from understudy.synthesizers.contract.expectations import expect_valid, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
-from understudy.synthesizers.frame.facts import Facts, facts_of
 from understudy.synthesizers.release import Release
 
 SMALL = DpGan(mode="ads-gan", recipe=Recipe(width=8, iterations=4, batch=16, rounds=2))

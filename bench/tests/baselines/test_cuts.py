@@ -6,8 +6,8 @@ from understudy_bench.baselines.cuts import LEVELS, Cut, Frequencies, Segments, 
 from understudy_bench.baselines.table import Table, single_domain
 
 from understudy.data import Categorical, Continuous, Time
+from understudy.statistics.marginals import Grid, Marginal
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
-from understudy.synthesizers.spectral.marginals import Grid, Marginal
 
 STEPS, CHANNELS = 24, 2
 EVEN = Marginal(Grid(np.array([0.0]), np.array([20.0])), np.array([0.0, 1.0]))

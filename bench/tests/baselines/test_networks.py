@@ -11,8 +11,8 @@ from understudy_bench.baselines.rows import Layout
 from understudy.data import PrivacyUnit
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
+from understudy.statistics.facts import Facts, facts_of
 from understudy.synthesizers.contract.panels import plain_schema, rich_schema
-from understudy.synthesizers.frame.facts import Facts, facts_of
 
 BOUGHT: Facts = facts_of([], np.full(3, 1 / 3), np.zeros(3), np.zeros((0, 1)), np.zeros(0))
 LAYOUT = Layout.of(rich_schema(), BOUGHT)

@@ -15,7 +15,7 @@ from understudy.audit.scores import Interval, area_under_curve, excess_risk, rat
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.nn.nearest import nearest
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
 
 _FEWEST, _NEIGHBOURS = 20, 5  # rows of either side; neighbours of a density estimate
 _PREDICATE_FACTS = 4  # that one predicate names

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from understudy.audit.scores import Interval, rate
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.vflgan_ts import method
 from understudy.synthesizers.vflgan_ts.partition import partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, Frame, PartySide

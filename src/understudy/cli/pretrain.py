@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from understudy.synthesizers.pets.modules import ModulePack
     from understudy.synthesizers.pets.pretraining import Effort
 
-app = typer.Typer(help="Train what a method needs beforehand, on public data.", no_args_is_help=True)
+app = typer.Typer(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
 _PACK_BYTES = 16 * 2**20
 _HELD_OUT = 0.1
 
@@ -56,19 +56,19 @@ def pets(
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
     rules: Annotated[bool, typer.Option("--rules", help="Train on rule-based series: a pack for any data.")] = False,
-    encoder: Annotated[EncoderKind, typer.Option(help="pooled-conv votes like TS2Vec and costs a tenth or less.")] = (
-        EncoderKind.pooled_conv
-    ),
-    channels: Annotated[Channels, typer.Option(help="joint, or each: a pack for any number of channels.")] = (
-        Channels.joint
-    ),
-    window_steps: Annotated[int | None, typer.Option(min=8, help="Cut series into windows of so many steps.")] = None,
-    work: Annotated[Work, typer.Option(help="quick: for trying out.")] = Work.standard,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed gives another pack.")] = 0,
+    encoder: Annotated[
+        EncoderKind, typer.Option(help="Encoder: pooled-conv, distilled from TS2Vec at a tenth of its cost, or ts2vec.")
+    ] = (EncoderKind.pooled_conv),
+    channels: Annotated[
+        Channels, typer.Option(help="Learn channels jointly, or each by itself, for any number of channels.")
+    ] = (Channels.joint),
+    window_steps: Annotated[int | None, typer.Option(min=8, help="Cut series into windows of this many steps.")] = None,
+    work: Annotated[Work, typer.Option(help="Training length; quick is for trials.")] = Work.standard,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train the variation and similarity modules of PETS. The data you protect must not be in FILE."""
+    """Train the variation and similarity modules of PETS on public series, never on the data that you protect."""
     if rules == (public is not None):
         raise InputError("--public: name a table of public series, or say --rules; one of the two is expected.")
     unused(out, "--out")
@@ -103,9 +103,9 @@ def _train(
     import numpy as np
 
     from understudy.privacy.canonical import file_sha256
-    from understudy.synthesizers.pets.generation import PublicPanel
     from understudy.synthesizers.pets.modules import Generation
     from understudy.synthesizers.pets.pretraining import GeneralRules, pretrain
+    from understudy.synthesizers.pets.rules import PublicPanel
 
     progress("reading", 0.0)
     rng = np.random.default_rng([options["seed"], 1])
@@ -136,9 +136,14 @@ def _public_series(
     import numpy as np
 
     from understudy.data import Schema
-    from understudy.synthesizers.pets.pretraining import MIN_SERIES
-    from understudy.synthesizers.pets.public_series import one_channel_each, scaled_array, scaled_panel, windows_of
-    from understudy.synthesizers.pets.starts import read_public
+    from understudy.synthesizers.pets.pretraining import (
+        MIN_SERIES,
+        one_channel_each,
+        scaled_array,
+        scaled_panel,
+        windows_of,
+    )
+    from understudy.synthesizers.pets.public_side import read_public
 
     existing(path, "--public")
     if schema_path is not None:

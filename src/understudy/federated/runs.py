@@ -29,7 +29,7 @@ from understudy.privacy.certificate import FILE_NAME, Certificate, cosigned_byte
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, Rule, noisy_rows, owner_rule
 from understudy.synthesizers.vflgan_ts.partition import buy_part, joined_facts, num_values, own_rows, parts_of

@@ -41,7 +41,7 @@ MAX_DELTAS = 10
 MAX_EXECUTIONS = 10_000_000
 MAX_GRID = 1 << 26  # points of one privacy loss distribution
 MAX_WORK = 1 << 29  # numbers that are computed to build all of them
-_COMPOSING = 1 << 21  # what adding one distribution to the others weighs beside building it
+_COMPOSING = 1 << 21  # what adding one distribution to the others weighs compared with building it
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 
 

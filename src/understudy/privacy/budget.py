@@ -44,13 +44,13 @@ def default_delta(population: int) -> float:
 
 
 def check_delta(delta: float, population: int | None, *, reproduction: str | None = None) -> None:
-    """Refuses a delta at which a mechanism could simply publish somebody.
+    """Refuses a delta at which a mechanism could publish a whole unit.
 
     Args:
         delta: the delta that is asked for.
         population: the declared (public) number of units; None when it is not known yet, which counts as the fewest
             that a table may hold.
-        reproduction: the name of the paper whose own delta is wanted. Lifts the refusal; whoever passes it
+        reproduction: the name of the paper whose own delta is wanted. Lifts the refusal; the caller
             must also pass it on to the certificate, whose status then says *not private*.
     """
     if not 0 < delta < 1:

@@ -13,7 +13,7 @@ def dumps(body: Any) -> str:
 
 
 def loads(text: str | bytes) -> Any:
-    """Reads JSON that anybody may have written; what `dumps` could not write again is a `ValueError`."""
+    """Reads untrusted JSON; what `dumps` could not write again is a `ValueError`."""
     try:
         body = json.loads(text, parse_int=_whole, object_pairs_hook=_said_once)
         dumps(body).encode()
@@ -52,7 +52,7 @@ def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int:
-    """A whole number of 64 bits; larger ones are nobody's count and overflow wherever they go."""
+    """A whole number of 64 bits; larger ones are no count and overflow elsewhere."""
     value = int(digits)
     if not -(2**63) <= value < 2**63:
         raise ValueError("A whole number of at most 64 bits is expected.")

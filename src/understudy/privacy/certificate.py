@@ -31,7 +31,7 @@ FILE_NAME = "certificate.json"
 _NOT_ALWAYS = ("parties", "marginal_obfuscation", "arithmetic")  # fields that are written only where they say something
 _VERSIONED = ("understudy", "dp-accounting", "opendp", "cryptography", "numpy", "scipy")
 _TOLERANCE = 0.01
-_PROTECTING = ("entity", "event")  # kinds of units that are somebody's
+_PROTECTING = ("entity", "event")  # kinds of units that protect a person
 ADJACENCIES: Mapping[Relation, str] = {
     "add-or-remove": (
         "Add or remove: two datasets are neighbours if one has a unit that the other has not. The replace-one figure "
@@ -44,10 +44,10 @@ ADJACENCIES: Mapping[Relation, str] = {
     ),
 }
 THREAT_MODEL = (
-    "Protected against: whoever receives the synthetic data or the model, with any side knowledge, any feasible "
+    "Protected against: recipients of the synthetic data or the model, with any side knowledge, any feasible "
     "computing power and full knowledge of this software.",
-    "Not protected against: whoever runs the tool or holds the table (trusted curator).",
-    "Not protected against: whoever sees evaluation or audit reports, timings, memory or error messages of the run.",
+    "Not protected against: the data holder, who runs the tool and holds the table (trusted curator).",
+    "Not protected against: readers of evaluation or audit reports, timings, memory or error messages of the run.",
 )
 ASSUMPTIONS = (
     "The schema (bounds, categories, time axis, population size) and all public inputs were chosen without looking at "
@@ -178,8 +178,8 @@ class Certificate:
             body = canonical.loads(text)
         except ValueError as problem:
             raise CertificateError(
-                "This is not a certificate: JSON that says each field once is expected. Get the release anew from its "
-                "holder."
+                "This is not a certificate: JSON that says each field once is expected. Download the release "
+                "again from its holder."
             ) from problem
         return cls.from_json(body)
 
@@ -200,7 +200,7 @@ class Certificate:
 
 @cache
 def _typed() -> pydantic.TypeAdapter[Certificate]:
-    """Knows of what type each field is, so that whoever reads a certificate can rely on it."""
+    """Return the validator of field types, on which readers of a certificate rely."""
     return pydantic.TypeAdapter(Certificate)
 
 
@@ -226,7 +226,7 @@ def file_hashes(directory: Path) -> dict[str, str]:
     found = sorted(path for path in directory.rglob("*") if path.is_symlink() or not path.is_dir())
     for path in found:
         if path.is_symlink() or not path.is_file():
-            raise InputError(f"'{path}' is a link or a device. A release holds plain files only: get it anew.")
+            raise InputError(f"'{path}' is a link or a device. A release holds plain files only: download it again.")
     names = {path.relative_to(directory).as_posix(): path for path in found}
     names.pop(FILE_NAME, None)
     return {name: canonical.file_sha256(path) for name, path in names.items()}
@@ -259,7 +259,7 @@ def status(
     if not protects_a_person:
         return "not private: protects no person; its unit is one of many overlapping windows of the same series"
     if not secure:
-        return "not private: reproducible noise; whoever knows the seed can subtract it"
+        return "not private: reproducible noise, which anyone with the seed can subtract"
     if reasons:
         return f"not private: {reasons[0]}"
     if not epsilon <= MAX_PRIVATE_EPSILON:
@@ -286,7 +286,7 @@ def issue(
         public_inputs: sha256 of everything public the release was made from (context, encoder), by name.
         overrides: named departures from the rules that a caller asked for, with their reasons; they are
         printed.
-        trust: sentences about who is trusted beyond whoever runs the tool, such as an aggregator.
+        trust: sentences about who is trusted besides the data holder, such as an aggregator.
         marginal_obfuscation: sentences about a distribution that was to be hidden; no part of the guarantee.
         files: sha256 of released files; usually filled in later by `seal`.
     """
@@ -336,7 +336,7 @@ def seal(certificate: Certificate, directory: Path | str, key: keys.SigningKey |
     """Hashes every file of a release directory, signs, and writes `certificate.json` last.
 
     The written file appears whole or not at all. Without a key the certificate is unsigned and says so to
-    whoever verifies it.
+    `verify`.
     """
     folder = Path(directory)
     sealed = sign(replace(certificate, files=file_hashes(folder)), key)
@@ -506,7 +506,7 @@ def _check_signature(certificate: Certificate) -> Check:
 
 
 def is_as_signed(certificate: Certificate) -> bool:
-    """Whether somebody, whoever it is, vouches for all that the certificate says."""
+    """Return whether some key, known or not, signed all that the certificate says."""
     if certificate.signer is None or certificate.signature is None:
         return False
     return keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
@@ -525,7 +525,7 @@ def _check_party(
 def _check_signer(signer: str | None, trusted: tuple[keys.PublicKey, ...], *, named: bool) -> Check:
     """Whether a known key signed; if keys were named for this question, another one contradicts and is not unknown."""
     if signer is None:
-        return Check("signer", False, "nobody signed")
+        return Check("signer", False, "the certificate is not signed")
     mark = keys.fingerprint(signer)
     for key in trusted:
         if key.hexadecimal == signer:

@@ -166,7 +166,7 @@ def _departures(certificate: Certificate) -> list[str]:
 
 
 def _md(text: str) -> str:
-    """Text that can't start markup: a population may be named by anybody."""
+    """Text that can't start markup: a population's name is untrusted."""
     escaped = html.escape(str(text), quote=False).replace("\n", " ")
     for character in "\\`*_[]|#":
         escaped = escaped.replace(character, "\\" + character)

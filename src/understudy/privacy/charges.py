@@ -113,7 +113,7 @@ def _renyi_room(guarantee: Guarantee, order: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What the first row of a ledger states; the types hold, whoever wrote the file."""
+    """What the first row of a ledger states; the types hold whichever program wrote the file."""
 
     identity: str
     name: str

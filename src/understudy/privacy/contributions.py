@@ -94,7 +94,7 @@ class Cells:
     sizes: Integers
 
     def __post_init__(self) -> None:
-        """Leaves votes out that are in no ballot or are nobody's."""
+        """Leaves votes out that are in no ballot or belong to no vector."""
         sizes = np.asarray(self.sizes, dtype=np.int64)
         vector, ballot, cell = (np.asarray(part, dtype=np.int64) for part in (self.vector, self.ballot, self.cell))
         worth = np.asarray(self.worth, dtype=np.float64)
@@ -111,7 +111,7 @@ class Cells:
 
     @classmethod
     def one_each(cls, cells: Integers, num_cells: int, ballot: Integers | None = None, num_ballots: int = 0) -> "Cells":
-        """Return one vote of each vector [vector, ballot] in each ballot of so many cells; -1 votes for none.
+        """Return one vote of each vector [vector, ballot] in each ballot of `num_cells` cells; -1 votes for none.
 
         Args:
             ballot: The ballot [vector, ballot] of each vote where it is not its place, of `num_ballots`.

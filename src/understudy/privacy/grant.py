@@ -137,7 +137,7 @@ class Grant:
         if not 0 < deviation / step < _LARGEST_SCALE:
             raise InputError("A release needs noise below 2⁵² steps.")
         if statistic.step is not None and not isinstance(event, DiscreteGaussian):
-            raise InputError("A step of one's own needs a charge for discrete noise.")
+            raise InputError("A statistic with its own step needs a charge for discrete noise. Leave the step out.")
         self._execute(statistic.label)
         exact = measured(private.total(statistic, step), step)
         return (exact + self.noise.discrete_gaussian(deviation / step, exact.shape)).astype(np.float64) * step

@@ -109,7 +109,7 @@ def own() -> tuple[PublicKey, ...]:
 
 
 def trusted() -> tuple[PublicKey, ...]:
-    """Keys whose certificates pass here: one's own and those that `trust` added."""
+    """Keys whose certificates pass here: this computer's own and those that `trust` added."""
     return (*own(), *_others())
 
 
@@ -118,7 +118,7 @@ def _others() -> tuple[PublicKey, ...]:
 
 
 def trust(file: Path | str, name: str | None = None) -> PublicKey:
-    """Adds the public key in `file` to the trusted ones. Compare its fingerprint by another way first."""
+    """Adds the public key in `file` to the trusted ones. Compare its fingerprint through another channel first."""
     key = read_public(Path(file))
     return record(name or key.name, key.hexadecimal)
 
@@ -129,7 +129,7 @@ def record(name: str, hexadecimal: str) -> PublicKey:
     if known is not None and known.hexadecimal != hexadecimal:
         raise InputError(
             f"The name '{name}' belongs to the key {known.fingerprint}, and this one is {key.fingerprint}. Either it "
-            "is a forgery, or the signer has a new key: ask them by another way, and record it under another name."
+            "is a forgery, or the signer has a new key: ask them by another channel, and record it under another name."
         )
     export(key, _folder("trusted") / f"{key.fingerprint.replace(' ', '')}.pub")
     return key

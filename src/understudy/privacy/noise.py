@@ -104,7 +104,7 @@ class NoiseSource:
     """Draws noise; made only by `secure()`, or for tests by `seeded()` and `constant()`.
 
     Thread-safe. A forked child gets a key of its own. There is no way to read, copy or save the state:
-    whoever held it could subtract the noise.
+    a holder of the state could subtract the noise.
 
     Example:
         >>> NoiseSource.secure().normal(scale=2.0, size=3).shape
@@ -124,7 +124,7 @@ class NoiseSource:
 
     @classmethod
     def seeded(cls, seed: int) -> "NoiseSource":
-        """Reproducible noise, for tests: whoever knows the seed can subtract it."""
+        """Reproducible noise, for tests: anyone with the seed can subtract it."""
         return cls(seed=seed, constant=None)
 
     @classmethod

@@ -180,7 +180,7 @@ class BuyBounds(Purchase):
             if plan.epsilon() <= guarantee.epsilon:
                 return plan
             share *= 0.999 * guarantee.epsilon / plan.epsilon()
-        raise InputError(f"--epsilon: {guarantee.epsilon:g} is too little for so many columns. Buy fewer at a time.")
+        raise InputError(f"--epsilon: {guarantee.epsilon:g} is too little for these columns. Buy fewer at a time.")
 
     def read(self, source: Any, schema: Schema) -> Any:
         """Returns the table of all columns whose bounds are declared or being bought.

@@ -1,7 +1,8 @@
 """What every method shares: a frozen configuration with one verb, `fit`, that returns a `Release`.
 
 A method says three things: what it will spend (`plan`, from public facts only), how it learns under a grant (`learn`)
-and how it draws series from what it learned (`draw`). The order *check, plan, charge, look* is written once, in `fit`.
+and how it samples series from what it learned (`sample`). The order *check, plan, charge, look* is written once, in
+`fit`.
 """
 
 from abc import ABC, abstractmethod
@@ -9,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from understudy.data import Channel, Integer, Panel, Population, Schema, constraints, windows
-from understudy.data.channels import num_codes
+from understudy.data import Panel, Population, Schema, windows
 from understudy.data.table import Table
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, InputError
@@ -27,65 +27,11 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release, unused_directory
+from understudy.synthesizers.sampling import CompletionRequest, SampleRequest
 from understudy.workers import Workers, trusted_workers
 
 _COUNT = "population"  # label under which a population's count is bought
-_FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
 Progress = Callable[[str, float], None]  # (what is being done, share of the work done); public facts only
-
-
-@dataclass(frozen=True, kw_only=True)
-class Draw:
-    """One request for synthetic series; everything in it comes from the caller.
-
-    Attributes:
-        context: Public context [series, step, context]; None without one.
-        fit_context: Public context [step, context] that all series shared during the fit; None if they did not.
-        label: Code of the label to draw, or None for labels in their released proportions.
-    """
-
-    num_series: int
-    rng: np.random.Generator
-    context: np.ndarray | None = None
-    fit_context: np.ndarray | None = None
-    label: int | None = None
-
-    def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
-        """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
-        tidy = inside_bounds(schema.channels, values)
-        tidy = constraints.apply(tidy.astype(np.float32), schema, context=self.context)
-        beyond = np.arange(schema.num_steps) >= lengths[:, None]
-        return Panel(
-            schema=schema,
-            values=np.where(beyond[:, :, None], np.float32(np.nan), tidy).astype(np.float32),
-            lengths=lengths.astype(np.int32),
-            unit=np.arange(self.num_series, dtype=np.int64),
-            static=inside_bounds(schema.static, static).astype(np.float32),
-            context=None if self.context is None else self.context.astype(np.float32),
-            private=False,
-        )
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Gaps:
-    """Series with entries to fill, as long as those that were learned from; everything in it comes from the caller.
-
-    Attributes:
-        values: [series, step, channel], NaN where unknown.
-        hidden: True where to fill; what is neither hidden nor known is left alone.
-        static: [series, static], NaN where unknown.
-        label: Code of each series' label, -1 where unknown; None without a label.
-        context: [series, step, context], NaN where unknown; None if all of it is.
-        draws: How often all series come, one time after the other.
-    """
-
-    values: np.ndarray
-    hidden: np.ndarray
-    static: np.ndarray
-    label: np.ndarray | None
-    context: np.ndarray | None
-    rng: np.random.Generator
-    draws: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +46,17 @@ class Synthesizer(ABC):
     name: ClassVar[str]
     whole_windows: ClassVar[bool] = False  # whether windows of events that have an empty step are left out
     completes: ClassVar[bool] = False  # whether `complete` fills gaps
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}  # keyword arguments by the preset's name
     rehearsed: ClassVar[str] = ""  # the option that counts a run's updates, such as "recipe.iterations"
     window_steps: int | None = None
     window_stride: int | None = None
+
+    @classmethod
+    def from_preset(cls, preset: str = "default", **options: Any) -> Self:
+        """Returns the method with the options of a preset ("paper": as published), some of them replaced."""
+        if preset not in cls.presets:
+            raise InputError(f"preset: one of {', '.join(cls.presets)} is expected for '{cls.name}', got '{preset}'.")
+        return cls(**{**cls.presets[preset], **options})
 
     @abstractmethod
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
@@ -117,10 +71,10 @@ class Synthesizer(ABC):
         """Returns what is released, as arrays; looks at private data through `grant` only."""
 
     @abstractmethod
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns synthetic series from what `learn` returned."""
 
-    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: Gaps) -> np.ndarray:
+    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns values [series, step, channel] with the hidden entries drawn from what `learn` returned."""
         raise InputError(f"A release of '{self.name}' generates series and fills no gaps. Use one of `dit`.")
 
@@ -333,21 +287,6 @@ def _all_that_is_left(ledger: Ledger, label: str) -> Guarantee:
             label=label,
         )
     return Guarantee(left.epsilon, left.delta)
-
-
-def num_pooled(schema: Schema, most: int) -> int:
-    """Returns how many series to draw where their quantiles are wanted: `most`, fewer where they are long or wide."""
-    return max(_FEWEST_POOLED, min(most, _POOLED_VALUES // (schema.num_steps * schema.num_channels)))
-
-
-def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:
-    """Returns values [..., column] as their kinds allow them: inside the bounds, whole where the column is whole."""
-    tidy = np.empty_like(values)
-    for place, channel in enumerate(columns):
-        column = np.clip(values[..., place], *channel.bounds)
-        whole = isinstance(channel, Integer) or num_codes(channel) is not None
-        tidy[..., place] = np.rint(column) if whole else column
-    return tidy
 
 
 def _silent(stage: str, share: float) -> None:

@@ -18,7 +18,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 
 _MEMORY = 0.9  # correlation of one step with the next
 _LEVEL_SHARE = 0.5  # of the variance, what differs between series
@@ -42,7 +42,7 @@ class Independent(Synthesizer):
         """Learns nothing."""
         return {"nothing": np.zeros(1)}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Draws from the declared bounds and categories."""
         rng, shape = request.rng, (request.num_series, schema.num_steps)
         values = np.stack([_values(channel, _ranks(shape, rng)) for channel in schema.channels], axis=2)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 from understudy.extras import naming_extras
 from understudy.synthesizers.base import Synthesizer
@@ -32,6 +33,10 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
         assert not isinstance(found, str)
         return found
 
+    def create(self, name: str, preset: str = "default", **options: Any) -> Synthesizer:
+        """Returns a method with the options of a preset, some of them replaced."""
+        return self[name].from_preset(preset, **options)
+
     def __setitem__(self, name: str, kind: type[Synthesizer]) -> None:
         self._found[name] = kind
 
@@ -47,7 +52,7 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
 
 METHODS = Methods(
     spectral="spectral.Spectral",
-    pets="pets.method.Pets",
+    pets="pets.method.PETS",
     pub2priv="pub2priv.method.Pub2Priv",
     vflgan_ts="vflgan_ts.method.VFLGANTS",
     dit="dit.method.Dit",

@@ -20,9 +20,10 @@ from understudy.errors import InputError, ReleaseError, UnderstudyError
 from understudy.files import whole_folder
 from understudy.privacy import canonical, keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
+from understudy.synthesizers.sampling import CompletionRequest, SampleRequest
 
 if TYPE_CHECKING:
-    from understudy.synthesizers.base import Gaps, Synthesizer
+    from understudy.synthesizers.base import Synthesizer
     from understudy.synthesizers.completing import Completed, Forecast
 
 FORMAT = 1
@@ -66,14 +67,12 @@ class Release:
             label: A category of the label column; None draws labels in their released proportions.
             start: Timestamp of the first step, if the context belongs to another time.
         """
-        from understudy.synthesizers.base import Draw
-
         require_argument(num_series, int, "num_series", "Write sample(500).")
         require_argument(rng, np.random.Generator | None, "rng", "Write rng=np.random.default_rng(7).")
         if num_series < 1:
             raise InputError(f"num_series must be at least 1, got {num_series}.")
         schema = self.schema if start is None else replace(self.schema, time=replace(self.schema.time, start=start))
-        request = Draw(
+        request = SampleRequest(
             num_series=num_series,
             rng=rng or np.random.default_rng(),
             context=_context_for(self.public_context if context is None else context, schema, num_series),
@@ -81,7 +80,7 @@ class Release:
             label=_label_code(label, schema),
         )
         with _damage_told(self.source):
-            return self.synthesizer.draw(self.arrays, schema, request)
+            return self.synthesizer.sample(self.arrays, schema, request)
 
     def impute(self, panel: Panel, **options: Any) -> "Completed":
         """Returns somebody's panel with its gaps filled and an interval for each; see `completing.impute`."""
@@ -98,7 +97,7 @@ class Release:
         require_argument(horizon, int, "horizon", "Write a number of steps.")
         return forecast(self, panel, horizon, **options)
 
-    def complete(self, gaps: "Gaps") -> np.ndarray:
+    def complete(self, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of series that are as long as those that were learned from."""
         with _damage_told(self.source):
             return self.synthesizer.complete(self.arrays, self.schema, gaps)

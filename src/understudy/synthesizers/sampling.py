@@ -1,20 +1,92 @@
-"""What methods share on the way from a release to series: classes, calibrated scores, panels of facts.
+"""What methods share on the way from a release to series: requests, bounds, calibrated scores, panels of facts.
 
 Nothing here has ever seen private data.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from understudy.data import Panel, Schema
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame.encoding import Encoding
-from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.spectral.marginals import bounded_scores
+from understudy.data import Channel, Integer, Panel, Schema, constraints
+from understudy.data.channels import num_codes
+from understudy.statistics.encoding import Encoding
+from understudy.statistics.facts import Facts
+from understudy.statistics.marginals import bounded_scores
 
 NODES = 513  # quantiles by which scores are calibrated
+_FEWEST_POOLED, _POOLED_VALUES = 32, 2**23
 
 
-def draw_classes(facts: Facts, request: Draw) -> np.ndarray:
+@dataclass(frozen=True, kw_only=True)
+class SampleRequest:
+    """One request for synthetic series; everything in it comes from the caller.
+
+    Attributes:
+        context: Public context [series, step, context]; None without one.
+        fit_context: Public context [step, context] that all series shared during the fit; None if they did not.
+        label: Code of the label to draw, or None for labels in their released proportions.
+    """
+
+    num_series: int
+    rng: np.random.Generator
+    context: np.ndarray | None = None
+    fit_context: np.ndarray | None = None
+    label: int | None = None
+
+    def panel(self, schema: Schema, values: np.ndarray, lengths: np.ndarray, static: np.ndarray) -> Panel:
+        """Returns the panel of drawn values: rounded, inside the bounds and obeying the declared constraints."""
+        tidy = inside_bounds(schema.channels, values)
+        tidy = constraints.apply(tidy.astype(np.float32), schema, context=self.context)
+        beyond = np.arange(schema.num_steps) >= lengths[:, None]
+        return Panel(
+            schema=schema,
+            values=np.where(beyond[:, :, None], np.float32(np.nan), tidy).astype(np.float32),
+            lengths=lengths.astype(np.int32),
+            unit=np.arange(self.num_series, dtype=np.int64),
+            static=inside_bounds(schema.static, static).astype(np.float32),
+            context=None if self.context is None else self.context.astype(np.float32),
+            private=False,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CompletionRequest:
+    """Series with entries to fill, as long as those that were learned from; everything in it comes from the caller.
+
+    Attributes:
+        values: [series, step, channel], NaN where unknown.
+        hidden: True where to fill; what is neither hidden nor known is left alone.
+        static: [series, static], NaN where unknown.
+        label: Code of each series' label, -1 where unknown; None without a label.
+        context: [series, step, context], NaN where unknown; None if all of it is.
+        draws: How often all series come, one time after the other.
+    """
+
+    values: np.ndarray
+    hidden: np.ndarray
+    static: np.ndarray
+    label: np.ndarray | None
+    context: np.ndarray | None
+    rng: np.random.Generator
+    draws: int = 1
+
+
+def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:
+    """Returns values [..., column] as their kinds allow them: inside the bounds, whole where the column is whole."""
+    tidy = np.empty_like(values)
+    for place, channel in enumerate(columns):
+        column = np.clip(values[..., place], *channel.bounds)
+        whole = isinstance(channel, Integer) or num_codes(channel) is not None
+        tidy[..., place] = np.rint(column) if whole else column
+    return tidy
+
+
+def num_pooled(schema: Schema, most: int) -> int:
+    """Returns how many series to draw where their quantiles are wanted: `most`, fewer where they are long or wide."""
+    return max(_FEWEST_POOLED, min(most, _POOLED_VALUES // (schema.num_steps * schema.num_channels)))
+
+
+def sample_classes(facts: Facts, request: SampleRequest) -> np.ndarray:
     """Returns the class of each row: as asked for, or in released proportions."""
     share = facts.label_share
     if request.label is not None:
@@ -40,7 +112,7 @@ def calibrated(series: np.ndarray, nodes: np.ndarray, encoding: Encoding) -> np.
 
 def panel_of(
     schema: Schema,
-    request: Draw,
+    request: SampleRequest,
     encoding: Encoding,
     facts: Facts,
     classes: np.ndarray,
@@ -48,9 +120,9 @@ def panel_of(
 ) -> Panel:
     """Returns the panel in the user's units: gaps and lengths as bought, the label from the class."""
     rng, (series, static) = request.rng, working
-    lengths = facts.draw_lengths(schema, request.num_series, rng)
+    lengths = facts.sample_lengths(schema, request.num_series, rng)
     values = encoding.values(series)
-    values[facts.draw_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
+    values[facts.sample_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
     own = encoding.static_values(static)
     own[rng.random(own.shape) < facts.static_missing] = np.nan
     columns = np.empty((request.num_series, len(schema.static)))

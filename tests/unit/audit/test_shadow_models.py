@@ -22,7 +22,7 @@ from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress
+from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.spectral import Spectral
 
@@ -41,7 +41,7 @@ class Copying(Spectral):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         return {**super().learn(private, grant, progress), "copies": private.panel.values.copy()}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         values = request.rng.choice(arrays["copies"], request.num_series)
         lengths = np.full(request.num_series, schema.num_steps, dtype=np.int32)
         return request.panel(schema, values, lengths, np.zeros((request.num_series, 0)))

@@ -1,5 +1,7 @@
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -374,3 +376,16 @@ def test_the_page_never_shows_less_than_the_certificate_states(release):
         assert "2.47" in page
         assert "epsilon = 1.24" in page
         assert "1.23" not in page
+
+
+def test_verify_needs_neither_torch_nor_the_slow_parts_of_scipy(release):
+    """In a process of its own, because tests import everything."""
+    folder, _ = release
+    code = (
+        "import sys\nfrom understudy.cli.verify import checked\nfrom pathlib import Path\n"
+        f"assert all(check.ok for check in checked(Path({str(folder)!r}), None)[1])\n"
+        "slow = ('torch', 'scipy.stats', 'scipy.optimize', 'scipy.signal', 'sklearn', 'matplotlib')\n"
+        "print([name for name in slow if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr

@@ -12,7 +12,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.dit import Dit
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.spectral import Spectral
 
 STEPS, WINDOW = 40, 4
@@ -34,7 +34,7 @@ def _windows(method: Synthesizer, panel: Panel) -> int:
     return method.private_series(panel, 3).panel.num_series
 
 
-@pytest.mark.parametrize("method", [Spectral(window_steps=WINDOW), Pets(window_steps=WINDOW)], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [Spectral(window_steps=WINDOW), PETS(window_steps=WINDOW)], ids=lambda m: m.name)
 def test_one_late_row_would_take_away_more_windows_than_an_event_touches_so_it_is_refused(method: Synthesizer) -> None:
     """The first lines show the defect that is refused: two windows for an event that touches one."""
     touched = method.influence(_with_late_row(True).schema) // 2
@@ -89,7 +89,7 @@ def test_steps_without_rows_that_are_zeros_are_refused_where_windows_are_protect
     Spectral()._check(counted, ledger)  # the whole series is one vector, and may become any other
 
 
-@pytest.mark.parametrize("method", [Spectral(window_steps=WINDOW), Pets(window_steps=WINDOW)], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [Spectral(window_steps=WINDOW), PETS(window_steps=WINDOW)], ids=lambda m: m.name)
 def test_a_unit_that_leaves_with_its_only_row_takes_no_other_windows_with_it(method: Synthesizer) -> None:
     """In a long table it is gone; its windows without any observation were never counted."""
     panel = waves(3, steps=STEPS, unit=EVENT)

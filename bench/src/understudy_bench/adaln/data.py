@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time, simulate_households, windows
 from understudy.data.datasets import file_sha256, find_file
-from understudy.synthesizers.pets.generation import RuleBased
+from understudy.synthesizers.pets.rules import RuleBased
 
 _ETT = "Electricity Transformer Temperature, github.com/zhouhaoyi/ETDataset"
 _POWER = "Individual household electric power consumption, UCI Machine Learning Repository, dataset 235"

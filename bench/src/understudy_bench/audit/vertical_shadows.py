@@ -13,8 +13,8 @@ import numpy as np
 from understudy.audit.attacks import Vectors, vectors
 from understudy.audit.shadows import FEATURES, Features, Job, measured
 from understudy.data import Panel
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.vflgan_ts.method import PARTY, VFLGANTS
 from understudy.training.networks import to_arrays
 from understudy_bench.audit import stack
@@ -86,5 +86,5 @@ class VerticalShadows:
         }
         series, _ = self.method._working_rows(arrays, encoding, np.zeros(number, dtype=np.int64), rng)
         lengths = np.full(number, schema.num_steps)
-        request = Draw(num_series=number, rng=rng)
+        request = SampleRequest(num_series=number, rng=rng)
         return vectors(request.panel(schema, encoding.values(series), lengths, np.zeros((number, 0))))

@@ -20,11 +20,11 @@ from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics import facts
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.ppem.published import between
-from understudy.synthesizers.sampling import calibrated, draw_classes, panel_of, score_nodes
+from understudy.synthesizers.sampling import calibrated, panel_of, sample_classes, score_nodes
 from understudy.training.plan import TRAINING
 from understudy_bench.baselines.rows import LATENT, Layout, TemporalGenerator, scored
 
@@ -124,11 +124,11 @@ def arrays_of(
     return {**bought.to_arrays(), _POOL: rows, _CLASSES: chosen, _NODES: nodes}
 
 
-def draw(arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+def draw(arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Returns rows of the pool, of the asked class as far as it has any."""
     bought, pool = Facts.from_arrays(arrays), arrays[_POOL]
     layout = Layout.of(schema, bought)
-    classes = draw_classes(bought, request)
+    classes = sample_classes(bought, request)
     rows = np.empty((request.num_series, pool.shape[1]), np.float32)
     for each in np.unique(classes):
         own = np.flatnonzero(arrays[_CLASSES] == each)

@@ -24,7 +24,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy_bench.baselines import counting
 from understudy_bench.baselines.counting import CHOICES, COLUMNS, PAIRS, Counting, CutName
 from understudy_bench.baselines.tree import Tree, joint_of, spanning_tree
@@ -74,7 +74,7 @@ class Aim(Synthesizer):
         own = {"singles": tree.singles, "edges": tree.edges, "joints": tree.joints}
         return {**counted.arrays(tree.draw, self.seed), **own}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Draws levels along the tree, then series within the levels."""
         tree = Tree(arrays["singles"], arrays["edges"], arrays["joints"])
         codes = tree.draw(request.num_series, request.rng, request.label)
@@ -85,7 +85,7 @@ class Aim(Synthesizer):
         """Returns the tree whose pairs are furthest from independence, beyond what noise on their cells would cost."""
         singles, domain = counted.singles, counted.table.domain
         errors = counted.release_errors(lambda first, second: np.outer(singles[first], singles[second]))
-        noise = counted.learning.noise(PAIRS, float(np.sqrt(len(domain) - 1)))
+        noise = counted.queries.noise(PAIRS, float(np.sqrt(len(domain) - 1)))
         cells = np.array([domain[first] * domain[second] for first, second in counted.pairs])
         merits = errors - np.sqrt(2 / np.pi) * noise * cells  # arXiv:2201.12677, Algorithm 4: quality score
         return spanning_tree(counted.pairs, merits, len(domain))

@@ -20,12 +20,12 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries, Remembered
-from understudy.synthesizers.base import Draw, num_pooled
-from understudy.synthesizers.frame.facts import Facts, facts_of, shares_of
-from understudy.synthesizers.spectral.counts import nearest_distribution, shrink
-from understudy.synthesizers.spectral.learning import Learning, Seen, scores_by
-from understudy.synthesizers.spectral.marginals import Marginal
-from understudy.synthesizers.spectral.series import filled
+from understudy.statistics.counts import nearest_distribution, shrink
+from understudy.statistics.facts import Facts, facts_of, shares_of
+from understudy.statistics.marginals import Marginal
+from understudy.statistics.queries import Queries, Seen, scores_by
+from understudy.statistics.series import filled
+from understudy.synthesizers.sampling import SampleRequest, num_pooled
 from understudy_bench.baselines.cuts import (
     LEVELS,
     SEGMENT_LEVELS,
@@ -83,7 +83,7 @@ class Counting:
         facts: Released marginals, gaps and lengths.
     """
 
-    learning: Learning
+    queries: Queries
     table: Table
     codes: Seen
     singles: tuple[np.ndarray, ...]
@@ -92,29 +92,29 @@ class Counting:
     @classmethod
     def begin(cls, private: PrivateSeries, grant: Grant, cut: CutName, coefficients: int) -> "Counting":
         """Buys what levels are made from, makes them, and counts every column by itself."""
-        learning = Learning(private.without_context(), grant, 0, lambda stage, share: None)
-        schema = learning.schema
+        queries = Queries(private.without_context(), grant)
+        schema = queries.schema
         marginals: list[Marginal] = []
         if cut == "frequencies":
-            marginals, _ = learning.count_columns(MARGINALS, range(schema.num_channels))
+            marginals, _ = queries.count_columns(MARGINALS, range(schema.num_channels))
         working = scores_by(marginals) if marginals else Remembered(_by_bounds)
         gap_model, lengths = np.zeros((0, 1)), np.zeros(0)
         if any(entry.label == ABSENCE for entry in grant.plan.entries):
-            gap_model, lengths = learning.release_absence(working)
-        profile = _release_profile(learning, working) if marginals else None
+            gap_model, lengths = queries.release_absence(working)
+        profile = _release_profile(queries, working) if marginals else None
         made: Cut = Segments(schema)
         if profile is not None:
             made = Frequencies(tuple(marginals), profile, kept_frequencies(schema, coefficients))
         table = Table(schema, made)
         codes = Remembered(lambda panel: table.codes(working(panel), panel.static))
         domain = np.array(table.domain)
-        noisy = learning.release(
+        noisy = queries.release(
             COLUMNS, float(np.sqrt(len(domain))), (int(domain.sum()),), lambda panel: _votes(codes(panel), domain)
         )
-        parts = np.split(noisy / learning.private.population, np.cumsum(domain)[:-1])
+        parts = np.split(noisy / queries.private.population, np.cumsum(domain)[:-1])
         singles = tuple(_distribution(part) for part in parts)
         facts = facts_of(list(marginals), np.ones(1), np.zeros(0), gap_model, lengths)
-        return cls(learning, table, codes, singles, facts)
+        return cls(queries, table, codes, singles, facts)
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -123,14 +123,14 @@ class Counting:
 
     def release_errors(self, expected: Expected) -> np.ndarray:
         """Returns for each pair how wrong a model is, in units, with noise on it."""
-        size = self.learning.private.population
+        size = self.queries.private.population
         asked = [size * expected(*pair).ravel() for pair in self.pairs]
-        return self.learning.grant.distances(self._counted(CHOICES, self.pairs), self.learning.private, asked)
+        return self.queries.grant.distances(self._counted(CHOICES, self.pairs), self.queries.private, asked)
 
     def release_pairs(self, pairs: Sequence[Pair]) -> tuple[list[np.ndarray], float]:
         """Returns (noisy shares of the cells of some pairs, the noise on each)."""
         statistic, shapes = self._counted(PAIRS, pairs), self._shapes(pairs)
-        noisy = self.learning.grant.release(statistic, self.learning.private) / self.learning.private.population
+        noisy = self.queries.grant.release(statistic, self.queries.private) / self.queries.private.population
         parts = np.split(noisy, np.cumsum([rows * columns for rows, columns in shapes])[:-1])
         found = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
         return found, self.noise(PAIRS, statistic.bound)
@@ -152,7 +152,7 @@ class Counting:
 
     def noise(self, label: str, bound: float) -> float:
         """Standard deviation of the noise on a share."""
-        return self.learning.noise(label, bound) / self.learning.private.population
+        return self.queries.noise(label, bound) / self.queries.private.population
 
     def arrays(self, draw: Callable[[int, np.random.Generator], np.ndarray], seed: int) -> dict[str, np.ndarray]:
         """Returns what every such release holds, with the quantiles of a large draw from the method's own model."""
@@ -173,13 +173,15 @@ def released_table(arrays: dict[str, np.ndarray], schema: Schema, cut: CutName, 
     return Table(schema, Frequencies(marginals, arrays[PROFILE], kept, arrays[NODES]))
 
 
-def panel_of(arrays: dict[str, np.ndarray], table: Table, codes: np.ndarray, schema: Schema, request: Draw) -> Panel:
+def panel_of(
+    arrays: dict[str, np.ndarray], table: Table, codes: np.ndarray, schema: Schema, request: SampleRequest
+) -> Panel:
     """Returns the panel of drawn levels: gaps and lengths as bought."""
     facts, rng = Facts.from_arrays(arrays), request.rng
     working, static = table.decoded(codes, rng)
-    lengths = facts.draw_lengths(schema, request.num_series, rng)
+    lengths = facts.sample_lengths(schema, request.num_series, rng)
     values = table.cut.values(working)
-    values[facts.draw_missing(schema, working, lengths, rng)] = np.nan
+    values[facts.sample_missing(schema, working, lengths, rng)] = np.nan
     return request.panel(schema, values, lengths, static)
 
 
@@ -194,12 +196,12 @@ def _distribution(noisy: np.ndarray) -> np.ndarray:
     return nearest_distribution(noisy / total if total > 0.1 else noisy)
 
 
-def _release_profile(learning: Learning, scores: Seen) -> np.ndarray:
+def _release_profile(queries: Queries, scores: Seen) -> np.ndarray:
     """Returns the mean score [step, channel], as far as it is more than noise; clipped to scores of size one."""
-    shape = (learning.schema.num_steps, learning.schema.num_channels)
-    radius, size = float(np.sqrt(np.prod(shape))), learning.private.population
-    mean = learning.release(PROFILE, radius, shape, lambda panel: Rows(scores(panel))) / size
-    return shrink(mean, np.zeros_like(mean), learning.noise(PROFILE, radius) / size)[0]
+    shape = (queries.schema.num_steps, queries.schema.num_channels)
+    radius, size = float(np.sqrt(np.prod(shape))), queries.private.population
+    mean = queries.release(PROFILE, radius, shape, lambda panel: Rows(scores(panel))) / size
+    return shrink(mean, np.zeros_like(mean), queries.noise(PROFILE, radius) / size)[0]
 
 
 def _votes(codes: np.ndarray, sizes: np.ndarray) -> Cells:

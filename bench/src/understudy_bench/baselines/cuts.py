@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from understudy.data import Schema
 from understudy.data.channels import num_codes
 from understudy.data.timegrid import parse_frequency
-from understudy.synthesizers.spectral.marginals import Marginal
-from understudy.synthesizers.spectral.series import to_frequencies, to_steps
+from understudy.statistics.marginals import Marginal
+from understudy.statistics.series import to_frequencies, to_steps
 
 SEGMENTS, SEGMENT_LEVELS = 10, 50  # paper 000, appendix E
 LEVELS = 16

@@ -27,8 +27,8 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.facts import Facts, facts_of
+from understudy.statistics.facts import Facts, facts_of
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_above_zero
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
 from understudy.training.batches import Batch
@@ -126,7 +126,7 @@ class DpGan(Synthesizer):
         )
         return rows.arrays_of(bought, layout, contest.generator, self.seed)
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series of the generator."""
         if self.mode == "ads-gan":
             return ads_gan.draw(arrays, schema, request)

@@ -24,7 +24,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_above_zero
 from understudy_bench.baselines import counting
 from understudy_bench.baselines.counting import CHOICES, COLUMNS, PAIRS, Counting, CutName, Pair
@@ -93,7 +93,7 @@ class Gem(Synthesizer):
         released = mixture.rows().detach().numpy()
         return {**counted.arrays(lambda number, rng: draw_codes(released, number, rng), self.seed), "rows": released}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Draws a product distribution for each series, then its levels."""
         codes = draw_codes(arrays["rows"], request.num_series, request.rng, request.label)
         table = counting.released_table(arrays, schema, self.cut, self.coefficients)

@@ -31,8 +31,8 @@ from understudy.privacy.contributions import Rows
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_above_zero
 from understudy_bench.baselines import rows
 from understudy_bench.baselines.repeating import repeated
@@ -96,7 +96,7 @@ class PateGan(Synthesizer):
             progress("votes", (round_ + 1) / self.rounds)
         return rows.arrays_of(bought, layout, school.generator, self.seed)
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series of the generator."""
         return rows.draw(arrays, schema, request, self.width)
 

@@ -20,7 +20,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_above_zero
 from understudy_bench.baselines import counting
 from understudy_bench.baselines.counting import COLUMNS, PAIRS, Counting, CutName, Pair
@@ -72,7 +72,7 @@ class PrivateGsd(Synthesizer):
         progress("table", 1.0)
         return {**counted.arrays(lambda number, own: draw_codes(table, number, own), self.seed), "table": table}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Draws rows of the released table, then series within their levels."""
         codes = draw_codes(arrays["table"], request.num_series, request.rng, request.label)
         table = counting.released_table(arrays, schema, self.cut, self.coefficients)

@@ -18,14 +18,19 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, num_pooled
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of
+from understudy.statistics import facts
+from understudy.statistics.columns import classes_of, num_labels
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.ppem.networks import SLOPE, RowGenerator
-from understudy.synthesizers.sampling import calibrated, draw_classes, panel_of, score_nodes
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.synthesizers.sampling import (
+    SampleRequest,
+    calibrated,
+    num_pooled,
+    panel_of,
+    sample_classes,
+    score_nodes,
+)
 from understudy.training.networks import load_arrays, to_arrays
 
 LATENT = 32
@@ -99,7 +104,7 @@ def fact_entries(schema: Schema, guarantee: Guarantee, core: str | None = None) 
 def buy_facts(private: PrivateSeries, grant: Grant) -> Facts:
     """Releases distributions of the columns, classes, gaps and lengths; context is public and not modelled."""
     bare = private.without_context()
-    return facts.buy(Learning(bare, grant, 0, lambda stage, share: None), linear_scales(bare.schema, None))
+    return facts.buy(bare, grant, linear_scales(bare.schema, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,13 +179,13 @@ def arrays_of(bought: Facts, layout: Layout, generator: nn.Module, seed: int) ->
     return {**bought.to_arrays(), _NODES: score_nodes(series), **to_arrays(generator, _GENERATOR)}
 
 
-def draw(arrays: Mapping[str, np.ndarray], schema: Schema, request: Draw, width: int) -> Panel:
+def draw(arrays: Mapping[str, np.ndarray], schema: Schema, request: SampleRequest, width: int) -> Panel:
     """Returns series of a released generator."""
     bought = Facts.from_arrays(arrays)
     layout = Layout.of(schema, bought)
     generator = layout.generator(width, 0)
     load_arrays(generator, arrays, _GENERATOR)
-    classes = draw_classes(bought, request)
+    classes = sample_classes(bought, request)
     series, static = _drawn(layout, generator, torch.from_numpy(layout.one_hot(classes)), request.rng)
     series = calibrated(series, arrays[_NODES], layout.encoding)
     return panel_of(schema, request, layout.encoding, bought, classes, (series, static))

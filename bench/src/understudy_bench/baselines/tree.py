@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from understudy.synthesizers.spectral.counts import nearest_distribution, shrink
+from understudy.statistics.counts import nearest_distribution, shrink
 
 _ROUNDS = 50  # of proportional fitting
 _LEAST = 1e-9

@@ -23,7 +23,7 @@ from understudy.audit.shadows import Maker, Shadows, fit_shadows
 from understudy.data import Panel, simulate_households
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import Recipe
 from understudy.synthesizers.spectral import Spectral
 from understudy_bench.audit.stack import Job, train_stack
@@ -47,7 +47,7 @@ def cost(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -
     """Shadows per minute of three kinds."""
     homes, numbers = simulate_households(_HOMES), _PER_ARM[scale]
     windows, data = stock_windows(data_root, _WINDOWS)
-    pets = Pets(recipe=Recipe(iterations=2, population=60))
+    pets = PETS(recipe=Recipe(iterations=2, population=60))
     jobs: dict[str, Callable[[], dict[str, Any]]] = {
         "spectral": partial(_fanned_out, "spectral", _shadows(Spectral(), homes, numbers["spectral"])),
         "pets": partial(_fanned_out, "pets (small)", _shadows(pets, homes, numbers["pets"])),
@@ -60,7 +60,7 @@ def cost(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -
     return result("cost-audit", scale, data, rows, [])
 
 
-def _shadows(method: Spectral | Pets, homes: Panel, per_arm: int) -> Shadows:
+def _shadows(method: Spectral | PETS, homes: Panel, per_arm: int) -> Shadows:
     return Shadows(method=method, panel=homes, target=0, guarantee=_BUDGET, per_arm=per_arm, num_samples=_HOMES)
 
 

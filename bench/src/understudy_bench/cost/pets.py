@@ -150,12 +150,12 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     from unittest import mock
 
     from understudy.synthesizers.pets import method as pets
+    from understudy.synthesizers.pets import public_side
     from understudy.synthesizers.pets import voting as votes
-    from understudy.synthesizers.pets import world
     from understudy.synthesizers.pets.recipe import Recipe
 
-    genuine = world.modules_of
-    modules = genuine(world.load_pack(world.GENERAL), _walks(steps, 1).schema)
+    genuine = public_side.modules_of
+    modules = genuine(public_side.load_pack(public_side.GENERAL), _walks(steps, 1).schema)
     network = modules.variation.network  # type: ignore[attr-defined] # of the general pack
     clocks = {"encode": _Clock(network.encode), "decode": _Clock(network.decode)}
     network.encode, network.decode = clocks["encode"], clocks["decode"]
@@ -170,11 +170,11 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     recipe = Recipe(iterations=_ITERATIONS, population=candidates, lookahead=_LOOKAHEAD)
     guarantee = Guarantee(2.0, default_delta(series))
     with (
-        mock.patch.object(world, "modules_of", return_value=timed),
+        mock.patch.object(public_side, "modules_of", return_value=timed),
         mock.patch.object(votes, "nearest", search),
         mock.patch.object(pets, "evolve", evolve),
     ):
-        method = pets.Pets(scale="bounds", recipe=recipe)
+        method = pets.PETS(scale="bounds", recipe=recipe)
         method.fit(_walks(steps, series), Ledger.in_memory(guarantee), guarantee=guarantee)
     inside = {name: (clock.seconds - before[name]) / _ITERATIONS for name, clock in clocks.items()}
     return {

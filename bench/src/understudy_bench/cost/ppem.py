@@ -12,7 +12,7 @@ from torch import nn
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators

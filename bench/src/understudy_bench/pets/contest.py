@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.registry import METHODS
 from understudy_bench.cells import Cells
 from understudy_bench.pets.experiment import EPSILONS, SEEDS, Experiment
@@ -27,7 +27,7 @@ class Contender:
     """A method and the epsilons at which it is measured."""
 
     name: str
-    method: Pets
+    method: PETS
     epsilons: tuple[float, ...] = EPSILONS
 
 
@@ -114,8 +114,8 @@ class Contest:
         methods = {one.name: one.method}
         if controlled:
             methods[f"no_private of {one.name}"] = without_private_data(one.method)
-            if one.method.start == "spectral" or one.method.scale == "bought":
-                methods[f"no votes in {one.name}"] = replace(one.method, votes="none")
+            if one.method.scale == "bought":
+                methods[f"no votes in {one.name}"] = without_votes(one.method)
         lines = [
             cells(f"{self.key} {name} {epsilon}", partial(self.experiment.row, name, method, epsilon, seeds))
             for name, method in methods.items()
@@ -123,11 +123,15 @@ class Contest:
         return lines[0], lines[1:]
 
 
-def without_private_data(method: Pets) -> Pets:
+def without_private_data(method: PETS) -> PETS:
     """Returns the control that sees no private data at all: noise for votes, bounds for bought distributions."""
-    start: Any = "rules" if method.start == "spectral" else method.start
-    scale: Any = "bounds" if method.scale == "bought" else method.scale
-    return replace(method, votes="none", start=start, scale=scale)
+    control = without_votes(method)
+    return replace(control, scale="bounds") if method.scale == "bought" else control
+
+
+def without_votes(method: PETS) -> PETS:
+    """Returns the control whose histograms are noise alone."""
+    return replace(method, recipe=replace(method.settings, votes="none"))
 
 
 def verdict(line: Row, controls: Sequence[Row]) -> str:

@@ -16,12 +16,10 @@ import torch
 from scipy.stats import spearmanr
 
 from understudy.nn.nearest import nearest
-from understudy.synthesizers.pets.distillation import distil
-from understudy.synthesizers.pets.generation import PublicPanel
-from understudy.synthesizers.pets.modules import ModulePack, Similarity
+from understudy.synthesizers.pets.modules import EncoderSimilarity, ModulePack, Similarity
 from understudy.synthesizers.pets.networks import PooledConv, train_ts2vec
-from understudy.synthesizers.pets.pretraining import MAX_ENCODER_STEPS, seen_by_voters
-from understudy.synthesizers.pets.similarity import EncoderSimilarity, RandomConvolutions, Raw
+from understudy.synthesizers.pets.pretraining import MAX_ENCODER_STEPS, distil, seen_by_voters
+from understudy.synthesizers.pets.rules import PublicPanel
 from understudy_bench.cells import Cells
 from understudy_bench.pets.data import Windows, har, traffic, wisdm
 from understudy_bench.result import Progress, Row, Stopwatch, row, spread
@@ -77,14 +75,12 @@ def _compare(name: str, scale: str, data_root: Path | None) -> dict[str, list[Ro
     rows = [
         judge("pooled-conv, distilled", EncoderSimilarity(network=small, num_steps=steps)),
         judge("TS2Vec, depth 5, width 32", EncoderSimilarity(network=train(seed=0, depth=5, hidden=32))),
-        judge("random convolutions", RandomConvolutions()),
         judge("general pack", general.similarity),
     ]
     controls = [
         judge("TS2Vec, the reference", EncoderSimilarity(network=teacher)),
         judge("TS2Vec, another seed", EncoderSimilarity(network=train(seed=1))),
         judge("pooled-conv, untrained", EncoderSimilarity(network=_untrained(1), num_steps=steps)),
-        judge("raw", Raw()),
     ]
     rows[0]["seconds"] = round(watch.seconds, 3)
     return {"rows": rows, "controls": controls}

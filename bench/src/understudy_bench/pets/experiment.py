@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Scale
 from understudy.evaluate.metric import QUICK, Effort
+from understudy.evaluate.panels import Scale
 from understudy.nn.nearest import nearest
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers import Release, Synthesizer
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.modules import ModulePack
 from understudy_bench.metrics.pets.embedding import Judge, frechet_distance, judge
 from understudy_bench.metrics.pets.forecast import WATCHED, forecast_errors
@@ -114,7 +114,7 @@ class Experiment:
     def _release(self, method: Synthesizer, epsilon: float, seed: int) -> Release:
         guarantee = self.guarantee(epsilon)
         ledger = Ledger.in_memory(guarantee, reproduction=self.reproduction)
-        method = replace(method, seed=seed) if isinstance(method, Pets) else method
+        method = replace(method, seed=seed) if isinstance(method, PETS) else method
         return method.fit(self.private, ledger, guarantee=guarantee)
 
     def _forecast(self, synthetic: Panel, seed: int) -> tuple[float, float]:
@@ -147,7 +147,7 @@ def split_units(panel: Panel, parts: Sequence[int]) -> list[Panel]:
 
 
 def public_file(values: np.ndarray, folder: Path) -> str:
-    """Writes public series where `Pets` can read them."""
+    """Writes public series where `PETS` can read them."""
     path = folder / "public.npy"
     np.save(path, values)
     return str(path)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.recipe import RECIPES, Recipe
+from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets.recipe import BY_START, S3, Recipe
 from understudy_bench.cells import Cells
 from understudy_bench.pets import data as pets_data
 from understudy_bench.pets.contest import without_private_data
@@ -25,18 +25,18 @@ from understudy_bench.result import Progress, result
 
 _EPSILON = 1.0
 _PRIVATE, _JUDGED, _PUBLIC = 6_000, 1_500, 8_000
-_NEAR = RECIPES["public"]
+_NEAR = BY_START["public"]
 VARIANTS: Mapping[str, Recipe] = {
     "ours for public starts": _NEAR,
     "one neighbour": replace(_NEAR, neighbours=1),
     "three neighbours": replace(_NEAR, neighbours=3),
     "two iterations": replace(_NEAR, iterations=2),
     "six iterations": replace(_NEAR, iterations=6),
-    "degree 40 instead of 10": replace(_NEAR, schedule="S3"),
-    "threshold 0": replace(_NEAR, threshold_noise=0.0),
-    "threshold 1.5 deviations": replace(_NEAR, threshold_noise=1.5),
+    "degree 40 instead of 10": replace(_NEAR, schedule=S3),
+    "threshold 0": replace(_NEAR, threshold=0.0),
+    "threshold 1.5 deviations": replace(_NEAR, threshold=1.5),
     "500 candidates": replace(_NEAR, population=500),
-    "ours for rules": RECIPES["rules"],
+    "ours for rules": BY_START["rules"],
 }
 
 
@@ -56,7 +56,7 @@ def recipes(scale: str, data_root: Path | None, progress: Progress, cells: Cells
         cells(f"{scale} public", partial(experiment.control, "public passed through", passed)),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        base = Pets(start="public", scale="bounds", public=public_file(public.values, Path(folder)))
+        base = PETS(start="public", scale="bounds", public=public_file(public.values, Path(folder)))
         for name, recipe in VARIANTS.items():
             method = replace(base, recipe=recipe)
             rows.append(cells(f"{scale} {name}", partial(experiment.row, name, method, _EPSILON, seeds)))

@@ -1,4 +1,4 @@
-"""`pets-har`, `pets-traffic` and `pets-households`: private evolution beside its controls (paper 001, Fig. 3 and 4)."""
+"""`pets-har`, `pets-traffic` and `pets-households`: private evolution and its controls (Fig. 3 and 4 of the paper)."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,9 @@ from understudy.data import Panel, Population, simulate_households
 from understudy.data.io.checks import check_units
 from understudy.errors import UnderstudyError
 from understudy.evaluate.metric import PAPER, QUICK
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets.recipe import PAPER as PUBLISHED
+from understudy.synthesizers.pets.recipe import PAPER_TRAFFIC, Recipe
 from understudy_bench.cells import Cells
 from understudy_bench.pets import data as pets_data
 from understudy_bench.pets.contest import CENTRAL, Contender, Contest, notes
@@ -21,7 +22,7 @@ from understudy_bench.pets.experiment import Experiment, public_file, split_unit
 from understudy_bench.result import Progress, Row, result
 
 PAPER_NAME = "PETS, delta = 1e-5"
-# Paper 001, section 4: C-FID of PETS with its own encoder as judge, and of what it compares with.
+# PETS, section 4: C-FID of PETS with its own encoder as judge, and of what it compares with.
 _PAPER_HAR = {0.7: {"c_fid": 12.82}, 32.0: {"c_fid": 4.57}}
 _PAPER_TRAFFIC = {0.7: {"c_fid": 3.38, "forecast_rmse": 0.98, "forecast_mae": 0.59}, 32.0: {"c_fid": 1.70}}
 _RIVALS_HAR = {("gs-wgan", 0.7): {"c_fid": 99.89}}
@@ -37,7 +38,7 @@ def har(scale: str, data_root: Path | None, progress: Progress, cells: Cells) ->
     facts = {"name": "UCI HAR", "sha256": private.sha256, "public": "WISDM", "public_sha256": public.sha256}
     with tempfile.TemporaryDirectory() as folder:
         file = public_file(public.values, Path(folder))
-        contenders = _contenders(file, scale, _published("activity", 20, threshold=4.0, lookahead=8))
+        contenders = _contenders(file, scale, PUBLISHED)
         windows, people = (
             Contest(
                 experiment=_experiment("har", unit, (private, public), scale),
@@ -63,7 +64,7 @@ def traffic(scale: str, data_root: Path | None, progress: Progress, cells: Cells
         file = public_file(public.values, Path(folder))
         contest = Contest(
             experiment=_experiment("traffic", "overlapping-window", (private, public), scale),
-            contenders=_contenders(file, scale, _published("traffic", 61, threshold=8.0, lookahead=4)),
+            contenders=_contenders(file, scale, PAPER_TRAFFIC),
             key=f"{scale} traffic",
             paper=_PAPER_TRAFFIC,
             rivals=_RIVALS_TRAFFIC,
@@ -84,10 +85,9 @@ def households(scale: str, data_root: Path | None, progress: Progress, cells: Ce
             private=private, reference=reference, unseen=unseen, sampled=judged, effort=_effort(scale)
         ),
         contenders=(
-            Contender(name="pets, votes alone", method=Pets(scale="bounds")),
-            Contender(name="pets, spectral start", method=Pets(start="spectral")),
-            Contender(name="pets, rules", method=Pets()),
-            Contender(name="pets, population 2,000", method=Pets(recipe=_QUICK), epsilons=(CENTRAL,)),
+            Contender(name="pets, votes alone", method=PETS(scale="bounds")),
+            Contender(name="pets, rules", method=PETS()),
+            Contender(name="pets, population 2,000", method=PETS(recipe=_QUICK), epsilons=(CENTRAL,)),
         ),
         key=f"{scale} households",
         all_seeds=scale != "quick",
@@ -108,7 +108,7 @@ def experiment_of(
     return Experiment(private=panels[0], reference=panels[1], unseen=panels[2], public=panels[3], **options)
 
 
-_QUICK = Recipe(population=2_000, lookahead=2, iterations=10, schedule="S3", neighbours=1, by_chance=True)
+_QUICK = Recipe(population=2_000, lookahead=2, iterations=10, neighbours=1)
 
 
 def _experiment(name: str, unit: str, sides: tuple[pets_data.Windows, pets_data.Windows], scale: str) -> Experiment:
@@ -123,22 +123,14 @@ def _experiment(name: str, unit: str, sides: tuple[pets_data.Windows, pets_data.
 
 def _contenders(file: str, scale: str, published: Recipe) -> tuple[Contender, ...]:
     """Our two recipes and, by scale, the published one in full or with a small population."""
-    base = Pets(scale="bounds", public=file)
+    base = PETS(scale="bounds", public=file)
     as_published = _QUICK if scale == "quick" else published
     name = "pets, population 2,000" if scale == "quick" else "pets as published"
     return (
-        Contender(name="pets, public start", method=Pets(start="public", scale="bounds", public=file)),
+        Contender(name="pets, public start", method=PETS(start="public", scale="bounds", public=file)),
         Contender(name="pets, rules", method=base),
         Contender(name=name, method=replace(base, recipe=as_published), epsilons=(CENTRAL,)),
     )
-
-
-def _published(schedule: str, iterations: int, *, threshold: float, lookahead: int) -> Recipe:
-    """The paper's own recipe (Appendix C); its population is the private count, so it protects no count."""
-    return Recipe(
-        iterations=iterations, schedule=schedule, lookahead=lookahead, neighbours=1, threshold=threshold,
-        by_chance=True, private_fraction=1.0,
-    )  # fmt: skip
 
 
 def _effort(scale: str) -> Any:

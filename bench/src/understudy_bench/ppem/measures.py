@@ -9,9 +9,9 @@ import torch
 from scipy.spatial import cKDTree
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Undefined
-from understudy.synthesizers.base import Draw, Release
+from understudy.evaluate.panels import Comparison
+from understudy.synthesizers.base import Release, SampleRequest
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.attributes import Partition, Rows
 from understudy.synthesizers.ppem.effect_size import effect_sizes_of
@@ -95,8 +95,8 @@ class Measures:
         asked = replace(method, target=_HELD_OUT_ROWS, effect=None, attempts=1)
         arrays = {name: array for name, array in release.arrays.items() if not name.startswith("generator.marginal")}
         arrays[TARGET] = self.rows(self.rest).values
-        request = Draw(num_series=self.max_rows, rng=np.random.default_rng(self.seed))
-        return asked.draw(arrays, release.schema, request)
+        request = SampleRequest(num_series=self.max_rows, rng=np.random.default_rng(self.seed))
+        return asked.sample(arrays, release.schema, request)
 
     def _gaps(self, candidate: Panel, against: Panel, replicates: int) -> np.ndarray:
         """Returns mean distances of means [neighbourhood, 1 + replicate] within neighbourhoods of x′, in deviations.

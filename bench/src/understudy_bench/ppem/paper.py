@@ -13,7 +13,7 @@ CREDIT: dict[str, dict[str, float]] = {
         "effect_mmd": 0.0530,
         "p_mmd": 0.02,
     },
-    "ppem, both 1": {
+    "ppem, sound 1": {
         "auroc": 0.872,
         "regression_mse": 0.656,
         "regression_r2": 0.368,

@@ -12,9 +12,9 @@ from understudy.errors import ReleaseError
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.base import Draw, Synthesizer
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import facts_of
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import facts_of
+from understudy.synthesizers.base import SampleRequest, Synthesizer
 from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.recipe import Recipe
@@ -155,7 +155,7 @@ class Work:
         single = len(partition.encoding.static_columns)
         nothing = facts_of([], np.ones(1), np.zeros(single), np.zeros((0, 1)), np.zeros(0))
         series, static, classes = partition.joined(partition.decoded(sensitive), rest)
-        request = Draw(num_series=len(rest), rng=np.random.default_rng(0))
+        request = SampleRequest(num_series=len(rest), rng=np.random.default_rng(0))
         return panel_of(schema, request, partition.encoding, nothing, classes, (series, static))
 
 

@@ -165,8 +165,8 @@ pub2priv [correlation 0.9, series 100] @ 1 | pub2priv [correlation 0, series 100
 002 | Table 1 | x′ is more surely told from the real one than WGAN's | ppem-credit | p_mmd | ppem, lmdp | wgan-gp
 002 | Table 1 | predicts better than EnergyGAN | ppem-credit | regression_mse | ppem, lmdp | energygan
 002 | Table 1 | predicts better than SteinGAN | ppem-credit | regression_mse | ppem, lmdp | steingan
-002 | Table 1 | with DP errs less than DP-GAN | ppem-credit | regression_mse | ppem, both @ 1 | dp-gan @ 1
-002 | Table 1 | with DP errs less than PATE-GAN | ppem-credit | regression_mse | ppem, both @ 1 | pate-gan @ 1
+002 | Table 1 | with DP errs less than DP-GAN | ppem-credit | regression_mse | ppem, sound @ 1 | dp-gan @ 1
+002 | Table 1 | with DP errs less than PATE-GAN | ppem-credit | regression_mse | ppem, sound @ 1 | pate-gan @ 1
 002 | D.4 | the penalty costs less than DP on x′ | ppem-credit | regression_mse | \
 ppem, lmdp | ppem, marginal-dp (not private)
 003 | Table 9 | bounds help imputing, ETTm1, noise 0.1 | adaln-ettm1 | impute_rmse | \

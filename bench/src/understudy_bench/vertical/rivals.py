@@ -20,11 +20,10 @@ from torch.nn.functional import softplus
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics import facts as bought
+from understudy.statistics.columns import classes_of
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import classes_of
-from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.modes import fixed_batches
 from understudy.synthesizers.vflgan_ts.network import (
@@ -64,7 +63,7 @@ class Rival(VFLGANTS):
         """Trains by raw gradients of real rows. Privacy: none."""
         schema = private.schema
         linear = linear_scales(schema, None)
-        facts = bought.buy(Learning(private, grant, 0, lambda stage, share: None), linear)
+        facts = bought.buy(private, grant, linear)
         grant.without_privacy(TRAINING)
         encoding = Encoding.of(schema, facts.marginals, linear)
         labels, number = classes_of(private.panel), num_classes(schema)

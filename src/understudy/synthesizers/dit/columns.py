@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from understudy.data import Panel, Schema
+from understudy.statistics.columns import single_values
+from understudy.statistics.marginals import Marginal
 from understudy.synthesizers.dit.scale import scaled_channels
-from understudy.synthesizers.spectral.columns import single_values
-from understudy.synthesizers.spectral.marginals import Marginal
 
 _NODES = 65
 _ONE_DEVIATION = ndtr(np.array([-1.0, 1.0]))

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.synthesizers.base import Draw, Gaps, num_pooled
+from understudy.statistics.columns import static_values
 from understudy.synthesizers.dit.columns import nodes_of, ranks_by_nodes
 from understudy.synthesizers.dit.denoising import Asked
 from understudy.synthesizers.dit.model import Released, num_columns
-from understudy.synthesizers.spectral import sampling
+from understudy.synthesizers.sampling import CompletionRequest, SampleRequest, num_pooled
 
 if TYPE_CHECKING:
     from understudy.synthesizers.dit.method import Dit
@@ -18,7 +18,7 @@ NODES = "nodes"  # quantiles of what the network draws, by which its marginals a
 _MEASURED = 256  # series that these quantiles are measured on
 
 
-def draw(method: "Dit", arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+def draw(method: "Dit", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Returns whole series: everything is hidden, and filled."""
     released, rng, number = Released.of(method, schema, arrays), request.rng, request.num_series
     facts, channels = released.facts, schema.num_channels
@@ -27,11 +27,11 @@ def draw(method: "Dit", arrays: dict[str, np.ndarray], schema: Schema, request: 
         labels = rng.choice(len(facts.label_share), size=number, p=facts.label_share / facts.label_share.sum())
     scores = whole(method, released, labels, request.context, rng)
     ranks = ranks_by_nodes(scores, arrays[NODES])
-    lengths = facts.draw_lengths(schema, number, rng)
+    lengths = facts.sample_lengths(schema, number, rng)
     values = released.columns.values(ranks)
-    values[facts.draw_missing(schema, scores[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
+    values[facts.sample_missing(schema, scores[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
     single = released.columns.marginals[channels:]
-    static = sampling.static_values(schema, labels, ranks[:, 0, channels:], single, facts.static_missing, rng)
+    static = static_values(schema, labels, ranks[:, 0, channels:], single, facts.static_missing, rng)
     return request.panel(schema, values, lengths, static)
 
 
@@ -59,7 +59,7 @@ def measured_nodes(
     return nodes_of(whole(method, released, labels, context, rng)[:, : released.columns.schema.num_steps])
 
 
-def complete(method: "Dit", arrays: dict[str, np.ndarray], schema: Schema, gaps: Gaps) -> np.ndarray:
+def complete(method: "Dit", arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
     """Returns values [series, step, channel] with the asked entries drawn, the others as they were."""
     released = Released.of(method, schema, arrays)
     scores = released.columns.scores(gaps.values, gaps.static)

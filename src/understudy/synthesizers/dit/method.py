@@ -34,7 +34,11 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Gaps, Progress, Synthesizer
+from understudy.statistics import facts
+from understudy.statistics.columns import classes_of, num_labels
+from understudy.statistics.encoding import linear_scales
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import CompletionRequest, Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import drawing, memory, packs, scale
 from understudy.synthesizers.dit.bridge import NOTHING
 from understudy.synthesizers.dit.columns import Columns
@@ -49,11 +53,6 @@ from understudy.synthesizers.dit.model import (
     freeze_all_but_conditioning,
 )
 from understudy.synthesizers.dit.recipe import Network, Recipe
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
 from understudy.training.networks import meta_device, num_parameters, to_arrays
 from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio
@@ -145,11 +144,11 @@ class Dit(Synthesizer):
         nodes = drawing.measured_nodes(self, Released.of(self, schema, arrays), private.shared_context, rng)
         return {**arrays, drawing.NODES: nodes}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series with everything hidden and filled."""
         return drawing.draw(self, arrays, schema, request)
 
-    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: Gaps) -> np.ndarray:
+    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of the hidden entries of somebody's series."""
         return drawing.complete(self, arrays, schema, gaps)
 
@@ -245,4 +244,4 @@ def _fact_entries(schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]
 def _bought(private: PrivateSeries, grant: Grant, progress: Progress) -> Facts:
     """Returns the facts; context is public and nothing about it has to be bought."""
     bare = private.without_context()
-    return facts.buy(Learning(bare, grant, 0, progress), linear_scales(bare.schema, None))
+    return facts.buy(bare, grant, linear_scales(bare.schema, None))

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from understudy.data import Schema
+from understudy.statistics.columns import num_labels
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.network import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.recipe import Network
-from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.training.networks import load_arrays
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from understudy.data import Schema
 from understudy.errors import InputError
+from understudy.statistics.columns import num_labels
 from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, default_reference, num_columns
 from understudy.synthesizers.dit.network import MaskedDiT
 from understudy.synthesizers.dit.recipe import Network, Tuned
 from understudy.synthesizers.packs import Pack
-from understudy.synthesizers.spectral.sampling import num_labels
 from understudy.training.networks import load_arrays
 
 METHOD = "dit"

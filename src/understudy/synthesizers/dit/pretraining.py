@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from understudy.data import Panel
 from understudy.errors import InputError
+from understudy.statistics.columns import classes_of, single_columns, single_values
+from understudy.statistics.marginals import Marginal, grid_of, marginal_from, vote_counts
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
@@ -22,10 +24,7 @@ from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, def
 from understudy.synthesizers.dit.network import MaskedDiT, Modulation
 from understudy.synthesizers.dit.packs import METHOD, shape_of
 from understudy.synthesizers.dit.scale import scaled_channels, scales_of, votes
-from understudy.synthesizers.frame.facts import classes_of
 from understudy.synthesizers.packs import Pack
-from understudy.synthesizers.spectral.columns import single_columns, single_values
-from understudy.synthesizers.spectral.marginals import Marginal, grid_of, marginal_from, vote_counts
 from understudy.training.networks import to_arrays, train_on_public_data
 
 MIN_SERIES = 20

@@ -1,24 +1,24 @@
 """`pets`: private evolution. Synthetic series are proposed by public modules and selected by noisy private votes.
 
-Idea. Start from series made by rules (or public ones, or a `spectral` release), let every privacy unit vote for the
-candidates nearest to it in a public embedding, add noise to the counts, keep what was voted for, vary it, repeat
-(paper 001, after Lin et al. 2024). No network ever sees private data; modules are trained on public series.
+Idea. Start from series made by rules (or public ones), let every privacy unit vote for the candidates nearest to it in
+a public embedding, add noise to the counts, keep what was voted for, vary it, repeat (PETS, after Lin et al. 2024). No
+network ever sees private data; modules are trained on public series.
 
-Private data is touched by one histogram per iteration, in which a unit's votes have Euclidean length at most one, and
+Private data is read by one histogram per iteration, in which a unit's votes have Euclidean length at most one, and
 by the small releases of `facts`: distributions of the columns, shares of the classes, gaps and lengths.
 
 Cost: encoder passes over the private series once and over the candidates in every iteration; a minute or two.
 Choose it when public series of the same kind exist, or when dynamics matter that second moments do not show.
 Not to be confused with training a model with private gradients: here private data only chooses.
 
-References: paper 001 (PETS); Lin et al., arXiv:2305.15560 (Private Evolution); Canonne, Kamath and Steinke,
+References: Luo et al. (PETS); Lin et al., arXiv:2305.15560 (Private Evolution); Canonne, Kamath and Steinke,
 arXiv:2004.00010 (discrete Gaussian).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -28,26 +28,18 @@ from understudy.errors import InputError, MissingData
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, round_up, smallest_noise_multiplier
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, smallest_noise_multiplier
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.facts import shares_of
+from understudy.statistics.columns import num_labels
+from understudy.statistics.facts import shares_of
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
-from understudy.synthesizers.pets import drawing, world
-from understudy.synthesizers.pets.ballot import LABEL, noise_alone, private_vote, voters_of
-from understudy.synthesizers.pets.evolution import evolve
-from understudy.synthesizers.pets.population import Population
-from understudy.synthesizers.pets.recipe import RECIPES, Recipe
-from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.synthesizers.pets import public_side, sampling
+from understudy.synthesizers.pets.published import Population, evolve
+from understudy.synthesizers.pets.recipe import Preset, Recipe, recipe_of
+from understudy.synthesizers.pets.voting import LABEL, noise_alone, private_vote, voters_of
 
-_SPECTRAL_SHARE = 0.7  # of mu², for the release that the hybrid starts from
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
-_CHOICES = {
-    "start": ("rules", "public", "spectral"),
-    "scale": ("bought", "bounds", "public"),
-    "votes": ("private", "none"),
-}
 _PUBLISHED = (
     "population and scale as published: the number of candidates is tied to the private number of series, and series "
     "were scaled by private figures (their sensor's own mean and deviation) before this run; neither is protected"
@@ -55,153 +47,144 @@ _PUBLISHED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pets(Synthesizer):
+class PETS(Synthesizer):
     """Private evolution for time series.
 
     Attributes:
         pack: "general" for the modules that come with the package, or the file of a pack of your own.
-        start: Where the first population comes from: "rules", "public" or "spectral" (70 % of the budget).
-        scale: What working scale is made from: "bought" distributions, declared "bounds", or the "public" table. A
-            `spectral` start brings the distributions with it.
+        start: Where the first population comes from: "rules", or "public" for the public table.
+        scale: What working scale is made from: "bought" distributions, declared "bounds", or the "public" table.
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
         class_shares: Declared shares of the classes, in the order of the label's categories; None buys them.
-        votes: "private", or "none" for the control in which histograms are noise alone; unless distributions or a
-            `spectral` release are bought, it buys nothing at all and costs nothing.
-        recipe: Options of the loop; None takes those that suit the start.
-        seed: Of everything but privacy noise.
+        recipe: "default" for the numbers of the loop that suit the start, "paper", or a `Recipe`.
+        seed: Seed of everything but privacy noise.
     """
 
     name: ClassVar[str] = "pets"
-    pack: str = world.GENERAL
-    start: Literal["rules", "public", "spectral"] = "rules"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": "paper"}}
+    pack: str = public_side.GENERAL
+    start: Literal["rules", "public"] = "rules"
     scale: Literal["bought", "bounds", "public"] = "bought"
     public: str | None = None
     class_shares: tuple[float, ...] | None = None
-    votes: Literal["private", "none"] = "private"
-    recipe: Recipe = None  # type: ignore[assignment]  # settled below
+    recipe: Recipe | Preset = "default"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.recipe, dict):  # options of a release that was loaded
-            object.__setattr__(self, "recipe", Recipe(**self.recipe))
-        require_one_of(self, **_CHOICES)
+        require_one_of(self, start=("rules", "public"), scale=("bought", "bounds", "public"))
+        object.__setattr__(self, "recipe", recipe_of(self.recipe, self.start))
         if "public" in (self.start, self.scale) and self.public is None:
             raise InputError("public: a file is expected, because the start or the scale is to come from it.")
-        if self.recipe is None:
-            object.__setattr__(self, "recipe", RECIPES[self.start])
         if self.class_shares is not None:
             object.__setattr__(self, "class_shares", tuple(map(float, self.class_shares)))
             if min(self.class_shares) < 0 or abs(sum(self.class_shares) - 1) > _ROUNDED:
                 raise InputError("class_shares: shares of at least 0 that add up to 1 are expected.")
 
+    @property
+    def settings(self) -> Recipe:
+        """The recipe behind a preset's name."""
+        return recipe_of(self.recipe, self.start)
+
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """One histogram per iteration, after what is bought beside the votes; refuses what the modules can't fit."""
+        """Return the facts, then one histogram per iteration; refuse what the modules can't fit."""
         self._check_public_facts(schema)
         facts = self._fact_entries(schema, guarantee)
-        if self.votes == "none":
+        if self.settings.votes == "none":
             return SpendingPlan(facts, guarantee)
         return SpendingPlan((*facts, PlanEntry(LABEL, self._votes_event(schema, guarantee))), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        """Buys the facts, evolves a population, and returns both.
+        """Release the facts, evolve a population, and return both.
 
-        Privacy: unit and neighbours as the schema says. Private series are looked at by `facts.purchases` and by one
-        histogram per iteration, all through the grant; candidates, sizes and thresholds are public.
+        Privacy: unit and neighbours as the schema says. Private series are read by `release_facts` and by one histogram
+        per iteration, all through the grant; candidates, sizes and thresholds are public.
         """
         schema, rng = private.panel.schema, np.random.default_rng(self.seed)
-        bought = world.purchases(self, private, grant, lambda stage, share: progress(stage, 0.3 * share))
+        bought = public_side.release_facts(self, private, grant)
+        progress("facts", 0.3)
         noise = self._votes_event(schema, grant.plan.guarantee, grant).noise_multiplier * private.influence
-        here = world.prepare(self, schema, bought, self._size(private, noise), rng)
+        here = public_side.prepare(self, schema, bought, self._size(private, noise), rng)
         vote = noise_alone(noise, rng)
-        if self.votes == "private":
+        if self.settings.votes == "private":
             voters = voters_of([private], here.encoding, here.environment, here.lattice)
-            vote = private_vote(voters, grant, here.lattice, self.recipe.neighbours, private.influence)
+            vote = private_vote(voters, grant, here.lattice, self.settings.neighbours, private.influence)
         ancestors: list[int] = []
 
         def watch(done: int, population: Population) -> None:
             ancestors.append(population.num_ancestors)
-            progress("evolution", 0.3 + 0.7 * done / self.recipe.iterations)
+            progress("evolution", 0.3 + 0.7 * done / self.settings.iterations)
 
-        population = evolve(here.population, here.environment, vote, self.recipe.stages(noise), rng, watch)
-        return drawing.to_arrays(self, population, bought, ancestors)
+        population = evolve(here.population, here.environment, vote, self.settings.stages(noise), rng, watch)
+        return sampling.to_arrays(self, population, bought, ancestors)
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
-        """Returns members of the last population, and relatives of them when more are asked for."""
-        return drawing.draw(self, arrays, schema, request)
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
+        """Return members of the last population, and relatives of them when more are asked for."""
+        return sampling.sample(self, arrays, schema, request)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
-        """Says how votes compare with noise, and how the modules were made to fit."""
+        """Say how votes compare with noise, and how the modules were made to fit."""
         learned, voters = self.learned_schema(schema), self.num_contributions(schema, schema.population.size or 1)
         noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
-        fitted = world.modules_of(world.load_pack(self.pack), learned)
-        return (*self.recipe.outlook(voters, noise, num_labels(schema)), fitted.adaptation)
+        fitted = public_side.modules_of(public_side.load_pack(self.pack), learned)
+        return (*self.settings.outlook(voters, noise, num_labels(schema)), fitted.adaptation)
 
-    def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "Pets":
+    def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "PETS":
         """With as many candidates as the whole population votes on."""
         learned, voters = self.learned_schema(schema), self.num_contributions(schema, schema.population.size or 1)
         noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
-        size = self.recipe.num_candidates(voters, noise, num_labels(schema))
-        return replace(self, recipe=replace(self.recipe, population=max(2, size)))
+        size = self.settings.num_candidates(voters, noise, num_labels(schema))
+        return replace(self, recipe=replace(self.settings, population=max(2, size)))
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack and the public table."""
-        inputs = {"pets pack": world.load_pack(self.pack).sha256}
+        inputs = {"pets pack": public_side.load_pack(self.pack).sha256}
         return inputs if self.public is None else {**inputs, "pets public table": file_sha256(self.public)}
 
     def departures(self) -> Mapping[str, str]:
         """What the paper's own recipe leaves unprotected."""
-        return {} if self.recipe.private_fraction is None else {"pets as published": _PUBLISHED}
+        return {"pets as published": _PUBLISHED} if self.settings.as_published else {}
 
     def _check_public_facts(self, schema: Schema) -> None:
         """Refuses, before anything is charged, modules and public tables that do not fit."""
-        if self.recipe.private_fraction is not None and schema.unit.protects_a_person:
+        if self.settings.as_published and schema.unit.protects_a_person:
             raise InputError(
-                "private_fraction: the paper's recipe tells how many series there are, so it needs "
-                "unit.kind = 'overlapping-window', which promises nothing to a person. Leave it out."
+                "recipe: the paper's recipe makes the number of series public, so it needs unit.kind = "
+                "'overlapping-window', which promises nothing to a person. Use the default recipe."
             )
         if self.public is not None and not Path(self.public).is_file():
-            raise MissingData(f"public: '{self.public}' is not there.")
+            raise MissingData(f"public: '{self.public}' does not exist.")
         if self.class_shares is not None and len(self.class_shares) != num_labels(schema):
             raise InputError(f"class_shares: one share for each of {num_labels(schema)} classes is expected.")
-        world.modules_of(world.load_pack(self.pack), schema)
-        world.public_panel(self, schema)
+        public_side.modules_of(public_side.load_pack(self.pack), schema, as_published=self.settings.as_published)
+        public_side.public_panel(self, schema)
 
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
-        """What is bought beside the votes: a `spectral` release, or single facts."""
-        if self.start == "spectral":
-            whole = [(entry.label, entry.event) for entry in Spectral().plan(schema, guarantee).entries]
-            stretch = _SPECTRAL_SHARE**-0.5  # of every noise multiplier: the release gets its share of mu²
-            return tuple(
-                PlanEntry(label, Gaussian(round_up(event.noise_multiplier * stretch)))
-                for label, event in whole
-                if isinstance(event, Gaussian)
-            )
+        """Return the facts that are released before the votes."""
         shares = shares_of(schema, marginals=self.scale == "bought")
         if self.class_shares is not None:
             shares.pop("labels", None)
-        if not shares or (self.votes == "none" and self.scale != "bought"):
+        if not shares or (self.settings.votes == "none" and self.scale != "bought"):
             return ()
         multipliers = noise_multipliers(guarantee, shares)
         return tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
 
     def _votes_event(self, schema: Schema, guarantee: Guarantee, grant: Grant | None = None) -> DiscreteGaussian:
         """The histograms: as charged, or with the least noise that `guarantee` allows after the facts."""
-        if grant is not None and self.votes == "private":
+        if grant is not None and self.settings.votes == "private":
             charged = grant.plan.event(LABEL)
             assert isinstance(charged, DiscreteGaussian)
             return charged
-        one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.recipe.neighbours == 1
+        one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1
         others = [entry.event for entry in self._fact_entries(schema, guarantee)]
 
         def histograms(noise_multiplier: float) -> DiscreteGaussian:
-            return DiscreteGaussian(noise_multiplier, self.recipe.iterations, one_vote)
+            return DiscreteGaussian(noise_multiplier, self.settings.iterations, one_vote)
 
         return histograms(smallest_noise_multiplier(histograms, guarantee, others))
 
     def _size(self, private: PrivateSeries, noise: float) -> int:
         """Candidates: a public number, except as published, where `departures` says so."""
         classes = num_labels(private.panel.schema)
-        if self.recipe.private_fraction is not None:
-            published = round(self.recipe.private_fraction * private.panel.num_series)
-            return classes * max(1, round(published / classes))
-        return self.recipe.num_candidates(private.population, noise, classes)
+        if self.settings.as_published and self.settings.population is None:
+            return classes * max(1, round(private.panel.num_series / classes))
+        return self.settings.num_candidates(private.population, noise, classes)

@@ -79,7 +79,7 @@ class TS2Vec(nn.Module):
 
 
 def contrast(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Returns how hard it is to find each vector's twin among all others; both are [group, candidate, width]."""
+    """Return how hard it is to find each vector's twin among all others; both are [group, candidate, width]."""
     num_candidates = ours.shape[1]
     if num_candidates == 1:
         return ours.new_zeros(())
@@ -104,7 +104,7 @@ def hierarchical_loss(ours: Tensor, theirs: Tensor) -> Tensor:
 
 
 def overlapping_crops(x: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor, int]:
-    """Returns two crops that share `overlap` steps: the last ones of the first, the first ones of the second."""
+    """Return two crops that share `overlap` steps: the last ones of the first, the first ones of the second."""
     num_series, num_steps = x.shape[:2]
     overlap = int(rng.integers(2, num_steps + 1))
     left = int(rng.integers(num_steps - overlap + 1))
@@ -131,7 +131,7 @@ def train_ts2vec(
     output: int = 320,
     progress: Report | None = None,
 ) -> TS2Vec:
-    """Returns an encoder trained on series [series, step, channel], NaN where missing; weights are averaged.
+    """Return an encoder trained on series [series, step, channel], NaN where missing; weights are averaged.
 
     The paper trains 200 iterations on arrays of up to 100,000 numbers and 600 on larger ones, with batches of 8 or 16.
     """
@@ -159,7 +159,7 @@ def train_ts2vec(
 
 @torch.no_grad()
 def encode(encoder: TS2Vec, series: np.ndarray, chunk: int = 32) -> np.ndarray:
-    """Returns one vector [series, output] per series: the maximum of its steps' representations."""
+    """Return one vector [series, output] per series: the maximum of its steps' representations."""
     encoder.train(False)
     pieces = [
         encoder(torch.as_tensor(np.asarray(series[start : start + chunk], dtype=np.float32))).amax(dim=1).numpy()
@@ -217,14 +217,14 @@ class ConvVAE(nn.Module):
         return {"channels": self.channels, "steps": self.steps, "latent": self.latent, "widths": list(self.widths)}
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns mean and log-variance [series, latent] of q(z | x)."""
+        """Return mean and log-variance [series, latent] of q(z | x)."""
         padding = self.short * 2 ** len(self.widths) - self.steps
         hidden = functional.pad(rearrange(x, "n step channel -> n channel step"), (0, padding), mode="replicate")
         mean, log_variance = self.to_latent(self.encoder(hidden).flatten(1)).chunk(2, dim=1)
         return mean, log_variance.clamp(-10, 4)
 
     def decode(self, z: Tensor) -> Tensor:
-        """Returns the mean of p(x | z)."""
+        """Return the mean of p(x | z)."""
         hidden = rearrange(self.from_latent(z), "n (width step) -> n width step", step=self.short)
         output: Tensor = rearrange(self.decoder(hidden), "n channel step -> n step channel")[:, : self.steps]
         return output

@@ -1,65 +1,73 @@
 """How an evolution is run: public numbers that decide what the votes can do, none that changes a guarantee.
 
 Each iteration costs noise and thins the population out. So a start that resembles the private series is voted on
-once, by many neighbours and with small variations; rules need several rounds to get near (`understudy-bench run
-pets-recipes` compares).
+once, by many neighbours and with small variations; rules need several rounds to get near.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from understudy.errors import InputError
-from understudy.synthesizers.pets.schedules import schedule
 
+Preset = Literal["default", "paper"]
+# Variation degrees as printed (appendices C and D). The library of Private Evolution, which the paper uses, counts the
+# first degree to the initial population: 21 printed degrees are 20 iterations.
+ACTIVITY = (25.0, 20.0, 20.0, 15.0, 15.0, 15.0, 10.0, 10.0, 10.0, 10.0, *[5.0] * 11)
+TRAFFIC = (40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 15.0, 10.0, 10.0, 10.0, *[5.0] * 51)
+S3 = (40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 10.0, 5.0, 5.0, 5.0, 5.0)  # of the ablation, Table 1
+_NEAR = (10.0, 5.0)  # ours: fewer and smaller moves, for starts that resemble what is protected
 _FEWEST, _MOST = 60, 2000  # candidates of a class, and of all classes together
-_VOTES_PER_NOISE = 1.0  # expected votes of a candidate, in deviations of the noise, that the default size aims at
+_VOTES_PER_NOISE = 1.0  # expected votes of a candidate, in standard deviations of the noise, of the default size
 _SWAMPED = 0.1  # below this ratio a run is guided by the public prior only
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Options of the loop.
+    """Numbers of the loop.
 
     Attributes:
         iterations: Histograms that are released; noise grows with their square root.
-        schedule: Name of the variation degrees, stretched to `iterations`.
+        schedule: Variation degrees; interpolated to `iterations` where their number differs.
         population: Candidates, all classes together; None follows from the declared population and the noise.
-        lookahead: Relatives by which a candidate is judged (k); 0 judges the candidate itself.
+        lookahead: Variations by which a candidate is judged (k); 0 judges the candidate itself.
         neighbours: Candidates that one series votes for (q), with 1/√q of a vote each.
-        threshold: Votes below which a candidate counts as chosen by noise (H); None is `threshold_noise` deviations.
-        threshold_noise: The same in deviations of the noise.
-        by_chance: Children are drawn by chance as published; else every parent gets its share.
-        private_fraction: As published: candidates per private series. Tells the private count; for reproduction only.
+        threshold: Counts up to this many standard deviations of the noise are set to 0; as published, votes (H).
+        as_published: Children are sampled at random, variations keep nothing that the autoencoder can't express, rules
+            are the paper's, and without `population` there are as many candidates as private series. That number is
+            then public, so the unit must be `overlapping-window`.
+        votes: "none" is the control in which histograms are noise alone; nothing is charged for them.
     """
 
     iterations: int = 6
-    schedule: str = "S3"
+    schedule: tuple[float, ...] = S3
     population: int | None = None
     lookahead: int = 2
     neighbours: int = 3
-    threshold: float | None = None
-    threshold_noise: float = 1.5
-    by_chance: bool = False
-    private_fraction: float | None = None
+    threshold: float = 1.5
+    as_published: bool = False
+    votes: Literal["private", "none"] = "private"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "schedule", tuple(map(float, self.schedule)))
         for name, fewest in (("iterations", 1), ("lookahead", 0), ("neighbours", 1)):
             if getattr(self, name) < fewest:
                 raise InputError(f"{name}: at least {fewest} is expected, got {getattr(self, name)}.")
         if self.population is not None and self.population < 2:
             raise InputError(f"population: at least 2 candidates are expected, got {self.population}.")
-        if self.private_fraction is not None and not self.private_fraction > 0:
-            raise InputError(f"private_fraction: a number above 0 is expected, got {self.private_fraction:g}.")
-        schedule(self.schedule)
+        if not self.schedule or not all(0 <= degree <= 100 for degree in self.schedule):
+            raise InputError("schedule: at least one degree from 0 to 100 is expected.")
+        if self.votes not in ("private", "none"):
+            raise InputError(f"votes: one of private, none is expected, got '{self.votes}'.")
 
     def stages(self, noise: float) -> tuple[tuple[float, float], ...]:
-        """Returns degree and threshold of each iteration; `noise` is the deviation of one count, in votes."""
-        threshold = self.threshold_noise * noise if self.threshold is None else self.threshold
-        return tuple((degree, threshold) for degree in schedule(self.schedule, self.iterations))
+        """Return degree and threshold of each iteration; `noise` is the standard deviation of one count, in votes."""
+        threshold = self.threshold if self.as_published else self.threshold * noise
+        return tuple((degree, threshold) for degree in degrees(self.schedule, self.iterations))
 
     def num_candidates(self, num_units: int, noise: float, num_classes: int) -> int:
-        """Returns the size of the population, a multiple of the classes, from public numbers alone.
+        """Return the size of the population, a multiple of the classes, from public numbers alone.
 
         So few that an average candidate's votes stand out from the noise, and so many that they can differ.
         """
@@ -70,7 +78,7 @@ class Recipe:
         return num_classes * max(1, round(wanted / num_classes))
 
     def outlook(self, num_units: int, noise: float, num_classes: int) -> tuple[str, ...]:
-        """Says what the votes can do against the noise, before they are paid for."""
+        """Say what the votes can do against the noise, before they are paid for."""
         size = self.num_candidates(num_units, noise, num_classes)
         votes = num_units * math.sqrt(min(self.neighbours, size // num_classes)) / size
         told = f"{size} candidates: expected votes per bin {votes:.2g}, noise {noise:.3g}"
@@ -83,7 +91,37 @@ class Recipe:
         return tuple(lines)
 
 
-_NEAR = Recipe(iterations=1, schedule="near", neighbours=15, threshold_noise=0.5)
-# A fresh draw from the cell of a candidate says nothing about another draw from there: nothing to look ahead to.
-_REDRAWN = replace(_NEAR, lookahead=0)
-RECIPES: Mapping[str, Recipe] = {"rules": Recipe(), "public": _NEAR, "spectral": _REDRAWN}  # by start
+def degrees(schedule: tuple[float, ...], iterations: int) -> tuple[float, ...]:
+    """Return the degrees of iterations 1, 2, …; another number of iterations follows the same curve."""
+    last = len(schedule) - 1
+    if iterations == len(schedule) or not last:
+        return schedule if last else schedule * iterations
+    found = []
+    for place in (last * k / max(iterations - 1, 1) for k in range(iterations)):
+        left = min(int(place), last - 1)
+        found.append((1 - place + left) * schedule[left] + (place - left) * schedule[left + 1])
+    return tuple(found)
+
+
+DEFAULT = Recipe()
+PAPER = Recipe(
+    iterations=20, schedule=ACTIVITY[1:], lookahead=8, neighbours=1, threshold=4.0, as_published=True
+)  # appendix C, activities
+PAPER_TRAFFIC = replace(PAPER, iterations=61, schedule=TRAFFIC, lookahead=4, threshold=8.0)
+BY_START: Mapping[str, Recipe] = {
+    "rules": DEFAULT,
+    "public": Recipe(iterations=1, schedule=_NEAR, neighbours=15, threshold=0.5),
+}
+
+
+def recipe_of(given: Recipe | Mapping[str, Any] | str, start: str) -> Recipe:
+    """Return the recipe behind a preset's name, or behind the options of a saved release."""
+    if isinstance(given, Mapping):
+        return Recipe(**given)
+    if isinstance(given, str):
+        if given not in ("default", "paper"):
+            raise InputError(f"recipe: one of default, paper is expected, got '{given}'.")
+        return PAPER if given == "paper" else BY_START[start]
+    if not isinstance(given, Recipe):
+        raise InputError("recipe: default, paper or a Recipe is expected.")
+    return given

@@ -17,10 +17,9 @@ import numpy as np
 from understudy.data import Categorical, Channel, Continuous, Panel, Schema, read_panel
 from understudy.data.channels import num_codes
 from understudy.errors import InputError, MissingData
-from understudy.synthesizers.base import inside_bounds
-from understudy.synthesizers.frame.encoding import Encoding, Linear, by_bounds, decode, encode
-from understudy.synthesizers.frame.facts import classes_of
-from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.statistics.columns import classes_of, num_labels
+from understudy.statistics.encoding import Encoding, Linear, by_bounds, decode, encode
+from understudy.synthesizers.sampling import inside_bounds
 
 LEVELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # of series [series, step]; 1 for a series of ones
     "mean": lambda series: series.mean(axis=1),

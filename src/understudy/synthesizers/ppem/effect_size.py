@@ -18,7 +18,7 @@ from torch import Tensor
 from understudy.data.channels import num_codes
 from understudy.privacy.private_series import PrivateSeries
 from understudy.privacy.selections import needed_figure
-from understudy.synthesizers.frame.encoding import WORKING_BOUND
+from understudy.statistics.encoding import WORKING_BOUND
 from understudy.synthesizers.ppem.attributes import Attribute
 
 ERROR = 0.05  # probability that a marginal nearer than asked for passes a check

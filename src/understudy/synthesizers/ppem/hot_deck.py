@@ -21,9 +21,9 @@ from understudy.data.channels import num_codes
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress
+from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.ppem.attributes import Attribute, Partition, Rows
-from understudy.synthesizers.spectral import Spectral
+from understudy.synthesizers.registry import METHODS
 
 VALUES, LENGTHS, STATIC = "rows.values", "rows.lengths", "rows.static"  # arrays of a release
 COMMON = "rows.common"  # how many come first; only these are sampled where no label is asked for
@@ -45,12 +45,14 @@ def released_pools(
     """
     seen = private.without_context()
     schema = seen.schema
-    arrays = Spectral().learn(seen, grant, progress)
+    spectral = METHODS.create("spectral")
+    arrays = spectral.learn(seen, grant, progress)
     shown = None if any(attribute.kind == "label" for attribute in hidden) else schema.label_column
     labels = () if shown is None else range(len(shown.categories))
     asked = [(_fitting(schema, _POOL, _POOL_NUMBERS), None), *((_OF_EACH_LABEL, label) for label in labels)]
     rng = np.random.default_rng(seed)
-    return [Spectral().draw(arrays, schema, Draw(num_series=number, rng=rng, label=label)) for number, label in asked]
+    requests = (SampleRequest(num_series=number, rng=rng, label=label) for number, label in asked)
+    return [spectral.sample(arrays, schema, request) for request in requests]
 
 
 def imputed(values: np.ndarray, pools: Sequence[tuple[Panel, Rows]], partition: Partition) -> dict[str, np.ndarray]:
@@ -94,7 +96,7 @@ def nearest_donors(wanted: np.ndarray, pool: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def sample(arrays: Mapping[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+def sample(arrays: Mapping[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Return series of a release in random order, repeated where more are asked for."""
     values, static = (np.where(arrays[name + _ABSENT], np.nan, arrays[name]) for name in (VALUES, STATIC))
     rows = np.arange(arrays[COMMON][0])

@@ -36,9 +36,9 @@ from understudy.privacy.events import NonPrivate, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import facts_of
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import facts_of
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
 from understudy.synthesizers.ppem import effect_size, hot_deck, statements
 from understudy.synthesizers.ppem.attributes import (
@@ -64,8 +64,8 @@ from understudy.synthesizers.ppem.published import (
     train_without_noise,
 )
 from understudy.synthesizers.ppem.recipe import Preset, Recipe, recipe_of
+from understudy.synthesizers.registry import METHODS
 from understudy.synthesizers.sampling import panel_of
-from understudy.synthesizers.spectral import Spectral
 from understudy.training import DPSGDConfig, UnitBatches, UnitWindows, WindowBatches
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, charged_config
@@ -166,7 +166,8 @@ class PPEM(Synthesizer):
             checks = [PlanEntry(CHECK, PureDP(_CHECK_SHARE * guarantee.epsilon))]
             self._require_reachable(schema, attributes, guarantee)
         left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
-        return SpendingPlan((*checks, *Spectral().plan(schema.without_context(), left).entries), guarantee)
+        whole = METHODS.create("spectral").plan(schema.without_context(), left)
+        return SpendingPlan((*checks, *whole.entries), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Return finished series, or in modes that protect nobody the generators.
@@ -194,7 +195,7 @@ class PPEM(Synthesizer):
         _, values = run.accepted(held_out)
         return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values)}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return series with x′ by the released marginal."""
         if self.mode == "sound":
             return hot_deck.sample(arrays, schema, request)
@@ -249,7 +250,7 @@ class PPEM(Synthesizer):
         return partition.decoded(generators.sample_sensitive(number, rng))
 
     def _sampled_rows(
-        self, partition: Partition, generators: Generators, table: np.ndarray, request: Draw
+        self, partition: Partition, generators: Generators, table: np.ndarray, request: SampleRequest
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (sensitive columns, x*) of the asked number of series, and of the asked label."""
         number, rng, label = request.num_series, request.rng, request.label

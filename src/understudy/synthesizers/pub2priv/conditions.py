@@ -12,9 +12,9 @@ import numpy as np
 from understudy.data import Schema
 from understudy.data.channels import num_codes
 from understudy.errors import InputError
+from understudy.statistics.series import dct_matrix, to_frequencies, unit_length
 from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.signals import standardised
-from understudy.synthesizers.spectral.series import dct_matrix, to_frequencies, unit_length
 
 _LEVEL_WEIGHT = 0.5  # of the level of a channel beside its movement
 _KNOWN_DIRECTIONS = 2  # of z, whose movements are features beside the channels' own

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.synthesizers.spectral.columns import single_values
-from understudy.synthesizers.spectral.model import Model
-from understudy.synthesizers.spectral.series import filled, to_frequencies, to_steps
+from understudy.statistics.columns import single_values
+from understudy.statistics.copula import Model
+from understudy.statistics.series import filled, to_frequencies, to_steps
 
 _SMALLEST = 1e-4  # share of its variance that a measurement must have for itself beside those before it
 
@@ -110,7 +110,7 @@ class Coordinates:
         drawn = np.empty((len(kinds), model.coupled.shape[1] + int(np.prod(model.free.shape[1:3]))))
         for kind in np.unique(kinds):
             rows = np.flatnonzero(kinds == kind)
-            drawn[rows] = model.covariance(kind).draw(len(rows), rng)
+            drawn[rows] = model.covariance(kind).sample(len(rows), rng)
         return drawn
 
     def measurements(self, signals: np.ndarray, kind: int, *, level: bool) -> Measurements:

@@ -8,8 +8,10 @@ from scipy.special import ndtr
 from understudy.data import Panel, Schema
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError
-from understudy.synthesizers.base import Draw
-from understudy.synthesizers.frame.facts import Facts
+from understudy.statistics import copula
+from understudy.statistics.columns import static_values
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.pub2priv import knowledge
 from understudy.synthesizers.pub2priv.denoising import load_weights, sample, schedule
 from understudy.synthesizers.pub2priv.followed import Followed
@@ -17,7 +19,6 @@ from understudy.synthesizers.pub2priv.holds import hold
 from understudy.synthesizers.pub2priv.projected import Projected
 from understudy.synthesizers.pub2priv.published import Published
 from understudy.synthesizers.pub2priv.sketched import Sketched
-from understudy.synthesizers.spectral import sampling
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pub2priv.method import Pub2Priv
@@ -33,7 +34,7 @@ def carried(method: "Pub2Priv") -> dict[str, np.ndarray]:
     return {_PACK: np.frombuffer(knowledge.load_pack(method.pack).to_bytes(), dtype=np.uint8).copy()}
 
 
-def draw(method: "Pub2Priv", arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+def draw(method: "Pub2Priv", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Returns a series for each context that the caller brings."""
     core = method.core(schema, arrays, arrays[_PACK].tobytes() if _PACK in arrays else None)
     if request.context is None and method.needs_context(schema):
@@ -52,7 +53,7 @@ def _on_spectral(
     core: Projected | Sketched | Followed,
     arrays: dict[str, np.ndarray],
     schema: Schema,
-    request: Draw,
+    request: SampleRequest,
 ) -> Panel:
     """Draws as `spectral` does, and moves series to where what was learned says they lie given the context.
 
@@ -60,7 +61,7 @@ def _on_spectral(
     to afterwards, as `spectral` does.
     """
     model, rng, number = core.coordinates.model, request.rng, request.num_series
-    classes = sampling.draw_kinds(model, schema, number, request.label, rng)
+    classes = copula.sample_kinds(model, schema, number, request.label, rng)
     shared = None if core.conditions.without_context else request.fit_context
     context = request.context
     if shared is not None:
@@ -71,18 +72,18 @@ def _on_spectral(
         x = _diffused(method, core, arrays, core.levels(context, number), rng)
         scores, singles = core.scores(x, context, classes, rng)
     if shared is not None and request.context is not None:
-        scores = sampling.respond(scores, schema, shared, request.context)
-    lengths, missing = sampling.draw_absence(model, schema, scores, rng)
-    ranks, marginals = sampling.ranks_of(model, scores), model.marginals
+        scores = copula.respond(scores, schema, shared, request.context)
+    lengths, missing = copula.sample_absence(model, schema, scores, rng)
+    ranks, marginals = copula.ranks_of(model, scores), model.marginals
     values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
     if isinstance(core, Sketched | Followed):
         values = hold(values, core.holds(arrays), schema, rng)
     single, shares = marginals[schema.num_channels :], model.single_missing
-    static = sampling.static_values(schema, classes, ndtr(singles), single, shares, rng)
+    static = static_values(schema, classes, ndtr(singles), single, shares, rng)
     return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
 
 
-def _published(method: "Pub2Priv", core: Published, arrays: dict[str, np.ndarray], request: Draw) -> Panel:
+def _published(method: "Pub2Priv", core: Published, arrays: dict[str, np.ndarray], request: SampleRequest) -> Panel:
     """Draws whole series; static columns know nothing of them but the class."""
     encoding, facts, rng = core.encoding, Facts.from_arrays(arrays), request.rng
     schema, number = encoding.schema, request.num_series
@@ -90,12 +91,12 @@ def _published(method: "Pub2Priv", core: Published, arrays: dict[str, np.ndarray
     if request.label is None:
         classes = rng.choice(len(facts.label_share), size=number, p=facts.label_share / facts.label_share.sum())
     series = _diffused(method, core, arrays, core.per_step(request.context, classes), rng)
-    lengths = facts.draw_lengths(schema, number, rng)
+    lengths = facts.sample_lengths(schema, number, rng)
     values = encoding.values(series)
-    values[facts.draw_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
+    values[facts.sample_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
     single = facts.marginals[schema.num_channels :]
     ranks = rng.random((number, len(single)))
-    static = sampling.static_values(schema, classes, ranks, single, facts.static_missing, rng)
+    static = static_values(schema, classes, ranks, single, facts.static_missing, rng)
     return request.panel(schema, values, lengths, static)
 
 

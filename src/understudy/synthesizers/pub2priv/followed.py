@@ -19,10 +19,10 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.series import to_frequencies, to_steps, unit_length
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates, scale_to_unit
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS, hold_cells, sure_shares
-from understudy.synthesizers.spectral.series import to_frequencies, to_steps, unit_length
 
 FOLLOWED = "followed"  # label under which the sum is charged
 PRODUCTS, HOLDS = "followed.products", "followed.holds"

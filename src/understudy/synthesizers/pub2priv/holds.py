@@ -8,7 +8,7 @@ bound, where series rest for other reasons.
 import numpy as np
 
 from understudy.data import Continuous, Panel, Schema
-from understudy.synthesizers.spectral import gaps
+from understudy.statistics import gaps
 
 NUM_CELLS = len(gaps.LENGTH_EDGES)
 _SURE = 4.0  # standard deviations of noise from which a vote counts
@@ -42,7 +42,7 @@ def hold(values: np.ndarray, shares: np.ndarray, schema: Schema, rng: np.random.
     Each stays at its middle value: what is slow was learned from series that held theirs, and must not lag twice.
     """
     number, steps = values.shape[:2]
-    holds = gaps.draw_lengths(shares, gaps.LENGTH_EDGES, steps, number, rng)[:, None]
+    holds = gaps.sample_lengths(shares, gaps.LENGTH_EDGES, steps, number, rng)[:, None]
     middle = np.minimum(np.arange(steps) // holds * holds + holds // 2, steps - 1)
     held = np.array(values)
     for place in held_channels(schema):

@@ -35,9 +35,9 @@ from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGauss
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import classes_of
+from understudy.statistics.columns import classes_of
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_above_zero, require_one_of
 from understudy.synthesizers.pub2priv import drawing, purchases
 from understudy.synthesizers.pub2priv.conditions import Conditions
@@ -170,7 +170,7 @@ class Pub2Priv(Synthesizer):
         )
         return {**bought, **weights_of(model, drawing.NETWORK), **drawing.carried(self)}
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns a series for each context that the caller brings."""
         return drawing.draw(self, arrays, schema, request)
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from understudy.privacy.contributions import Cells, Contributions, Crossed, Products
+from understudy.statistics.moments import num_pairs, symmetric
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS, sure_shares
-from understudy.synthesizers.spectral.pairs import num_pairs, symmetric
 
 PREFIX = "moments."
 _OWN_WEIGHT = 0.5  # of products of a shape with itself, or of a context with itself, beside those of both

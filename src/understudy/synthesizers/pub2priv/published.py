@@ -8,11 +8,11 @@ from torch import nn
 from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.nn.diffusion import Diffusion
-from understudy.synthesizers.frame.encoding import Encoding
+from understudy.statistics.columns import num_labels
+from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.denoising import Examples
 from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
-from understudy.synthesizers.spectral.sampling import num_labels
 
 
 @dataclass(frozen=True, eq=False)

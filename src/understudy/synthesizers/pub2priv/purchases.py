@@ -13,9 +13,10 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, noise_multipliers, round_up
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Progress
-from understudy.synthesizers.frame import facts
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics import facts
+from understudy.statistics.copula import Model
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.synthesizers.base import Progress, Synthesizer
 from understudy.synthesizers.pub2priv.basis import Basis
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates
@@ -24,9 +25,7 @@ from understudy.synthesizers.pub2priv.moments import LOUDEST, Layout
 from understudy.synthesizers.pub2priv.public_file import read_signals
 from understudy.synthesizers.pub2priv.shapes import most_frequencies, shape_reach, shape_square
 from understudy.synthesizers.pub2priv.sketched import FOLLOWED_SHARE, MOMENTS
-from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.model import Model
+from understudy.synthesizers.registry import METHODS
 
 SPECTRAL = "spectral."  # prefix of the arrays of the `spectral` release that the fast network starts from
 AUTO = "auto"
@@ -46,7 +45,7 @@ def entries(network: str, conditions: Conditions, guarantee: Guarantee) -> tuple
     if network == "paper":
         shares = facts.shares_of(schema, marginals=True)
         return tuple(PlanEntry(label, Gaussian(noise)) for label, noise in noise_multipliers(guarantee, shares).items())
-    whole = Spectral(max_splits=0).plan(schema.without_context(), guarantee)
+    whole = _base().plan(schema.without_context(), guarantee)
     share = _SPECTRAL_SHARE[network]
     release = tuple(
         PlanEntry(entry.label, Gaussian(round_up(entry.event.noise_multiplier * share**-0.5)))  # its share of mu²
@@ -57,6 +56,11 @@ def entries(network: str, conditions: Conditions, guarantee: Guarantee) -> tuple
         return release
     rest = noise_multipliers(guarantee, {network: 1 - share})[network]
     return (*release, PlanEntry(network, Gaussian(rest)))
+
+
+def _base() -> Synthesizer:
+    """Returns the method whose release everything else is measured on."""
+    return METHODS.create("spectral", max_splits=0)
 
 
 def _drowned(conditions: Conditions, guarantee: Guarantee) -> bool:
@@ -84,12 +88,11 @@ def buy(network: str, private: PrivateSeries, grant: Grant, progress: Progress) 
     Privacy: `spectral`'s releases, or those of `facts.buy`; nothing else is looked at.
     """
     bare = private.without_context()
-    learning = Learning(bare, grant, 0, progress)
     if network == "paper":
         linear = linear_scales(bare.schema, None)
-        return {**facts.buy(learning, linear).to_arrays(), "linear": linear}
-    model = learning.run()
-    return {f"{SPECTRAL}{name}": array for name, array in model.to_arrays().items()}
+        return {**facts.buy(bare, grant, linear).to_arrays(), "linear": linear}
+    released = _base().learn(bare, grant, progress)
+    return {f"{SPECTRAL}{name}": array for name, array in released.items()}
 
 
 def model_of(bought: Mapping[str, np.ndarray]) -> Model:

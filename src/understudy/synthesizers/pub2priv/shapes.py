@@ -13,9 +13,9 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.privacy.contributions import shortened
+from understudy.statistics.series import to_frequencies, to_steps, unit_length
 from understudy.synthesizers.pub2priv.coordinates import Coordinates
 from understudy.synthesizers.pub2priv.moments import Part
-from understudy.synthesizers.spectral.series import to_frequencies, to_steps, unit_length
 
 _FEWEST, _NUMBERS = 4, 16  # frequencies of each factor at least, and numbers of all factors together
 _LEVEL_WEIGHT = 0.35  # of the score of a level beside a direction

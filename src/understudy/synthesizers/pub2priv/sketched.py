@@ -18,7 +18,7 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.contributions import Contributions, Rows, SideBySide
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame.facts import classes_of
+from understudy.statistics.columns import classes_of
 from understudy.synthesizers.pub2priv.basis import Basis
 from understudy.synthesizers.pub2priv.conditions import Conditions
 from understudy.synthesizers.pub2priv.coordinates import Coordinates

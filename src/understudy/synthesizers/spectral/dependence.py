@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.privacy.contributions import Products, SideBySide
-from understudy.synthesizers.spectral.counts import shrink
-from understudy.synthesizers.spectral.pairs import num_pairs, symmetric
-from understudy.synthesizers.spectral.series import bands, dct_matrix
+from understudy.statistics.copula import Covariance
+from understudy.statistics.counts import shrink
+from understudy.statistics.moments import num_pairs, symmetric
+from understudy.statistics.series import bands, dct_matrix
 
 MAX_COUPLED = 1024
 _SLACK = 1.5  # clip radius² over its expectation for independent Gaussian coordinates
@@ -129,38 +130,6 @@ def unpack_moments(vector: np.ndarray, coupling: Coupling) -> tuple[np.ndarray, 
     split, width = num_pairs(coupling.num_coupled), coupling.num_channels
     coupled = symmetric(vector[None, :split], coupling.num_coupled)[0] / coupling.weights()
     return coupled, symmetric(vector[split:].reshape(coupling.num_free, num_pairs(width)), width)
-
-
-@dataclass(frozen=True, eq=False)
-class Covariance:
-    """Covariances of one kind: `coupled` [coordinate, coordinate] and `free` [block, channel, channel]."""
-
-    coupled: np.ndarray
-    free: np.ndarray
-
-    def draw(self, num_series: int, rng: np.random.Generator, known: dict[int, np.ndarray] | None = None) -> np.ndarray:
-        """Returns coordinates [series, coordinate] from the Gaussian with these covariances.
-
-        Args:
-            known: Scores [series] of single coordinates to condition on, by position.
-        """
-        coupled = rng.standard_normal((num_series, len(self.coupled))) @ np.linalg.cholesky(self.coupled).T
-        if known:
-            coupled = _condition(coupled, self.coupled, known)
-        factors = np.linalg.cholesky(self.free) if len(self.free) else self.free
-        noise = rng.standard_normal((num_series, *self.free.shape[:2]))
-        free = np.einsum("sbj,bij->sbi", noise, factors, optimize=True)
-        return np.concatenate([coupled, free.reshape(num_series, -1)], axis=1)
-
-
-def _condition(drawn: np.ndarray, covariance: np.ndarray, known: dict[int, np.ndarray]) -> np.ndarray:
-    """Moves unconditional draws to draws given the known coordinates (Matheron's rule)."""
-    places = list(known)
-    wanted = np.stack([known[place] for place in places], axis=1)
-    gain = np.linalg.solve(covariance[np.ix_(places, places)], covariance[places])
-    moved = drawn + (wanted - drawn[:, places]) @ gain
-    moved[:, places] = wanted
-    return moved
 
 
 def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviation: np.ndarray | None) -> Covariance:

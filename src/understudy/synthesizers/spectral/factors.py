@@ -8,7 +8,7 @@ only blur their shapes.
 
 import numpy as np
 
-from understudy.synthesizers.spectral.pairs import num_pairs, symmetric, triangle
+from understudy.statistics.moments import num_pairs, symmetric, triangle
 
 _SLACK = 1.5
 _TOGETHER = 0.85  # correlation from which channels count as moving together

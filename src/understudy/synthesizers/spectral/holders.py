@@ -5,13 +5,9 @@ it released. Scores, single columns and gaps of every row then go to an aggregat
 columns of several parties: factors, profiles, spectra, second moments.
 """
 
-from collections.abc import Mapping, Sequence
-
 from understudy.data import Schema
-from understudy.synthesizers.spectral.columns import single_columns
-
-MARGINALS = "marginals"  # label of the counts that are made in one place
-Held = Mapping[str, Sequence[int]]  # places of columns (channels, then single ones) by the label of their counts
+from understudy.statistics.columns import single_columns
+from understudy.statistics.queries import MARGINALS, Held
 
 
 def parties_of(schema: Schema) -> tuple[str, ...]:

@@ -8,40 +8,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.data import Channel, Panel, Schema
+from understudy.data import Panel, Schema
 from understudy.data.timegrid import season_steps
-from understudy.privacy.border import Statistic
-from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide, shortened
+from understudy.privacy.contributions import Cells, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries, Remembered
+from understudy.statistics.columns import classes_of, missing_shares, num_labels
+from understudy.statistics.copula import NUM_CELLS, Covariance, Distribution, Kind, Model, Profile, Strengths
+from understudy.statistics.marginals import Marginal
+from understudy.statistics.moments import num_pairs
+from understudy.statistics.queries import Queries, Seen, own_single_values, scores_by
+from understudy.statistics.series import to_frequencies
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.spectral import dependence, factors, gaps, levels, profile, sampling, spectrum
-from understudy.synthesizers.spectral.columns import single_columns, single_values
-from understudy.synthesizers.spectral.counts import share_among
-from understudy.synthesizers.spectral.dependence import Coupling, Covariance
+from understudy.synthesizers.spectral import dependence, factors, levels, profile, spectrum
+from understudy.synthesizers.spectral.dependence import Coupling
 from understudy.synthesizers.spectral.fitting import (
     energy,
     fit_covariances,
-    gap_models,
     kind_distributions,
     kind_profiles,
-    length_shares,
-    missing_shares,
     pooled_kinds,
     with_score_nodes,
 )
-from understudy.synthesizers.spectral.holders import Held, held_columns
-from understudy.synthesizers.spectral.kind import Kind
-from understudy.synthesizers.spectral.levels import Distribution, Split
-from understudy.synthesizers.spectral.marginals import Grid, Marginal, declared_like, grid_of, marginal_from
-from understudy.synthesizers.spectral.model import Model
-from understudy.synthesizers.spectral.pairs import num_pairs
-from understudy.synthesizers.spectral.profile import Profile
-from understudy.synthesizers.spectral.series import filled, to_frequencies
-from understudy.synthesizers.spectral.spectrum import Strengths
+from understudy.synthesizers.spectral.holders import held_columns
+from understudy.synthesizers.spectral.levels import Split
 
 _UNITS_PER_KIND = 1500  # a population is divided no further than this
-Seen = Callable[[Panel], np.ndarray]  # what a step sees of a panel, one row per series
 
 
 @dataclass(frozen=True)
@@ -61,14 +53,14 @@ class Learning:
     def run(self) -> Model:
         """Makes the releases and returns the model fitted to them."""
         schema = self.schema
-        marginals, totals = self.release_marginals(held_columns(schema))
+        marginals, totals = self.queries.release_marginals(held_columns(schema))
         self.progress("marginals", 0.2)
         whole = scores_by(marginals)
         rotation = self.release_rotation(whole)
         scores = turned_by(rotation, whole)
         self.progress("factors", 0.3)
         splits = self.release_splits(scores)
-        kinds, num_kinds = kinds_by(scores, splits), sampling.num_labels(schema) * 2 ** len(splits)
+        kinds, num_kinds = kinds_by(scores, splits), num_labels(schema) * 2 ** len(splits)
         self.progress("levels", 0.35)
         counts, profiles = self.release_profiles(scores, kinds, num_kinds)
         coefficients = coefficients_by(scores, kinds, profiles)
@@ -80,7 +72,7 @@ class Learning:
         self.progress("shape", 0.7)
         coupling, covariances = self.release_dependence(coefficients, kinds, fitted, counts, marginals)
         self.progress("dependence", 0.9)
-        gap_models, lengths = self.release_absence(whole)
+        gap_models, lengths = self.queries.release_absence(whole)
         model = Model.of(
             marginals,
             fitted,
@@ -89,7 +81,7 @@ class Learning:
             kind_share=counts / counts.sum(),
             order=coupling.order,
             score_nodes=np.zeros((schema.num_channels, 2)),  # filled in below, from the model itself
-            single_missing=missing_shares(totals, self.columns[schema.num_channels :], counts.sum()),
+            single_missing=missing_shares(totals, self.queries.columns[schema.num_channels :], counts.sum()),
             gaps=gap_models,
             length_shares=lengths,
         )
@@ -98,22 +90,10 @@ class Learning:
 
     # --- what every step needs ---------------------------------------------------------------------------------
 
-    def release(
-        self, label: str, bound: float, shape: tuple[int, ...], contributions: Callable[[Panel], Contributions]
-    ) -> np.ndarray:
-        """Crosses the border with a sum of one vector per series."""
-        return self.grant.release(
-            Statistic(label=label, bound=bound, shape=shape, contributions=contributions), self.private
-        )
-
-    def noise(self, label: str, bound: float) -> float:
-        """Standard deviation of the noise on a release of the given bound."""
-        return self.grant.deviation(label, bound * self.private.reach)
-
     @property
-    def columns(self) -> tuple[Channel, ...]:
-        """Columns with a marginal of their own: channels, then single columns."""
-        return (*self.schema.channels, *single_columns(self.schema, self.schema.own_contexts))
+    def queries(self) -> Queries:
+        """The releases that other methods make too."""
+        return Queries(self.private, self.grant)
 
     @property
     def season(self) -> int | None:
@@ -122,38 +102,12 @@ class Learning:
 
     # --- the releases ----------------------------------------------------------------------------------------
 
-    def release_marginals(self, held: Held | None = None) -> tuple[list[Marginal], np.ndarray]:
-        """Returns the marginals, and how many series have a value in each single column.
-
-        Args:
-            held: Who counts which columns; None counts all of them in one place.
-        """
-        marginals: dict[int, Marginal] = {}
-        totals = np.zeros(len(self.columns))
-        for label, places in (held or {"marginals": range(len(self.columns))}).items():
-            counted, totals[list(places)] = self.count_columns(label, places)
-            marginals |= zip(places, counted, strict=True)
-        return [marginals[place] for place in range(len(totals))], totals[self.schema.num_channels :]
-
-    def count_columns(self, label: str, places: Sequence[int]) -> tuple[list[Marginal], np.ndarray]:
-        """Counts of values per cell: one vote per series and column, spread evenly over the steps."""
-        columns = [self.columns[place] for place in places]
-        bound = float(np.sqrt(len(columns)))
-        noise = self.noise(label, bound)
-        grids = [grid_of(column, noise / self.private.population) for column in columns]
-        sizes = [grid.num_cells for grid in grids]
-        noisy = self.release(label, bound, (sum(sizes),), lambda panel: column_votes(panel, places, grids))
-        parts = np.split(noisy, np.cumsum(sizes)[:-1])
-        alike = share_among(parts, noise, [declared_like(column) for column in columns])
-        marginals = [marginal_from(part, grid, noise) for part, grid in zip(alike, grids, strict=True)]
-        return marginals, np.array([part.sum() for part in parts])
-
     def release_rotation(self, scores: Seen) -> np.ndarray:
         """Mean products of channels, and the factors they suggest; nothing is released for a single channel."""
         channels = self.schema.num_channels
         if channels == 1:
             return np.eye(1)
-        noisy = self.release(
+        noisy = self.queries.release(
             "factors",
             factors.clip_radius(channels),
             (num_pairs(channels),),
@@ -165,17 +119,15 @@ class Learning:
         """Counts of levels, and the valleys between their modes."""
         channels = self.schema.num_channels
         bound = float(np.sqrt(channels))
-        noisy = self.release(
+        noisy = self.queries.release(
             "levels",
             bound,
-            (channels * levels.NUM_CELLS,),
-            lambda panel: Cells.one_each(levels.cells_of(_means(scores(panel)), levels.EVEN_EDGES), levels.NUM_CELLS),
+            (channels * NUM_CELLS,),
+            lambda panel: Cells.one_each(levels.cells_of(_means(scores(panel)), levels.EVEN_EDGES), NUM_CELLS),
         )
-        affordable = int(
-            np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / sampling.num_labels(self.schema)))
-        )
-        votes = noisy.reshape(channels, levels.NUM_CELLS)
-        return levels.find_splits(votes, self.noise("levels", bound), min(self.max_splits, affordable))
+        affordable = int(np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / num_labels(self.schema))))
+        votes = noisy.reshape(channels, NUM_CELLS)
+        return levels.find_splits(votes, self.queries.noise("levels", bound), min(self.max_splits, affordable))
 
     def release_profiles(self, scores: Seen, kinds: Seen, num_kinds: int) -> tuple[np.ndarray, list[Profile]]:
         """Number of series, and mean and spread of their scores, for each kind."""
@@ -188,21 +140,23 @@ class Learning:
             counted = np.concatenate([moments, np.full((len(moments), 1), one)], axis=1)
             return Rows(counted, kinds(panel), num_kinds)
 
-        noisy = self.release("profile", bound, (num_kinds, 2 * steps * channels + 1), vectors)
+        noisy = self.queries.release("profile", bound, (num_kinds, 2 * steps * channels + 1), vectors)
         counts = np.maximum(noisy[:, -1] / one, 1.0)
-        return counts, kind_profiles(noisy[:, :-1], counts, self.noise("profile", bound), self.schema, self.season)
+        return counts, kind_profiles(
+            noisy[:, :-1], counts, self.queries.noise("profile", bound), self.schema, self.season
+        )
 
     def release_spectra(self, coefficients: Seen, kinds: Seen, counts: np.ndarray) -> list[Strengths]:
         """Directions of the spectra: a vector of length one per series and channel."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         bound = float(np.sqrt(channels))
-        noisy = self.release(
+        noisy = self.queries.release(
             "spectrum",
             bound,
             (len(counts), steps - 1, channels),
             lambda panel: Rows(spectrum.directions(coefficients(panel)[:, 1:]), kinds(panel), len(counts)),
         )
-        settled = pooled_kinds(noisy, counts, self.noise("spectrum", bound))
+        settled = pooled_kinds(noisy, counts, self.queries.noise("spectrum", bound))
         return [spectrum.fit_strengths(directions, remaining, self.season) for directions, remaining in settled]
 
     def release_shapes(
@@ -211,7 +165,7 @@ class Learning:
         """Votes for the level and for the volatility, one each per series and channel."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         bound = float(np.sqrt(2 * channels))
-        edges = levels.edges_for(self.noise("shape", bound) / self.private.population)
+        edges = levels.edges_for(self.queries.noise("shape", bound) / self.private.population)
         num_cells = len(edges[0]) - 1
 
         def votes(panel: Panel) -> Cells:
@@ -221,9 +175,9 @@ class Learning:
             ballot = kind[:, None] * 2 * channels + np.arange(2 * channels)
             return Cells.one_each(np.concatenate(both, axis=1), num_cells, ballot, len(counts) * 2 * channels)
 
-        noisy = self.release("shape", bound, (len(counts) * 2 * channels * num_cells,), votes)
+        noisy = self.queries.release("shape", bound, (len(counts) * 2 * channels * num_cells,), votes)
         by_kind = noisy.reshape(len(counts), 2, channels, num_cells)
-        return kind_distributions(by_kind, counts, self.noise("shape", bound), edges)
+        return kind_distributions(by_kind, counts, self.queries.noise("shape", bound), edges)
 
     def release_dependence(
         self, coefficients: Seen, kinds: Seen, fitted: list[Kind], counts: np.ndarray, marginals: list[Marginal]
@@ -237,7 +191,7 @@ class Learning:
             energy(fitted, counts),
             channels,
             clockless=clockless,
-            relative_noise=self.noise("dependence", 1.0) / self.private.population,
+            relative_noise=self.queries.noise("dependence", 1.0) / self.private.population,
         )
 
         def moments(panel: Panel) -> SideBySide:
@@ -245,57 +199,13 @@ class Learning:
             blocks = _by_kind(kind, coefficients(panel), lambda one, own: fitted[one].coordinates_of(own), shape)
             return coupling.moments(single_scores(panel, single), blocks, kind, len(counts))
 
-        noisy = self.release("dependence", coupling.radius, (len(counts) * coupling.num_pairs,), moments)
-        noise = self.noise("dependence", coupling.radius)
+        noisy = self.queries.release("dependence", coupling.radius, (len(counts) * coupling.num_pairs,), moments)
+        noise = self.queries.noise("dependence", coupling.radius)
         sums = coupling.by_kind(noisy, len(counts))
         return coupling, fit_covariances(sums, counts, noise, coupling, fitted, clockless)
 
-    def release_absence(self, scores: Seen) -> tuple[np.ndarray, np.ndarray]:
-        """Votes on gaps and on lengths; nothing is released when neither can occur."""
-        gappy = [place for place, channel in enumerate(self.schema.channels) if channel.missing]
-        width = sum(gaps.SIZES)
-        if not gappy and self.schema.time.min_steps is None:
-            return np.zeros((0, width)), np.zeros(0)
-        edges = gaps.length_edges(self.schema.time.min_steps, self.schema.num_steps)
-        split = len(gappy) * width
-        bound = float(np.sqrt(3 * len(gappy) + (len(edges) > 0)))
-        noisy = self.release(
-            "absence",
-            bound,
-            (split + len(edges),),
-            lambda panel: gaps.absence_votes(panel, scores(panel), gappy, edges),
-        )
-        noise = self.noise("absence", bound)
-        return gap_models(noisy[:split].reshape(len(gappy), width), noise), length_shares(noisy[split:], noise)
-
 
 # --- what the steps see of a panel; a row follows from its own series and from what was released ---------------
-
-
-def column_votes(panel: Panel, places: Sequence[int], grids: Sequence[Grid]) -> SideBySide:
-    """Returns a vote for each column of each series, spread over the steps it has."""
-    singles = _single_values(panel)
-    return SideBySide([_votes(panel, singles, place, grid) for place, grid in zip(places, grids, strict=True)])
-
-
-def _votes(panel: Panel, singles: np.ndarray, place: int, grid: Grid) -> Cells:
-    """Returns the votes for one column: a channel, or after these a single column."""
-    channels = panel.schema.num_channels
-    values = panel.values[:, :, place] if place < channels else singles[:, [place - channels]]
-    observed = ~np.isnan(values)
-    vector = np.repeat(np.arange(len(values)), observed.sum(axis=1))
-    cells = grid.cells_of(values[observed])
-    return Cells(vector, np.zeros_like(vector), cells, 1 / values.shape[1], len(values), np.array([grid.num_cells]))
-
-
-def scores_by(marginals: Sequence[Marginal]) -> Seen:
-    """Returns normal scores [series, step, channel] without gaps, in float32."""
-
-    def scores(panel: Panel) -> np.ndarray:
-        raw = [marginals[place].scores_of(panel.values[:, :, place]) for place in range(panel.values.shape[2])]
-        return filled(np.stack(raw, axis=2), panel.lengths).astype(np.float32)
-
-    return Remembered(scores)
 
 
 def turned_by(rotation: np.ndarray, scores: Seen) -> Seen:
@@ -311,10 +221,7 @@ def kinds_by(scores: Seen, splits: tuple[Split, ...]) -> Seen:
 
     def kinds(panel: Panel) -> np.ndarray:
         own = levels.stratum_of(_means(scores(panel)), splits)
-        if panel.label is None:
-            return own
-        missing_last = np.where(panel.label < 0, sampling.num_labels(panel.schema) - 1, panel.label)
-        return missing_last * 2 ** len(splits) + own
+        return classes_of(panel) * 2 ** len(splits) + own
 
     return Remembered(kinds)
 
@@ -327,16 +234,11 @@ def coefficients_by(scores: Seen, kinds: Seen, profiles: Sequence[Profile]) -> S
 
 def single_scores(panel: Panel, single: Sequence[Marginal]) -> np.ndarray:
     """Returns scores [series, single column]; a missing value counts as the middle."""
-    values = _single_values(panel)
+    values = own_single_values(panel)
     scores = np.zeros(values.shape)
     for place, marginal in enumerate(single):
         scores[:, place] = np.nan_to_num(marginal.scores_of(values[:, place]))
     return scores
-
-
-def _single_values(panel: Panel) -> np.ndarray:
-    """Returns static columns, and summaries of own contexts."""
-    return single_values(panel.schema, panel.static, panel.context if panel.schema.own_contexts else None)
 
 
 def _means(scores: np.ndarray) -> np.ndarray:

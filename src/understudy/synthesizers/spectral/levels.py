@@ -8,15 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.synthesizers.spectral.bells import settle
-from understudy.synthesizers.spectral.marginals import SCORE_LIMIT, bounded_scores
+from understudy.statistics.copula import LEVEL_EDGES, NUM_CELLS, VOLATILITY_EDGES, Distribution
+from understudy.statistics.counts import smoothed_cumulative
+from understudy.statistics.marginals import SCORE_LIMIT
 
-NUM_CELLS = 64
-_HALF = NUM_CELLS // 2
-_SIZES = SCORE_LIMIT * 2.0 ** (-np.arange(_HALF - 1, -1, -1) / 4)  # quarter octaves: small levels matter as large do
-LEVEL_EDGES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 EVEN_EDGES = np.linspace(-SCORE_LIMIT, SCORE_LIMIT, NUM_CELLS + 1)
-VOLATILITY_EDGES = np.linspace(-7.0, 2.0, NUM_CELLS + 1)
 _FEW_LEVELS = np.concatenate([LEVEL_EDGES[[0, 4, 8, 12, 16]], [0.0], LEVEL_EDGES[[48, 52, 56, 60, 64]]])  # octaves
 _FEW_VOLATILITIES = VOLATILITY_EDGES[[0, 16, 24, 32, 36, 40, 44, 48, 52, 56, 64]]
 _MOST_NOISE = 0.012  # of the share of a cell, up to which cells are many
@@ -36,33 +32,11 @@ def cells_of(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """Released distribution functions [channel, cell + 1] of levels or volatilities."""
-
-    cumulative: np.ndarray
-    edges: np.ndarray
-
-    def scores_of(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns normal scores of [series, channel]."""
-        ranks = [np.interp(numbers[:, c], self.edges, row) for c, row in enumerate(self.cumulative)]
-        return bounded_scores(np.stack(ranks, axis=1))
-
-    def numbers_of(self, ranks: np.ndarray) -> np.ndarray:
-        """Returns the levels or volatilities at ranks [series, channel] in [0, 1]."""
-        rising = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12  # np.interp wants strictly rising nodes
-        return np.stack([np.interp(ranks[:, c], row, self.edges) for c, row in enumerate(rising)], axis=1)
-
-    @property
-    def second_moment(self) -> np.ndarray:
-        """Mean square [channel] around the mean."""
-        mass, middle = np.diff(self.cumulative, axis=1), (self.edges[1:] + self.edges[:-1]) / 2
-        return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
-
-
 def fit_distribution(noisy_shares: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray) -> Distribution:
     """Returns the distributions at `points` behind noisy shares [channel, cell] of the cells between `edges`."""
-    return Distribution(np.stack([settle(shares, noise, edges, points) for shares in noisy_shares]), points)
+    return Distribution(
+        np.stack([smoothed_cumulative(shares, noise, edges, points) for shares in noisy_shares]), points
+    )
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,12 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer
-from understudy.synthesizers.spectral import sampling
-from understudy.synthesizers.spectral.holders import MARGINALS, Held, held_columns, vertical_trust
+from understudy.statistics import copula
+from understudy.statistics.columns import num_labels, static_values
+from understudy.statistics.queries import MARGINALS, Held
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
+from understudy.synthesizers.spectral.holders import held_columns, vertical_trust
 from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.model import Model
 
 _SHARES = {
     "marginals": 0.22,
@@ -97,20 +98,20 @@ class Spectral(Synthesizer):
         """
         return Learning(private, grant, self.max_splits, progress).run().to_arrays()
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Samples series from a released model."""
-        model, rng = Model.from_arrays(arrays), request.rng
-        kinds = sampling.draw_kinds(model, schema, request.num_series, request.label, rng)
+        model, rng = copula.Model.from_arrays(arrays), request.rng
+        kinds = copula.sample_kinds(model, schema, request.num_series, request.label, rng)
         own = request.context if schema.own_contexts else None
-        scores, singles = sampling.draw_scores(model, schema, kinds, rng, own)
+        scores, singles = copula.sample_scores(model, schema, kinds, rng, own)
         if request.context is not None and request.fit_context is not None:
-            scores = sampling.respond(scores, schema, request.fit_context, request.context)
-        lengths, missing = sampling.draw_absence(model, schema, scores, rng)
-        ranks, marginals = sampling.ranks_of(model, scores), model.marginals
+            scores = copula.respond(scores, schema, request.fit_context, request.context)
+        lengths, missing = copula.sample_absence(model, schema, scores, rng)
+        ranks, marginals = copula.ranks_of(model, scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
-        labels = kinds // (len(model.kind_share) // sampling.num_labels(schema))
+        labels = kinds // (len(model.kind_share) // num_labels(schema))
         single = marginals[schema.num_channels :]
-        static = sampling.static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
+        static = static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
 
 

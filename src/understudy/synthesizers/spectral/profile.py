@@ -4,14 +4,13 @@ What remains after subtracting the mean and dividing by the spread has the same 
 what makes one spectrum enough.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.fft import dct, idct
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtri
 
-from understudy.synthesizers.spectral.counts import shrink
-from understudy.synthesizers.spectral.series import bands
+from understudy.statistics.copula import Profile
+from understudy.statistics.counts import shrink
+from understudy.statistics.series import bands
 
 _SLACK = 2.5  # clip radius² over its expectation
 _SQUARE_WEIGHT = 0.5  # the mean of a step matters more than its spread
@@ -34,18 +33,6 @@ def moment_vectors(scores: np.ndarray) -> np.ndarray:
     """Returns [series, 2 · step · channel]: each series' scores and, weighing less, their centred squares."""
     flat = scores.reshape(len(scores), -1)
     return np.concatenate([flat, _SQUARE_WEIGHT * (flat**2 - 1) / np.sqrt(2)], axis=1)
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Mean and spread [step, channel] of one kind of series."""
-
-    mean: np.ndarray
-    spread: np.ndarray
-
-    def restore(self, standard: np.ndarray) -> np.ndarray:
-        """Puts the profile back."""
-        return self.mean + self.spread * standard
 
 
 def fit_profiles(
@@ -99,11 +86,11 @@ def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int], season: 
     """Keeps of noisy mean moments what stands out of the noise."""
     size = shape[0] * shape[1]
     mean, square = (dct(part.reshape(shape), axis=0, norm="ortho") for part in (moments[:size], moments[size:]))
-    threshold = noise * norm.isf(_FALSE_LOUD / 2 / size)  # Bonferroni: the universal threshold passes one fit in five
+    threshold = noise * -ndtri(_FALSE_LOUD / 2 / size)  # Bonferroni: the universal threshold passes one fit in five
     weight = np.zeros_like(mean)
     for block in bands(shape[0], season):  # Cai (1999): block by block; one loud frequency does not make all heard
         bounded = np.clip(mean[block], -threshold, threshold)
-        if (bounded**2).sum() > noise**2 * chi2.isf(_FALSE, bounded.size):
+        if (bounded**2).sum() > noise**2 * chdtri(bounded.size, _FALSE):
             weight[block] = shrink(bounded, np.zeros_like(bounded), noise)[1]
     weight = np.where(np.abs(mean) < threshold, weight, 1.0)
     kept = (weight * mean, np.where(np.abs(square) < threshold, 0.0, square))

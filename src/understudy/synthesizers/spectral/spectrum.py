@@ -7,12 +7,11 @@ series lies, its *volatility*, is counted separately, as the level is.
 Notation: c coefficients, s relative strengths with mean square one, v = log of the root mean square of c / s.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from understudy.synthesizers.spectral.counts import least_risk, shrink
-from understudy.synthesizers.spectral.series import bands, unit_length
+from understudy.statistics.copula import Strengths
+from understudy.statistics.counts import least_risk, shrink
+from understudy.statistics.series import bands, unit_length
 
 _REACHES = (0, 1, 3, 7, 15, 31, 63, 127)  # neighbours on each side that a frequency may be averaged with
 _SLOPES = np.arange(-0.5, 2.1, 0.05)  # of the strength over the frequency, in powers
@@ -22,20 +21,6 @@ _SMALLEST = 0.02  # relative strength of the weakest frequency
 def directions(coefficients: np.ndarray) -> np.ndarray:
     """Returns |c| / ‖c‖ along the frequencies of [series, frequency, channel]; a series without movement gives 0."""
     return unit_length(np.abs(coefficients))
-
-
-@dataclass(frozen=True, eq=False)
-class Strengths:
-    """Relative strengths [frequency, channel] with mean square one."""
-
-    relative: np.ndarray
-
-    def volatilities_of(self, coefficients: np.ndarray) -> np.ndarray:
-        """Returns v [series, channel]; no movement gives a very small number."""
-        if coefficients.shape[1] == 0:
-            return np.zeros((len(coefficients), coefficients.shape[2]))
-        square = ((coefficients / self.relative) ** 2).mean(axis=1)
-        return 0.5 * np.log(np.maximum(square, 1e-12))
 
 
 def fit_strengths(mean_directions: np.ndarray, noise: float, season: int | None = None) -> Strengths:

@@ -32,13 +32,13 @@ from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.base import Draw, Progress, Synthesizer, num_pooled
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of
+from understudy.statistics import facts as bought
+from understudy.statistics.columns import classes_of
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
-from understudy.synthesizers.sampling import NODES, calibrated, draw_classes, panel_of, score_nodes
-from understudy.synthesizers.spectral.learning import Learning
+from understudy.synthesizers.sampling import NODES, calibrated, num_pooled, panel_of, sample_classes, score_nodes
 from understudy.synthesizers.vflgan_ts import modes
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
 from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, partition, rows_of
@@ -108,7 +108,7 @@ class VFLGANTS(Synthesizer):
         """
         schema = private.schema
         linear = linear_scales(schema, None)
-        facts = bought.buy(Learning(private, grant, 0, lambda stage, share: None), linear)
+        facts = bought.buy(private, grant, linear)
         encoding = Encoding.of(schema, facts.marginals, linear)
         panel, labels, number = private.panel, classes_of(private.panel), num_classes(schema)
         rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in partition(schema)]
@@ -145,11 +145,11 @@ class VFLGANTS(Synthesizer):
             arrays["nodes"] = score_nodes(self._working_rows(arrays, encoding, classes, rng)[0])
         return arrays
 
-    def draw(self, arrays: dict[str, np.ndarray], schema: Schema, request: Draw) -> Panel:
+    def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Every party's attributes from one shared latent, joined."""
         facts = Facts.from_arrays(arrays)
         encoding = Encoding.of(schema, facts.marginals, arrays["linear"])
-        classes = draw_classes(facts, request)
+        classes = sample_classes(facts, request)
         series, static = self._working_rows(arrays, encoding, classes, request.rng)
         series = calibrated(series, arrays["nodes"], encoding)
         return panel_of(schema, request, encoding, facts, classes, (series, static))

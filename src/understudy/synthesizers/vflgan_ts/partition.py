@@ -19,11 +19,10 @@ from understudy.data.channels import num_codes
 from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
-from understudy.synthesizers.frame.facts import Facts, classes_of, gappy_channels
-from understudy.synthesizers.spectral.learning import Learning
-from understudy.synthesizers.spectral.sampling import num_labels
+from understudy.statistics import facts as bought
+from understudy.statistics.columns import classes_of, gappy_channels, num_labels
+from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.vflgan_ts.published import Rows
 
 ALONE = "holder"  # name of the only party where no column names one
@@ -157,8 +156,7 @@ def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
     party was charged for.
     """
     own = private.schema
-    learning = Learning(private, grant, 0, lambda stage, share: None)
-    return bought.buy(learning, linear_scales(own, None), parts_of(own, schema))
+    return bought.buy(private, grant, linear_scales(own, None), parts_of(own, schema))
 
 
 def parts_of(own: Schema, schema: Schema) -> dict[str, float]:

@@ -14,7 +14,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS
 
 BUDGET = Guarantee(2.0, 2e-6)
 
@@ -57,7 +57,7 @@ def listening(frozen: Tape | None = None) -> Iterator[Tape]:
 
 def tape_of(
     panel: Panel,
-    method: Pets,
+    method: PETS,
     *,
     frozen: Tape | None = None,
     noise: float | None = 0.0,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.synthesizers import METHODS
-from understudy.synthesizers.pets import world
-from understudy.synthesizers.pets.method import Pets
+from understudy.synthesizers.pets import PETS, public_side
 from understudy.synthesizers.pets.modules import Modules
 
 
@@ -42,7 +41,7 @@ class StandInPack:
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
 
-    def fit_to(self, num_steps: int, num_channels: int) -> Modules:
+    def fit_to(self, num_steps: int, num_channels: int, *, as_published: bool = False) -> Modules:
         """Fits everything."""
         return Modules(variation=self.counter.vary, similarity=self.counter.embed, adaptation="A stand-in.")
 
@@ -50,6 +49,6 @@ class StandInPack:
 def use_stand_in(monkeypatch: pytest.MonkeyPatch) -> Counter:
     """Replaces every pack by the stand-in and returns what it was shown."""
     counter = Counter()
-    monkeypatch.setattr(world, "load_pack", lambda pack: StandInPack(counter))
-    monkeypatch.setitem(METHODS, "pets", Pets)
+    monkeypatch.setattr(public_side, "load_pack", lambda pack: StandInPack(counter))
+    monkeypatch.setitem(METHODS, "pets", PETS)
     return counter

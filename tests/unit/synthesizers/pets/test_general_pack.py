@@ -7,10 +7,9 @@ from scipy.stats import binomtest
 
 from understudy.data import simulate_households
 from understudy.nn.nearest import nearest
-from understudy.synthesizers.pets.modules import ModulePack, Similarity
+from understudy.synthesizers.pets.modules import EncoderSimilarity, ModulePack, Similarity
 from understudy.synthesizers.pets.networks import PooledConv
-from understudy.synthesizers.pets.public_series import scaled_panel
-from understudy.synthesizers.pets.similarity import EncoderSimilarity
+from understudy.synthesizers.pets.pretraining import scaled_panel
 
 FALSE_ALARM = 1e-9  # probability that an encoder which is no better than the other passes
 HOMES = 4000
@@ -53,10 +52,9 @@ def test_the_general_encoder_beats_untrained_ones_of_its_shape(homes: tuple[np.n
 
 
 def test_the_general_autoencoder_expresses_homes(homes: tuple[np.ndarray, np.ndarray]) -> None:
+    from understudy.synthesizers.pets.modules import VAEVariation, resampled
     from understudy.synthesizers.pets.networks import ConvVAE
-    from understudy.synthesizers.pets.vae_training import explained
-    from understudy.synthesizers.pets.variation import VAEVariation
-    from understudy.synthesizers.pets.waveforms import resampled
+    from understudy.synthesizers.pets.pretraining import explained
 
     variation = ModulePack.general().fit_to(168, 2).variation
     assert isinstance(variation, VAEVariation)

@@ -21,18 +21,16 @@ from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.contract.expectations import BUDGET, fit, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, one_unit_more, plain_schema, rich_schema
-from understudy.synthesizers.pets.ballot import voters_of
-from understudy.synthesizers.pets.evolution import Environment, Vote, evolve
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.population import Population
-from understudy.synthesizers.pets.recipe import Recipe
+from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets.published import Environment, Population, Vote, evolve
+from understudy.synthesizers.pets.recipe import TRAFFIC, Recipe
+from understudy.synthesizers.pets.voting import voters_of
 
 SMALL = Recipe(iterations=3, population=24, lookahead=1)
 VARIANTS = {
-    "rules": Pets(recipe=SMALL),
-    "one vote": Pets(recipe=replace(SMALL, neighbours=1)),
-    "bounds": Pets(scale="bounds", recipe=SMALL),
-    "spectral": Pets(start="spectral", recipe=SMALL),
+    "rules": PETS(recipe=SMALL),
+    "one vote": PETS(recipe=replace(SMALL, neighbours=1)),
+    "bounds": PETS(scale="bounds", recipe=SMALL),
 }
 EPSILONS = (0.125, 0.25, 0.5, 0.7, 1, 2, 4, 5, 8, 16, 32)
 SIGMAS = {  # noise of one count at delta = 1e-5, by iterations
@@ -46,7 +44,7 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     return use_stand_in(monkeypatch)
 
 
-def votes_multiplier(method: Pets, guarantee: Guarantee, **schema: object) -> float:
+def votes_multiplier(method: PETS, guarantee: Guarantee, **schema: object) -> float:
     event = method.plan(plain_schema(**schema), guarantee).event("votes")
     assert isinstance(event, DiscreteGaussian)
     return event.noise_multiplier
@@ -61,7 +59,7 @@ def _cells() -> list[object]:
 @pytest.mark.parametrize(("iterations", "epsilon", "printed"), _cells())
 def test_the_noise_is_that_of_the_published_table(iterations: int, epsilon: float, printed: float) -> None:
     """Within half a percent of the exact figure, and of the printed one within its last digit."""
-    method = Pets(scale="bounds", recipe=Recipe(iterations=iterations, neighbours=1))
+    method = PETS(scale="bounds", recipe=Recipe(iterations=iterations, neighbours=1))
     found = votes_multiplier(method, Guarantee(epsilon, 1e-5))
     exact = math.sqrt(iterations) / gaussian_mu(epsilon, 1e-5)
     assert found == pytest.approx(exact, rel=0.005)
@@ -70,12 +68,12 @@ def test_the_noise_is_that_of_the_published_table(iterations: int, epsilon: floa
 
 def test_noise_falls_with_epsilon_and_grows_with_the_root_of_iterations() -> None:
     noises = [
-        votes_multiplier(Pets(scale="bounds", recipe=Recipe(iterations=8, neighbours=1)), Guarantee(e, 1e-6))
+        votes_multiplier(PETS(scale="bounds", recipe=Recipe(iterations=8, neighbours=1)), Guarantee(e, 1e-6))
         for e in (0.5, 1, 2, 4)
     ]
     assert noises == sorted(noises, reverse=True)
     fewer, more = (
-        votes_multiplier(Pets(scale="bounds", recipe=Recipe(iterations=t, neighbours=1)), Guarantee(1, 1e-6))
+        votes_multiplier(PETS(scale="bounds", recipe=Recipe(iterations=t, neighbours=1)), Guarantee(1, 1e-6))
         for t in (5, 20)
     )
     assert more / fewer == pytest.approx(2, rel=1e-3)
@@ -89,14 +87,14 @@ def test_the_plan_costs_the_guarantee_and_never_more(variant: str) -> None:
 
 
 def test_only_a_single_whole_vote_is_priced_as_one() -> None:
-    def one_vote(method: Pets, **changes: object) -> bool:
+    def one_vote(method: PETS, **changes: object) -> bool:
         event = method.plan(method.learned_schema(plain_schema(**changes)), BUDGET).event("votes")
         assert isinstance(event, DiscreteGaussian)
         return event.one_vote
 
-    single = Pets(recipe=replace(SMALL, neighbours=1))
+    single = PETS(recipe=replace(SMALL, neighbours=1))
     assert one_vote(single)
-    assert not one_vote(Pets(recipe=replace(SMALL, neighbours=2)))
+    assert not one_vote(PETS(recipe=replace(SMALL, neighbours=2)))
     assert not one_vote(single, unit=PrivacyUnit(column="home", max_series=2))
     assert not one_vote(single, unit=PrivacyUnit(column="home", kind="event"))
     assert not one_vote(replace(single, window_steps=2))
@@ -148,7 +146,7 @@ def test_an_event_moves_each_statistic_by_at_most_its_bound(window_steps: int | 
     assert max(moved.values()) <= 1 + 1e-9
 
 
-def heard(panel: Panel, method: Pets, noise: float, monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+def heard(panel: Panel, method: PETS, noise: float, monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The histograms that the evolution hears, if it selects as if all votes were equal."""
     histograms: list[np.ndarray] = []
 
@@ -201,7 +199,7 @@ def test_the_released_arrays_are_a_function_of_the_answers_alone(variant: str) -
 
 def test_private_series_are_encoded_once_per_run_and_in_batches_of_one_size(counter: Counter) -> None:
     recipe = Recipe(iterations=5, population=20, lookahead=2, neighbours=1)
-    fit(Pets(scale="bounds", recipe=recipe), make_panel(plain_schema(), 300))
+    fit(PETS(scale="bounds", recipe=recipe), make_panel(plain_schema(), 300))
     private = [number for number in counter.embedded if number == 256]
     assert len(private) == 2  # 300 series
     assert sum(counter.embedded) == 2 * 256 + 20 + 5 * 2 * 20  # voters, lattice, candidates
@@ -210,7 +208,7 @@ def test_private_series_are_encoded_once_per_run_and_in_batches_of_one_size(coun
 @pytest.mark.parametrize("schema", [plain_schema(), rich_schema()], ids=["plain", "rich"])
 def test_the_control_without_votes_does_not_depend_on_private_series(schema: Schema) -> None:
     """Bit by bit the same for private sets of different sizes, at no cost, with classes, gaps and lengths too."""
-    method = Pets(scale="bounds", votes="none", recipe=SMALL)
+    method = PETS(scale="bounds", recipe=replace(SMALL, votes="none"))
     releases = [fit(method, make_panel(schema, number)) for number in (3, 150)]
     for name, array in releases[0].arrays.items():
         np.testing.assert_array_equal(array, releases[1].arrays[name])
@@ -220,27 +218,27 @@ def test_the_control_without_votes_does_not_depend_on_private_series(schema: Sch
 
 def test_the_control_buys_what_the_method_buys_beside_the_votes() -> None:
     method = VARIANTS["rules"]
-    plans = [one.plan(rich_schema(), BUDGET) for one in (method, replace(method, votes="none"))]
+    plans = [one.plan(rich_schema(), BUDGET) for one in (method, replace(method, recipe=replace(SMALL, votes="none")))]
     assert [entry for entry in plans[0].entries if entry.label != "votes"] == list(plans[1].entries)
 
 
 def test_the_number_of_candidates_does_not_follow_the_private_number() -> None:
     shapes = [
-        {name: array.shape for name, array in fit(Pets(), make_panel(plain_schema(), number)).arrays.items()}
+        {name: array.shape for name, array in fit(PETS(), make_panel(plain_schema(), number)).arrays.items()}
         for number in (1, 250)
     ]
     assert shapes[0] == shapes[1]
-    more = fit(Pets(), make_panel(plain_schema(population=DeclaredPopulation(50_000)), 250)).arrays
+    more = fit(PETS(), make_panel(plain_schema(population=DeclaredPopulation(50_000)), 250)).arrays
     assert more["population.group"].shape != shapes[0]["population.group"]
 
 
 def test_one_more_unit_changes_no_other_units_coordinates(counter: Counter) -> None:
     """To the last bit: otherwise adding a unit could move other units' votes."""
-    from understudy.synthesizers.pets import world
+    from understudy.synthesizers.pets import public_side
 
     method, schema = VARIANTS["bounds"], rich_schema()
     panel = make_panel(schema, 300)
-    here = world.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
+    here = public_side.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
 
     def coordinates(of: Panel) -> np.ndarray:
         private = method.private_series(of, 500)
@@ -252,21 +250,21 @@ def test_one_more_unit_changes_no_other_units_coordinates(counter: Counter) -> N
     np.testing.assert_array_equal(coordinates(panel.take_units(np.arange(1, 300))), alone[1:])
 
 
-def _bought(method: Pets, panel: Panel) -> dict[str, np.ndarray]:
-    from understudy.synthesizers.pets import world
+def _bought(method: PETS, panel: Panel) -> dict[str, np.ndarray]:
+    from understudy.synthesizers.pets import public_side
 
     private = method.private_series(panel, 500)
     grant = new_ledger().charge(method.plan(panel.schema, BUDGET), label="test", noise=NoiseSource.secure())
-    return world.purchases(method, private, grant, lambda stage, share: None)
+    return public_side.release_facts(method, private, grant)
 
 
 def test_parts_of_a_table_vote_as_the_whole_does() -> None:
-    from understudy.synthesizers.pets import world
+    from understudy.synthesizers.pets import public_side
     from understudy.synthesizers.pets.voting import contributions
 
     method, schema = VARIANTS["bounds"], plain_schema(unit=PrivacyUnit(column="home", max_series=3))
     panel = make_panel(schema, 90)
-    here = world.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
+    here = public_side.prepare(method, schema, _bought(method, panel), 24, np.random.default_rng(0))
     candidates = here.lattice.coordinates(here.environment.embed(here.population.series, here.population.static))
     parts = [panel, *(panel.take_units(np.arange(*ends)) for ends in ((0, 20), (20, 90)))]
     private = [method.private_series(part, 500) for part in parts]
@@ -287,7 +285,9 @@ def test_votes_draw_the_population_towards_the_private_series() -> None:
     panel = make_panel(plain_schema(), 150).with_values(low.clip(0, 20))
     recipe = Recipe(iterations=8, population=100, neighbours=1)
     means = [
-        fit(Pets(scale="bounds", votes=votes, recipe=recipe), panel, NoiseSource.constant(0)).sample(100).values.mean()
+        fit(PETS(scale="bounds", recipe=replace(recipe, votes=votes)), panel, NoiseSource.constant(0))
+        .sample(100)
+        .values.mean()
         for votes in ("private", "none")
     ]
     assert 0.8 < means[0] < 3.5
@@ -304,12 +304,11 @@ def test_labels_come_in_their_released_proportions() -> None:
     np.testing.assert_allclose(drawn, [0.7, 0.3, 0.0], atol=0.06)
 
 
-@pytest.mark.parametrize("start", ["rules", "spectral"])
-def test_declared_proportions_are_kept_and_cost_nothing(start: str) -> None:
+def test_declared_proportions_are_kept_and_cost_nothing() -> None:
     schema = rich_schema(population=DeclaredPopulation(4000))
-    method = replace(VARIANTS[start], class_shares=(0.0, 0.25, 0.75))
+    method = replace(VARIANTS["rules"], class_shares=(0.0, 0.25, 0.75))
     labels = [entry.label for entry in method.plan(schema, BUDGET).entries]
-    assert start == "spectral" or "labels" not in labels
+    assert "labels" not in labels
     assert "labels" in [entry.label for entry in VARIANTS["rules"].plan(schema, BUDGET).entries]
     release = fit(method, make_panel(schema, 40))
     drawn = np.bincount(release.sample(2000, rng=np.random.default_rng(5)).label, minlength=3) / 2000
@@ -325,7 +324,7 @@ def test_more_series_than_candidates_are_relatives_and_not_copies() -> None:
 
 
 def test_the_papers_recipe_needs_a_unit_that_protects_nobody_and_says_what_it_tells() -> None:
-    method = Pets(scale="bounds", recipe=replace(SMALL, population=None, private_fraction=1.0, by_chance=True))
+    method = PETS(scale="bounds", recipe=replace(SMALL, population=None, as_published=True))
     ledger = new_ledger()
     with pytest.raises(InputError, match="overlapping-window"):
         method.fit(make_panel(plain_schema(), 30), ledger)
@@ -347,7 +346,7 @@ def test_a_public_table_can_be_the_start_and_the_scale(tmp_path: Path) -> None:
     schema = plain_schema()
     public = tmp_path / "public.npy"
     np.save(public, 5 + np.random.default_rng(6).random((120, 8, 1)))
-    method = Pets(start="public", scale="public", public=str(public), recipe=SMALL)
+    method = PETS(start="public", scale="public", public=str(public), recipe=SMALL)
     release = fit(method, make_panel(schema, 30))
     assert release.sample(10).values.mean() == pytest.approx(5.5, abs=1.0)
     assert "pets public table" in release.certificate.public_inputs
@@ -360,19 +359,19 @@ def test_a_public_table_can_be_the_start_and_the_scale(tmp_path: Path) -> None:
         ({"start": "anywhere"}, InputError, "rules"),
         ({"scale": "guess"}, InputError, "bounds"),
         ({"start": "public"}, InputError, "file"),
-        ({"votes": "some"}, InputError, "private"),
+        ({"recipe": "best"}, InputError, "default, paper"),
         ({"class_shares": (0.5, 0.6)}, InputError, "add up to 1"),
         ({"class_shares": (1.5, -0.5)}, InputError, "at least 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], kind: type[Exception], word: str) -> None:
     with pytest.raises(kind, match=word):
-        Pets(**options)
+        PETS(**options)
 
 
 def test_a_public_table_that_is_not_there_is_refused_before_spending(tmp_path: Path) -> None:
     ledger = new_ledger()
-    method = Pets(start="public", public=str(tmp_path / "nowhere.npy"))
+    method = PETS(start="public", public=str(tmp_path / "nowhere.npy"))
     with pytest.raises(MissingData, match=r"nowhere\.npy"):
         method.fit(make_panel(plain_schema(), 30), ledger)
     assert not ledger.entries()
@@ -380,16 +379,16 @@ def test_a_public_table_that_is_not_there_is_refused_before_spending(tmp_path: P
 
 def test_the_outlook_says_when_noise_swamps_the_votes() -> None:
     schema = plain_schema(population=DeclaredPopulation(8549))
-    paper = Recipe(iterations=61, schedule="traffic", population=8549, neighbours=1)
-    swamped = Pets(scale="bounds", recipe=paper).outlook(schema, Guarantee(0.7, 1e-5))[0]
+    paper = Recipe(iterations=61, schedule=TRAFFIC, population=8549, neighbours=1)
+    swamped = PETS(scale="bounds", recipe=paper).outlook(schema, Guarantee(0.7, 1e-5))[0]
     assert "expected votes per bin 1, noise 40.4: this run would be guided by the public prior only" in swamped
-    fine = Pets().outlook(schema, Guarantee(2.0, 1e-6))[0]
+    fine = PETS().outlook(schema, Guarantee(2.0, 1e-6))[0]
     assert "prior only" not in fine
 
 
 def test_events_are_noisier_in_the_outlook() -> None:
     entity, event = (
-        Pets(window_steps=4).outlook(plain_schema(unit=PrivacyUnit(column="home", kind=kind)), BUDGET)[0]
+        PETS(window_steps=4).outlook(plain_schema(unit=PrivacyUnit(column="home", kind=kind)), BUDGET)[0]
         for kind in ("entity", "event")
     )
     assert _noise(event) >= 1.9 * _noise(entity)

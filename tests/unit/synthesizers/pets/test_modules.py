@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError, MissingData
-from understudy.synthesizers.pets.generation import PublicPanel, RuleBased
 from understudy.synthesizers.pets.modules import GENERAL_PACK, ModulePack
 from understudy.synthesizers.pets.pretraining import Effort, pretrain
+from understudy.synthesizers.pets.rules import PublicPanel, RuleBased
 
 TINY = Effort(
     autoencoder_iterations=2, ts2vec_iterations=2, distillation_iterations=2, distillation_series=40, latent=8

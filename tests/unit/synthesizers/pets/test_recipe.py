@@ -1,15 +1,17 @@
 """Sizes and thresholds are public numbers, and bad ones are refused."""
 
+from dataclasses import fields
+
 import pytest
 
 from understudy.errors import InputError
-from understudy.synthesizers.pets.method import Pets
-from understudy.synthesizers.pets.recipe import RECIPES, Recipe
+from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets.recipe import ACTIVITY, BY_START, PAPER, S3, TRAFFIC, Recipe, degrees
 
 
 def test_thresholds_are_votes_as_published_or_multiples_of_the_noise() -> None:
-    assert Recipe(threshold=8.0).stages(29.0)[0] == (40, 8.0)
-    assert Recipe(threshold_noise=2.0).stages(5.0)[-1] == (5, 10.0)
+    assert Recipe(threshold=8.0, as_published=True).stages(29.0)[0] == (40, 8.0)
+    assert Recipe(threshold=2.0).stages(5.0)[-1] == (5, 10.0)
     assert len(Recipe(iterations=13).stages(1.0)) == 13
 
 
@@ -22,10 +24,31 @@ def test_the_default_size_keeps_votes_above_the_noise_within_limits() -> None:
 
 
 def test_the_recipe_follows_the_start_unless_it_is_given() -> None:
-    assert Pets().recipe == RECIPES["rules"]
-    assert Pets(start="spectral").recipe == RECIPES["spectral"]
-    assert RECIPES["spectral"].stages(4.0) == ((10, 2.0),)
-    assert Pets(start="spectral", recipe=Recipe(iterations=5)).recipe.iterations == 5
+    assert PETS().settings == BY_START["rules"]
+    assert PETS(start="public", public="table.csv").settings == BY_START["public"]
+    assert BY_START["public"].stages(4.0) == ((10, 2.0),)
+    assert PETS(recipe=Recipe(iterations=5)).settings.iterations == 5
+    assert PETS(recipe="paper").settings == PAPER
+
+
+def test_a_method_shows_at_most_eight_options() -> None:
+    assert len({field.name for field in fields(PETS)} - {"window_steps", "window_stride"}) <= 8
+
+
+def test_the_papers_degrees_are_as_printed() -> None:
+    """Appendix C and D: 21 degrees for 20 iterations, of which the first is the initial population's."""
+    assert [degree for degree, _ in PAPER.stages(1.0)] == list(ACTIVITY[1:])
+    assert len(TRAFFIC) == 61
+    assert TRAFFIC[:10] == (40, 35, 30, 25, 20, 15, 15, 10, 10, 10)
+    assert set(TRAFFIC[10:]) == {5}
+
+
+def test_another_number_of_iterations_follows_the_same_curve() -> None:
+    assert degrees(S3, len(S3)) == S3
+    assert degrees(S3, 2) == (40, 5)
+    assert degrees(S3, 1) == (40,)
+    assert degrees((10.0, 5.0), 3) == (10, 7.5, 5)
+    assert degrees((7.0,), 3) == (7, 7, 7)
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 7])
@@ -35,7 +58,7 @@ def test_the_size_is_a_multiple_of_the_classes(classes: int) -> None:
 
 
 def test_a_threshold_beyond_all_votes_is_foretold() -> None:
-    lines = Recipe(threshold=1e6).outlook(5000, 3.0, 1)
+    lines = Recipe(threshold=1e6, as_published=True).outlook(5000, 3.0, 1)
     assert any("nothing would survive" in line for line in lines)
     assert not any("nothing would survive" in line for line in Recipe().outlook(5000, 3.0, 1))
 
@@ -47,8 +70,9 @@ def test_a_threshold_beyond_all_votes_is_foretold() -> None:
         {"lookahead": -1},
         {"neighbours": 0},
         {"population": 1},
-        {"private_fraction": 0.0},
-        {"schedule": "S9"},
+        {"schedule": ()},
+        {"schedule": (101,)},
+        {"votes": "some"},
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(options: dict[str, object]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.synthesizers.ppem.toy import panel, schema
 from understudy.data import Categorical, Continuous
 from understudy.errors import InputError
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.ppem.attributes import Partition, parse
 
 SETS = {

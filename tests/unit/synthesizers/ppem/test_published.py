@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tests.unit.synthesizers.ppem.toy import SMALL, panel, schema
 from understudy.errors import UnsafeModule
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.frame.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.published import (
     AdversarialTraining,

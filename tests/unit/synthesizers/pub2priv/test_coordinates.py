@@ -25,7 +25,7 @@ def signals(number: int, seed: int = 3) -> np.ndarray:
 
 
 def drawn(coordinates: Coordinates, number: int, seed: int = 4) -> np.ndarray:
-    return coordinates.model.covariance(0).draw(number, np.random.default_rng(seed))
+    return coordinates.model.covariance(0).sample(number, np.random.default_rng(seed))
 
 
 def test_the_road_leads_back_to_the_scores(coordinates: Coordinates) -> None:

@@ -13,12 +13,12 @@ from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.series import to_frequencies, unit_length
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.followed import FOLLOWED, PRODUCTS, Followed, explained, heard
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS
 from understudy.synthesizers.pub2priv.sketched import MOMENTS
-from understudy.synthesizers.spectral.series import to_frequencies, unit_length
 
 CHOSEN = Pub2Priv(network="followed", knowledge="direct")
 

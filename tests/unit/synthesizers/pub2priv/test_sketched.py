@@ -16,6 +16,9 @@ from understudy.privacy.contributions import SideBySide
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.gaps import LENGTH_EDGES
+from understudy.statistics.moments import triangle
+from understudy.statistics.series import to_frequencies
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.basis import Basis
@@ -23,9 +26,6 @@ from understudy.synthesizers.pub2priv.followed import PRODUCTS
 from understudy.synthesizers.pub2priv.holds import NUM_CELLS, hold_cells
 from understudy.synthesizers.pub2priv.moments import Layout, fit_moments
 from understudy.synthesizers.pub2priv.sketched import MOMENTS, Sketched
-from understudy.synthesizers.spectral.gaps import LENGTH_EDGES
-from understudy.synthesizers.spectral.pairs import triangle
-from understudy.synthesizers.spectral.series import to_frequencies
 
 DIRECT = Pub2Priv(network="moments", knowledge="direct")
 ROUNDED = 1 + 1e-9  # no bound rests on lengths: the border clips

@@ -8,10 +8,10 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
+from understudy.statistics.moments import triangle
+from understudy.statistics.series import dct_matrix
 from understudy.synthesizers.spectral import dependence
 from understudy.synthesizers.spectral.dependence import Coupling, Covariance
-from understudy.synthesizers.spectral.pairs import triangle
-from understudy.synthesizers.spectral.series import dct_matrix
 
 COUPLINGS = [
     Coupling(0, 2, 4, np.arange(4), 1.0),
@@ -158,10 +158,10 @@ def test_without_noise_the_fitted_covariance_is_the_true_one() -> None:
 def test_draws_have_the_covariance_and_keep_what_is_known() -> None:
     coupled = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 2.0]])
     covariance = Covariance(coupled, np.array([[[1.0, -0.5], [-0.5, 1.0]]]))
-    drawn = covariance.draw(20_000, np.random.default_rng(11))
+    drawn = covariance.sample(20_000, np.random.default_rng(11))
     np.testing.assert_allclose(np.cov(drawn[:, :3].T), coupled, atol=0.06)
     np.testing.assert_allclose(np.cov(drawn[:, 3:].T), covariance.free[0], atol=0.06)
-    known = covariance.draw(20_000, np.random.default_rng(11), {0: np.full(20_000, 1.5)})
+    known = covariance.sample(20_000, np.random.default_rng(11), {0: np.full(20_000, 1.5)})
     assert (known[:, 0] == 1.5).all()
     assert known[:, 1].mean() == pytest.approx(0.8 * 1.5, abs=0.02)
     assert known[:, 1].var() == pytest.approx(1 - 0.8**2, abs=0.02)

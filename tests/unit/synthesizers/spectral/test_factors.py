@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from understudy.statistics.moments import symmetric
 from understudy.synthesizers.spectral import factors
-from understudy.synthesizers.spectral.pairs import symmetric
 
 
 @pytest.mark.parametrize("channels", [2, 5])

@@ -13,10 +13,9 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.frame import facts as bought
-from understudy.synthesizers.frame.encoding import linear_scales
-from understudy.synthesizers.frame.facts import Facts
-from understudy.synthesizers.spectral.learning import Learning
+from understudy.statistics import facts as bought
+from understudy.statistics.encoding import linear_scales
+from understudy.statistics.facts import Facts
 from understudy.synthesizers.vflgan_ts import partition as parts
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
@@ -84,7 +83,8 @@ def apart(noise: NoiseSource) -> Facts:
 
 def together(noise: NoiseSource) -> Facts:
     return bought.buy(
-        Learning(PrivateSeries.of(panel(), UNITS), grant(noise), 0, lambda stage, share: None),
+        PrivateSeries.of(panel(), UNITS),
+        grant(noise),
         linear_scales(schema(), None),
     )
 
@@ -149,8 +149,8 @@ def test_a_party_without_a_label_buys_none() -> None:
 
 
 def test_rows_of_parties_are_those_of_the_joined_table() -> None:
-    from understudy.synthesizers.frame.encoding import Encoding
-    from understudy.synthesizers.frame.facts import classes_of
+    from understudy.statistics.columns import classes_of
+    from understudy.statistics.encoding import Encoding
     from understudy.synthesizers.vflgan_ts.partition import num_classes, partition, rows_of
 
     facts = together(NoiseSource.constant(0))

@@ -1,0 +1,328 @@
+"""A Gaussian copula over frequencies: what a `spectral` release holds, and how series are sampled from it.
+
+A series becomes normal scores (by marginals), factors (by a rotation of channels), what remains of them beyond their
+kind's mean and spread at each step, DCT coefficients, and Gaussian coordinates: level, volatility, every frequency.
+Sampling goes the same way back. Everything here is a function of noisy statistics and of nothing else.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy.special import ndtr
+
+from understudy.data import Schema
+from understudy.data.timegrid import hours_of_day, parse_frequency
+from understudy.statistics.columns import context_summary, gappy_channels, num_labels, single_columns
+from understudy.statistics.gaps import GapModel, length_edges, sample_gaps, sample_lengths
+from understudy.statistics.marginals import SCORE_LIMIT, Marginal, bounded_scores, joined_marginals, split_marginals
+from understudy.statistics.series import to_steps
+
+NUM_CELLS = 64
+_HALF = NUM_CELLS // 2
+_SIZES = SCORE_LIMIT * 2.0 ** (-np.arange(_HALF - 1, -1, -1) / 4)  # quarter octaves: small levels matter as large do
+LEVEL_EDGES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+VOLATILITY_EDGES = np.linspace(-7.0, 2.0, NUM_CELLS + 1)
+_COORDINATE_LIMIT = 4.0
+_RIDGE = 0.05  # how much of a series' own response to context is taken for chance
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Released distribution functions [channel, cell + 1] of levels or volatilities."""
+
+    cumulative: np.ndarray
+    edges: np.ndarray
+
+    def scores_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Returns normal scores of [series, channel]."""
+        ranks = [np.interp(numbers[:, c], self.edges, row) for c, row in enumerate(self.cumulative)]
+        return bounded_scores(np.stack(ranks, axis=1))
+
+    def numbers_of(self, ranks: np.ndarray) -> np.ndarray:
+        """Returns the levels or volatilities at ranks [series, channel] in [0, 1]."""
+        rising = self.cumulative + np.arange(NUM_CELLS + 1) * 1e-12  # np.interp wants strictly rising nodes
+        return np.stack([np.interp(ranks[:, c], row, self.edges) for c, row in enumerate(rising)], axis=1)
+
+    @property
+    def second_moment(self) -> np.ndarray:
+        """Mean square [channel] around the mean."""
+        mass, middle = np.diff(self.cumulative, axis=1), (self.edges[1:] + self.edges[:-1]) / 2
+        return np.maximum(mass @ middle**2 - (mass @ middle) ** 2, 1e-6)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Mean and spread [step, channel] of one kind of series."""
+
+    mean: np.ndarray
+    spread: np.ndarray
+
+    def restore(self, standard: np.ndarray) -> np.ndarray:
+        """Puts the profile back."""
+        return self.mean + self.spread * standard
+
+
+@dataclass(frozen=True, eq=False)
+class Strengths:
+    """Relative strengths [frequency, channel] with mean square one."""
+
+    relative: np.ndarray
+
+    def volatilities_of(self, coefficients: np.ndarray) -> np.ndarray:
+        """Returns v [series, channel]; no movement gives a very small number."""
+        if coefficients.shape[1] == 0:
+            return np.zeros((len(coefficients), coefficients.shape[2]))
+        square = ((coefficients / self.relative) ** 2).mean(axis=1)
+        return 0.5 * np.log(np.maximum(square, 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """Coordinates of a series, in blocks of one number per channel: level, volatility, then every frequency."""
+
+    profile: Profile
+    strengths: Strengths
+    levels: Distribution
+    volatilities: Distribution
+
+    def coordinates_of(self, coefficients: np.ndarray) -> np.ndarray:
+        """Returns coordinates [series, block, channel] of coefficients [series, frequency, channel]."""
+        steps = coefficients.shape[1]
+        volatility = self.strengths.volatilities_of(coefficients[:, 1:])
+        moves = coefficients[:, 1:] / self.strengths.relative / np.exp(volatility)[:, None]
+        level = self.levels.scores_of(coefficients[:, 0] / np.sqrt(steps))
+        blocks = [level[:, None], self.volatilities.scores_of(volatility)[:, None], moves]
+        return np.clip(np.concatenate(blocks, axis=1), -_COORDINATE_LIMIT, _COORDINATE_LIMIT)
+
+    def coefficients_of(self, coordinates: np.ndarray) -> np.ndarray:
+        """Returns coefficients [series, frequency, channel]; inverse of `coordinates_of`."""
+        steps = coordinates.shape[1] - 1
+        level = self.levels.numbers_of(ndtr(coordinates[:, 0])) * np.sqrt(steps)
+        volatility = np.exp(self.volatilities.numbers_of(ndtr(coordinates[:, 1])))
+        moves = coordinates[:, 2:] * self.strengths.relative * volatility[:, None]
+        return np.concatenate([level[:, None], moves], axis=1)
+
+    def variances(self) -> np.ndarray:
+        """Returns the variance [block, channel] each block has among the coefficients; the volatility's is its own."""
+        steps = len(self.strengths.relative) + 1
+        mass = np.diff(self.volatilities.cumulative, axis=1)
+        middle = (self.volatilities.edges[1:] + self.volatilities.edges[:-1]) / 2
+        size = mass @ np.exp(2 * middle)
+        level, volatility = self.levels.second_moment * steps, self.volatilities.second_moment
+        return np.concatenate([level[None], volatility[None], self.strengths.relative**2 * size])
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Covariances of one kind: `coupled` [coordinate, coordinate] and `free` [block, channel, channel]."""
+
+    coupled: np.ndarray
+    free: np.ndarray
+
+    def sample(
+        self, num_series: int, rng: np.random.Generator, known: dict[int, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Samples coordinates [series, coordinate] from the Gaussian with these covariances.
+
+        Args:
+            known: Scores [series] of single coordinates to condition on, by position.
+        """
+        coupled = rng.standard_normal((num_series, len(self.coupled))) @ np.linalg.cholesky(self.coupled).T
+        if known:
+            coupled = _condition(coupled, self.coupled, known)
+        factors = np.linalg.cholesky(self.free) if len(self.free) else self.free
+        noise = rng.standard_normal((num_series, *self.free.shape[:2]))
+        free = np.einsum("sbj,bij->sbi", noise, factors, optimize=True)
+        return np.concatenate([coupled, free.reshape(num_series, -1)], axis=1)
+
+
+def _condition(drawn: np.ndarray, covariance: np.ndarray, known: dict[int, np.ndarray]) -> np.ndarray:
+    """Moves unconditional draws to draws given the known coordinates (Matheron's rule)."""
+    places = list(known)
+    wanted = np.stack([known[place] for place in places], axis=1)
+    gain = np.linalg.solve(covariance[np.ix_(places, places)], covariance[places])
+    moved = drawn + (wanted - drawn[:, places]) @ gain
+    moved[:, places] = wanted
+    return moved
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Everything sampling needs. A *kind* is a class of series: a label, divided further by level where it pays.
+
+    Attributes:
+        cells: Cells of all columns end to end (left ends, right ends); channels first, then static columns.
+        cumulative: Distribution functions of all columns end to end.
+        column_cells: Number of cells of each column.
+        rotation: Matrix [channel, factor] from scores to factors; what follows is about factors.
+        kind_share: Share of each kind.
+        mean, spread: Profiles [kind, step, channel].
+        strength: Relative strengths [kind, frequency, channel] of the frequencies above 0.
+        levels, volatilities: Distribution functions [kind, channel, cell + 1].
+        coupled, free: Covariances of each kind.
+        order: Blocks of coordinates in the order of the covariances.
+        score_nodes: Quantiles [channel, node] of synthetic scores, which map to ranks.
+        single_missing: Share of series in which each single column is missing.
+        gaps: Gap model [channel, cell] of the channels that may be missing.
+        length_shares: Distribution of lengths; empty when all series have one length.
+    """
+
+    cells: np.ndarray
+    cumulative: np.ndarray
+    column_cells: np.ndarray
+    rotation: np.ndarray
+    kind_share: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    strength: np.ndarray
+    levels: np.ndarray
+    volatilities: np.ndarray
+    coupled: np.ndarray
+    free: np.ndarray
+    order: np.ndarray
+    score_nodes: np.ndarray
+    single_missing: np.ndarray
+    gaps: np.ndarray
+    length_shares: np.ndarray
+
+    @classmethod
+    def of(
+        cls, marginals: list[Marginal], kinds: list[Kind], covariances: list[Covariance], **rest: np.ndarray
+    ) -> "Model":
+        """Returns the model of fitted parts; `rest` are the fields that are arrays already."""
+        return cls(
+            **joined_marginals(marginals),
+            mean=np.stack([kind.profile.mean for kind in kinds]),
+            spread=np.stack([kind.profile.spread for kind in kinds]),
+            strength=np.stack([kind.strengths.relative for kind in kinds]),
+            levels=np.stack([kind.levels.cumulative for kind in kinds]),
+            volatilities=np.stack([kind.volatilities.cumulative for kind in kinds]),
+            coupled=np.stack([covariance.coupled for covariance in covariances]),
+            free=np.stack([covariance.free for covariance in covariances]),
+            **rest,
+        )
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Returns the arrays by name, ready to be stored."""
+        return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Model":
+        """Returns the model that `to_arrays` stored."""
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
+
+    @property
+    def marginals(self) -> list[Marginal]:
+        """Distribution of each column."""
+        return split_marginals(self.cells, self.cumulative, self.column_cells)
+
+    def kind(self, kind: int) -> Kind:
+        """The road between coefficients and coordinates for one kind."""
+        return Kind(
+            Profile(self.mean[kind], self.spread[kind]),
+            Strengths(self.strength[kind]),
+            Distribution(self.levels[kind], LEVEL_EDGES),
+            Distribution(self.volatilities[kind], VOLATILITY_EDGES),
+        )
+
+    def covariance(self, kind: int) -> Covariance:
+        """Covariances of one kind."""
+        return Covariance(self.coupled[kind], self.free[kind])
+
+    def gap_model(self, place: int) -> GapModel:
+        """Gap model of the `place`-th channel that may be missing."""
+        return GapModel.of(self.gaps[place])
+
+
+def sample_kinds(
+    model: Model, schema: Schema, num_series: int, label: int | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Returns the kind of each synthetic series; `label` restricts it to the kinds of one label."""
+    share = model.kind_share
+    if label is not None:
+        per_label = len(share) // num_labels(schema)
+        chosen = np.arange(len(share)) // per_label == label
+        share = np.where(chosen, np.maximum(share, 1e-12), 0.0)
+    return rng.choice(len(share), size=num_series, p=share / share.sum())
+
+
+def sample_scores(
+    model: Model,
+    schema: Schema,
+    kinds: np.ndarray,
+    rng: np.random.Generator,
+    context: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (scores [series, step, channel], scores of the single columns [series, column])."""
+    num_blocks, num_channels = schema.num_steps + 1, schema.num_channels
+    scores = np.empty((len(kinds), schema.num_steps, num_channels))
+    num_single = model.coupled.shape[1] - (num_blocks - model.free.shape[1]) * num_channels
+    singles = np.empty((len(kinds), num_single))
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        known = _known_singles(model, schema, None if context is None else context[rows])
+        sampled = model.covariance(kind).sample(len(rows), rng, known)
+        singles[rows] = sampled[:, :num_single]
+        coordinates = np.empty((len(rows), num_blocks, num_channels))
+        coordinates[:, model.order] = sampled[:, num_single:].reshape(coordinates.shape)
+        road = model.kind(kind)
+        scores[rows] = road.profile.restore(to_steps(road.coefficients_of(coordinates)))
+    return scores @ np.linalg.inv(model.rotation), singles
+
+
+def _known_singles(model: Model, schema: Schema, context: np.ndarray | None) -> dict[int, np.ndarray] | None:
+    """Returns the scores that a caller's own contexts [series, step, context] fix."""
+    if context is None:
+        return None
+    summary = context_summary(context)
+    first = len(single_columns(schema, with_context=False))
+    marginals = model.marginals[schema.num_channels + first :]
+    return {first + i: marginal.scores_of(summary[:, i]) for i, marginal in enumerate(marginals)}
+
+
+def respond(scores: np.ndarray, schema: Schema, fit_context: np.ndarray, context: np.ndarray) -> np.ndarray:
+    """Moves scores from the context of the fit to others [series, step, context].
+
+    How strongly a synthetic series responds is read off the series itself: the part of its movement that follows
+    the context of the fit beyond the hour of the day. A regression per synthetic series costs no privacy.
+    """
+    design = _beyond_clock(fit_context.astype(np.float64), schema)
+    size = np.maximum((design**2).sum(0), 1e-9)
+    gram = design.T @ design + np.diag(_RIDGE * size)
+    response = np.einsum("ct,sti->sci", np.linalg.solve(gram, design.T), scores, optimize=True)
+    change = context.astype(np.float64) - fit_context
+    return scores + np.einsum("stc,sci->sti", change, response, optimize=True)
+
+
+def _beyond_clock(context: np.ndarray, schema: Schema) -> np.ndarray:
+    """Returns the context without its mean at each hour of the day, or without its mean for slower series."""
+    steps_per_day = 86_400_000_000 / max(parse_frequency(schema.time.frequency).microseconds, 1)
+    clocked = schema.time.align == "calendar" and 1 < steps_per_day <= len(context) / 2
+    hour = hours_of_day(schema.time, len(context)) if clocked else np.zeros(len(context), dtype=np.int64)
+    count = np.maximum(np.bincount(hour, minlength=24), 1)
+    means = np.stack([np.bincount(hour, weights=column, minlength=24) / count for column in context.T], axis=1)
+    return np.asarray(context - means[hour])
+
+
+def ranks_of(model: Model, scores: np.ndarray) -> np.ndarray:
+    """Returns the rank of each score among all synthetic scores of its channel, so that marginals come out right."""
+    nodes = np.linspace(0, 1, model.score_nodes.shape[1])
+    ranks = np.empty_like(scores)
+    for channel in range(scores.shape[2]):
+        ranks[:, :, channel] = np.interp(scores[:, :, channel], model.score_nodes[channel], nodes)
+    return ranks
+
+
+def sample_absence(
+    model: Model, schema: Schema, scores: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (lengths, True [series, step, channel] where a value is missing)."""
+    num_series, num_steps = scores.shape[:2]
+    lengths = np.full(num_series, num_steps, dtype=np.int32)
+    if schema.time.min_steps is not None:
+        edges = length_edges(schema.time.min_steps, num_steps)
+        lengths = sample_lengths(model.length_shares, edges, num_steps, num_series, rng)
+    missing = np.broadcast_to((np.arange(num_steps) >= lengths[:, None])[:, :, None], scores.shape).copy()
+    for position, channel in enumerate(gappy_channels(schema)):
+        missing[:, :, channel] |= sample_gaps(model.gap_model(position), scores[:, :, channel], lengths, rng)
+    return lengths, missing

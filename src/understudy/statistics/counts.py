@@ -1,0 +1,267 @@
+"""From noisy counts to distributions, without looking at data again.
+
+The noise of every cell is Gaussian with one known standard deviation, so Stein's unbiased risk estimate says how wide
+to smooth and the positive part of James and Stein says how far to trust what departs from a simple shape. Where
+counts are so noisy that single cells say nothing, a normal distribution is fitted, of the values or of the logarithm of
+their distance from the lower bound, and only what visibly departs from it is kept.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr
+
+_REACHES = (0, 1, 2, 3, 5, 8, 12)
+_JOINED = 5  # cells whose density a tail joins
+_NARROWEST = 0.4  # deviation of a fitted normal over the width of the cell in its middle
+_NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logarithm tells apart
+_QUIET = 3.0  # standard deviations up to which the sum of a grid's end, or a difference of sums, is taken for noise
+
+
+def nearest_distribution(weights: np.ndarray) -> np.ndarray:
+    """Returns the Euclidean projection onto the probability simplex; small noisy cells become exactly empty.
+
+    Duchi, Shalev-Shwartz, Singer and Chandra (2008), Fig. 1.
+    """
+    weights = weights - weights.max()  # the projection is the same, and 1 does not drown in noise of any size
+    falling = np.sort(weights)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, len(weights) + 1)
+    last = np.flatnonzero(falling > excess)[-1]
+    return np.maximum(weights - excess[last], 0)
+
+
+def cumulative_of(shares: np.ndarray) -> np.ndarray:
+    """Returns the distribution function [cell + 1] nearest to noisy shares.
+
+    Shares are scaled to one first: the projection would lift every cell alike, also those known to be empty. Where
+    noise has left next to nothing, there is nothing to scale.
+    """
+    total = float(shares.sum())
+    mass = nearest_distribution(shares / total if total > 0.1 else shares)
+    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
+    return cumulative / cumulative[-1]
+
+
+def smooth_by_risk(noisy: np.ndarray, noise: float) -> np.ndarray:
+    """Returns running means of noisy cells, over the width with the least estimated risk."""
+    return least_risk(noisy, noise, _REACHES)[0]
+
+
+def least_risk(noisy: np.ndarray, noise: float, reaches: Sequence[int]) -> tuple[np.ndarray, float]:
+    """Returns (running means over the reach with the least estimated risk, the noise that is left in them).
+
+    Stein (1981): for a linear smoother S, ‖Sy − y‖² + 2 noise² tr S − m noise² estimates the squared error.
+    """
+    best, least, left = noisy, np.inf, noise
+    for reach in reaches:
+        if reach and 2 * reach + 1 > len(noisy):
+            break
+        smooth, trace = running_mean(noisy, reach)
+        risk = float(((smooth - noisy) ** 2).sum()) + 2 * noise**2 * trace
+        if risk < least:
+            best, least, left = smooth, risk, noise * float(np.sqrt(trace / len(noisy)))
+    return best, left
+
+
+def quiet_ends(noisy: np.ndarray, noise: float) -> tuple[int, int]:
+    """Returns how many cells at the two ends of a grid hold no more together than noise could have put there."""
+    numbers = []
+    for cells in (noisy, noisy[::-1]):
+        quiet = np.flatnonzero(np.cumsum(cells) <= _quiet_sums(len(cells), noise))
+        numbers.append(int(quiet[-1]) + 1 if 0 < len(quiet) < len(cells) else 0)
+    return (numbers[0], numbers[1]) if sum(numbers) < len(noisy) else (0, 0)
+
+
+def with_tails(noisy: np.ndarray, noise: float, width: np.ndarray) -> np.ndarray:
+    """Returns smoothed cells whose quiet ends are exponential tails.
+
+    Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much. How
+    the last loud cells fall off foretells what a tail holds, and its own cells are heard as far as they stand out.
+    """
+    first, last = quiet_ends(noisy, noise)
+    end = len(noisy) - last
+    loud = smooth_by_risk(noisy[first:end], noise)
+    before = _tail(noisy[:end][::-1], loud[::-1], noise, width[:end][::-1])[::-1]
+    return np.concatenate([before, loud, _tail(noisy[first:], loud, noise, width[first:])])
+
+
+def _tail(noisy: np.ndarray, loud: np.ndarray, noise: float, width: np.ndarray) -> np.ndarray:
+    """Returns the shares of the cells beyond the loud ones, an exponential tail; cells from the inside out.
+
+    Its own cells are weighed by how much such a tail would have in them: most have next to nothing but noise.
+    """
+    begin = len(loud)
+    quiet, far = noisy[begin:], width[begin:]
+    if not len(quiet):
+        return quiet
+    foretold = _foretold(noisy[:begin], noise, width[:begin])
+    if foretold is None:
+        total, density = float(quiet.sum()), float((loud / width[:begin])[-_JOINED:].mean())
+    else:
+        scale, beyond = foretold
+        shape, density = _falling(scale, far), beyond / scale
+        beyond *= 1 - np.exp(-far.sum() / scale)
+        heard, left = shape @ quiet / (shape @ shape), noise / np.sqrt(shape @ shape)
+        total = float(shrink(np.array([heard]), np.array([beyond]), float(left))[0][0])
+    return total * _falling(total / density, far) if total > 0 and density > 0 else np.zeros(len(quiet))
+
+
+def _foretold(cells: np.ndarray, noise: float, width: np.ndarray) -> tuple[float, float] | None:
+    """Returns (scale, mass beyond the last cell) of the exponential that continues cells; None if they do not fall.
+
+    Two stretches of equal width, the last that noise lets one tell apart, give the rate at which cells fall.
+    """
+    far, total = (np.concatenate([[0.0], np.cumsum(part[::-1])]) for part in (width, cells))
+    twice, number = 2 * far[1:], np.arange(1, len(far))
+    last, before = total[1:], np.interp(twice, far, total) - total[1:]
+    loud = (twice <= far[-1]) & (last > _QUIET * noise * np.sqrt(number))
+    told = loud & (before - last > _QUIET * noise * np.sqrt(np.searchsorted(far, twice)))
+    if not told.any():
+        return None
+    place = int(told.argmax())
+    ratio = last[place] / before[place]
+    return far[1 + place] / -np.log(ratio), last[place] * ratio / (1 - ratio)
+
+
+def _falling(scale: float, width: np.ndarray) -> np.ndarray:
+    """Returns the shares of cells, from the inside out, under an exponential distribution that ends with them."""
+    reached = np.exp(-np.concatenate([[0.0], np.cumsum(width)]) / scale)
+    return np.asarray(-np.diff(reached) / (1 - reached[-1]))
+
+
+def keep_middle(departure: np.ndarray, noise: float) -> np.ndarray:
+    """Returns a departure, which adds up to nothing, without its ends up to where their sum first leaves the noise."""
+    kept = departure.copy()
+    for cells, rest in ((departure, kept), (departure[::-1], kept[::-1])):
+        loud = np.abs(np.cumsum(cells)) > _quiet_sums(len(cells), noise)
+        rest[: int(loud.argmax()) if loud.any() else len(cells)] = 0.0
+    return kept
+
+
+def _quiet_sums(number: int, noise: float) -> np.ndarray:
+    """Returns how large the sum of the first 1, 2, … cells may be when there is only noise in them."""
+    return _QUIET * noise * np.sqrt(np.arange(1, number + 1))
+
+
+def shrink(own: np.ndarray, pooled: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    """Returns (own figures drawn towards pooled ones, the weight own figures kept).
+
+    Positive-part James–Stein: what differs no more than noise would make it differ is taken from the pool.
+    """
+    distance = float(((own - pooled) ** 2).sum())
+    expected = own.size * noise**2
+    weight = 1.0 - expected / distance if distance > expected else 0.0
+    return pooled + weight * (own - pooled), weight
+
+
+def share_among(rows: list[np.ndarray], noise: float, groups: list[Hashable]) -> list[np.ndarray]:
+    """Draws rows of one group towards their mean: columns declared alike often are alike.
+
+    Five prices with the same bounds would otherwise be warped by five different noises.
+    """
+    settled = list(rows)
+    for group in set(groups):
+        members = [place for place, other in enumerate(groups) if other == group]
+        if len(members) > 1:
+            mean = np.mean([rows[place] for place in members], axis=0)
+            for place in members:
+                settled[place] = shrink(rows[place], mean, noise)[0]
+    return settled
+
+
+def running_mean(cells: np.ndarray, reach: int) -> tuple[np.ndarray, float]:
+    """Returns (means over 2 · reach + 1 cells of the first axis, fewer at the ends, and the smoother's trace)."""
+    total = np.concatenate([np.zeros_like(cells[:1]), np.cumsum(cells, axis=0)])
+    place = np.arange(len(cells))
+    low, high = np.maximum(place - reach, 0), np.minimum(place + reach + 1, len(cells))
+    number = (high - low).reshape(-1, *(1 for _ in cells.shape[1:]))
+    return (total[high] - total[low]) / number, float((1 / number).sum())
+
+
+@dataclass(frozen=True)
+class Normals:
+    """Normal distributions of many means and spreads.
+
+    Attributes:
+        means, deviations: Of each, along the axis.
+        low, high: Ends of the axis.
+        rising: Whether the axis is the logarithm of the distance from `low`.
+    """
+
+    means: np.ndarray
+    deviations: np.ndarray
+    low: float
+    high: float
+    rising: bool
+
+    def cumulative(self, points: np.ndarray) -> np.ndarray:
+        """Returns distribution functions [normal, point]."""
+        along = _along(points, self.low, self.high, self.rising)
+        return np.asarray(ndtr((along - self.means[:, None]) / self.deviations[:, None]))
+
+    def shares(self, edges: np.ndarray) -> np.ndarray:
+        """Returns the shares [normal, cell] between edges, tails in the outer cells."""
+        inner = self.cumulative(edges[1:-1])
+        ends = np.zeros((len(inner), 1))
+        return np.diff(np.concatenate([ends, inner, ends + 1], axis=1))
+
+    def only(self, place: int) -> "Normals":
+        """Returns one of them."""
+        one = slice(place, place + 1)
+        return Normals(self.means[one], self.deviations[one], self.low, self.high, self.rising)
+
+
+def smoothed_cumulative(
+    noisy: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray, *, skewed: bool = False
+) -> np.ndarray:
+    """Returns the distribution function at `points` behind noisy shares of the cells between `edges`.
+
+    Args:
+        skewed: Whether a log-normal distribution is tried too.
+    """
+    nearest, expected = _nearest_normal(noisy, edges, skewed)
+    departure = smooth_by_risk(keep_middle(noisy - expected, noise), noise)
+    at_edges = cumulative_of(expected + shrink(noisy, expected, noise)[1] * departure)
+    return _between(at_edges, edges, points, nearest)
+
+
+def _nearest_normal(noisy: np.ndarray, edges: np.ndarray, skewed: bool) -> tuple[Normals, np.ndarray]:
+    """Returns the normal distribution whose shares are nearest to noisy ones, and these shares."""
+    found = []
+    for rising in (False, True)[: 1 + skewed]:
+        normals, shares = _normals(tuple(edges), rising)
+        misfit = (shares**2).sum(1) - 2 * shares @ noisy  # ‖normal − noisy‖² up to a constant
+        place = int(misfit.argmin())
+        found.append((float(misfit[place]), normals.only(place), shares[place]))
+    return min(found, key=lambda one: one[0])[1:]
+
+
+def _between(at_edges: np.ndarray, edges: np.ndarray, points: np.ndarray, nearest: Normals) -> np.ndarray:
+    """Returns the distribution function between its values at the edges; in a cell it rises as the fitted normal."""
+    cell = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, len(edges) - 2)
+    height = nearest.cumulative(edges)[0]
+    rise = np.diff(height)[cell]
+    even = (points - edges[cell]) / (edges[cell + 1] - edges[cell])
+    share = np.where(rise > 1e-9, (nearest.cumulative(points)[0] - height[cell]) / np.maximum(rise, 1e-9), even)
+    return np.asarray(at_edges[cell] + np.clip(share, 0, 1) * np.diff(at_edges)[cell])
+
+
+@lru_cache(maxsize=64)
+def _normals(edges: tuple[float, ...], rising: bool) -> tuple[Normals, np.ndarray]:
+    """Returns normal distributions over a range of means and spreads, and their shares [normal, cell]."""
+    low, high = edges[0], edges[-1]
+    first, last = _along(np.array([low, high]), low, high, rising)
+    means = np.linspace(first, last, 97)
+    deviations = (last - first) / 2 ** np.arange(1.5, 7.6, 0.25)
+    every = [grid.ravel() for grid in np.meshgrid(means, deviations, indexing="ij")]
+    along = _along(np.array(edges), low, high, rising)
+    cell = np.clip(np.searchsorted(along, every[0], side="right") - 1, 0, len(edges) - 2)
+    told = every[1] >= _NARROWEST * np.diff(along)[cell]  # cells do not tell apart what fits into one of them
+    normals = Normals(every[0][told], every[1][told], low, high, rising)
+    return normals, normals.shares(np.array(edges))
+
+
+def _along(points: np.ndarray, low: float, high: float, rising: bool) -> np.ndarray:
+    return np.asarray(np.log2(np.maximum((points - low) / (high - low), _NEAREST))) if rising else points

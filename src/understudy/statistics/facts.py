@@ -1,0 +1,153 @@
+"""What is bought beside a method's core: distributions of the columns, shares of the classes, gaps and lengths.
+
+The published methods know none of this: their series have one length, no gaps, no columns that stand still, and a
+scale taken from private data. Here each is a small release (`queries`), or is left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from understudy.data import Panel, Schema
+from understudy.privacy.grant import Grant
+from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics import gaps
+from understudy.statistics.columns import gappy_channels, missing_shares, num_labels
+from understudy.statistics.copula import Model
+from understudy.statistics.marginals import Marginal, joined_marginals, split_marginals
+from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Queries, Seen, scores_by
+from understudy.statistics.series import filled
+
+SHARES: Mapping[str, float] = {MARGINALS: 0.2, LABELS: 0.03, ABSENCE: 0.05}  # of mu²; the core gets the rest
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Facts:
+    """Released facts about the columns; arrays are empty where nothing was bought.
+
+    Attributes:
+        cells: Left and right ends of the cells of all columns, end to end: channels, then static columns.
+        cumulative: Distribution functions of all columns, end to end.
+        column_cells: Number of cells of each column.
+        label_share: Share of each class.
+        static_missing: How often each static column but the label is missing.
+        gap_model: For each channel that may be missing, distributions of its gaps.
+        length_share: Distribution of lengths.
+    """
+
+    cells: np.ndarray
+    cumulative: np.ndarray
+    column_cells: np.ndarray
+    label_share: np.ndarray
+    static_missing: np.ndarray
+    gap_model: np.ndarray
+    length_share: np.ndarray
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Returns the arrays by name, ready to be stored."""
+        return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Facts":
+        """Returns the facts that `to_arrays` stored."""
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})
+
+    @property
+    def marginals(self) -> list[Marginal]:
+        """Distribution of each column; none if they were not bought."""
+        return split_marginals(self.cells, self.cumulative, self.column_cells)
+
+    def sample_lengths(self, schema: Schema, num_series: int, rng: np.random.Generator) -> np.ndarray:
+        """Returns lengths of synthetic series; full ones where nothing is known."""
+        if not len(self.length_share):
+            return np.full(num_series, schema.num_steps, dtype=np.int32)
+        edges = gaps.length_edges(schema.time.min_steps or 1, schema.num_steps)
+        return gaps.sample_lengths(self.length_share, edges, schema.num_steps, num_series, rng)
+
+    def sample_missing(
+        self, schema: Schema, scores: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Returns True [series, step, channel] where a value is to be missing; scores are [series, step, channel]."""
+        missing = np.zeros(scores.shape, dtype=bool)
+        if len(self.gap_model):
+            for row, place in zip(self.gap_model, gappy_channels(schema), strict=True):
+                model = gaps.GapModel.of(row)
+                missing[:, :, place] = gaps.sample_gaps(model, scores[:, :, place], lengths, rng)
+        return missing
+
+
+def shares_of(schema: Schema, *, marginals: bool) -> dict[str, float]:
+    """Returns which facts a schema needs and their shares of mu²."""
+    wanted = {
+        MARGINALS: marginals,
+        LABELS: num_labels(schema) > 1,
+        ABSENCE: bool(gappy_channels(schema)) or schema.time.min_steps is not None,
+    }
+    return {label: SHARES[label] for label in SHARES if wanted[label]}
+
+
+def buy(private: PrivateSeries, grant: Grant, linear: np.ndarray, parts: Mapping[str, float] | None = None) -> Facts:
+    """Releases every fact that the grant was charged for.
+
+    Args:
+        linear: Public scales [column, (centre, width)] to rank values by where marginals are not bought.
+        parts: For one of several parties: the facts of which it makes a part, with the factor by which the bound of
+            the whole exceeds that of its part.
+
+    Privacy: the bounds are those of `Queries`. Parts of several parties have the noise of the whole on every
+    coordinate, so together they are the release that was charged.
+    """
+    queries = Queries(private, grant)
+    charged = {entry.label: 1.0 for entry in grant.plan.entries}
+    wanted = charged if parts is None else {label: parts[label] for label in charged if label in parts}
+    schema = queries.schema
+    marginals: list[Marginal] = []
+    totals = np.zeros(0)
+    if MARGINALS in wanted:
+        marginals, totals = queries.part_of(wanted[MARGINALS]).release_marginals()
+    label_share = queries.part_of(wanted[LABELS]).release_labels() if LABELS in wanted else np.ones(1)
+    gap_model, length_share = np.zeros((0, 1)), np.zeros(0)
+    if ABSENCE in wanted:
+        scores = scores_by(marginals) if marginals else _linear_scores(linear)
+        gap_model, length_share = queries.part_of(wanted[ABSENCE]).release_absence(scores)
+    num_static = len([column for column in schema.static if column.name != schema.label])
+    static_missing = np.zeros(num_static)
+    if marginals and num_static:
+        columns = queries.columns[schema.num_channels :][:num_static]
+        static_missing = missing_shares(totals[:num_static], columns, private.population)
+    return facts_of(marginals, label_share, static_missing, gap_model, length_share)
+
+
+def facts_of_copula(model: Model, schema: Schema) -> Facts:
+    """Returns the facts that a `spectral` release already holds."""
+    label_share = model.kind_share.reshape(num_labels(schema), -1).sum(axis=1)
+    num_static = len([column for column in schema.static if column.name != schema.label])
+    return facts_of(model.marginals, label_share, model.single_missing[:num_static], model.gaps, model.length_shares)
+
+
+def _linear_scores(linear: np.ndarray) -> Seen:
+    """Returns private values [series, step, channel] by public scales, made whole one series at a time."""
+
+    def scores(panel: Panel) -> np.ndarray:
+        centre, width = linear[: panel.schema.num_channels].T
+        return filled((panel.values - centre) / width, panel.lengths).astype(np.float32)
+
+    return scores
+
+
+def facts_of(
+    marginals: list[Marginal],
+    label_share: np.ndarray,
+    static_missing: np.ndarray,
+    gap_model: np.ndarray,
+    length_share: np.ndarray,
+) -> Facts:
+    """Returns released facts with the marginals laid end to end."""
+    return Facts(
+        **joined_marginals(marginals),
+        label_share=label_share,
+        static_missing=static_missing,
+        gap_model=gap_model,
+        length_share=length_share,
+    )

@@ -1,0 +1,175 @@
+"""A histogram per column, and the map it defines between values and normal scores.
+
+Notation: F is a column's distribution function as released; the normal score of a value x is Φ⁻¹(F(x)). A value with
+mass of its own (an *atom*: a category, or exactly the lower or upper bound) is scored at the middle of its mass, so
+that a home whose panels never produce has a constant score and not an invented noise.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from understudy.data import Binary, Categorical, Channel, Integer
+from understudy.statistics.counts import cumulative_of, smoothed_cumulative, with_tails
+
+SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
+_CELLS_PER_OCTAVE = (10, 7)
+_FEW = np.concatenate([[0.0, 1 / 128, 1 / 64, 1 / 32], np.arange(1, 17) / 16])  # of the range
+_EVEN = np.linspace(0, 1, 129)
+_SIGNIFICANT = 3.0  # standard deviations of noise from which a bound counts as a value with mass of its own
+_LOW_OCTAVES, _HIGH_OCTAVES = 10, 6
+_CUMULATIVE_ERROR = 0.04  # standard error of F at which a grid gets coarser
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Public cells of one column, in increasing order; an atom has equal ends.
+
+    Attributes:
+        finer: Cells to tell a distribution on whose counts were made on few.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    finer: "Grid | None" = None
+
+    @property
+    def num_cells(self) -> int:
+        """Cells of the grid."""
+        return len(self.left)
+
+    @property
+    def is_codes(self) -> bool:
+        """Whether the column holds categories: then the code is the cell."""
+        return bool((self.left == self.right).all())
+
+    def cells_of(self, values: np.ndarray) -> np.ndarray:
+        """Returns the cell of each value; values are inside the bounds."""
+        if self.is_codes:
+            return np.clip(np.rint(values), 0, self.num_cells - 1).astype(np.intp)
+        cells = np.asarray(np.searchsorted(self.right[:-1], values, side="left"))  # 0 for the lower bound itself
+        cells[values >= self.right[-1]] = self.num_cells - 1
+        return cells
+
+
+def declared_like(column: Channel) -> Hashable:
+    """Columns with the same kind, bounds and gaps are declared alike."""
+    return column.kind, column.bounds, column.missing
+
+
+def grid_of(column: Channel, cell_noise: float) -> Grid:
+    """Returns the cells of a column from its declared bounds.
+
+    Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
+    only logarithmically. Smoothing over neighbours deals with noise; only where `cell_noise`, the noise of one cell's
+    share, would drown even sums of cells are there fewer of them, and in the end a few to fit a normal distribution
+    to. Cells of whole numbers end halfway between them, so that one which comes back from anywhere in its cell is
+    rounded to itself.
+    """
+    if isinstance(column, Categorical | Binary):
+        codes = np.arange(int(column.bounds[1]) + 1, dtype=np.float64)
+        return Grid(codes, codes)
+    for per_octave in _CELLS_PER_OCTAVE:
+        inner = _geometric(per_octave)
+        if cell_noise * np.sqrt(len(inner)) / 2 <= _CUMULATIVE_ERROR:
+            return _grid(column, inner)
+    many = _grid(column, np.unique(np.concatenate([_geometric(_CELLS_PER_OCTAVE[0]), _EVEN])))
+    return replace(_grid(column, _FEW), finer=many)
+
+
+def _geometric(per_octave: int) -> np.ndarray:
+    rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
+    falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
+    return np.concatenate([[0.0], rising, falling, [1.0]])
+
+
+def _grid(column: Channel, shares: np.ndarray) -> Grid:
+    """Returns cells between shares of the range, and both bounds."""
+    low, high = column.bounds
+    edges = low + (high - low) * shares
+    if isinstance(column, Integer):
+        halves = np.concatenate([np.floor(edges) + 0.5, np.ceil(edges) - 0.5])
+        edges = np.unique([low, *np.clip(halves, low + 0.5, high - 0.5), high])
+    return Grid(np.concatenate([[low], edges[:-1], [high]]), np.concatenate([[low], edges[1:], [high]]))
+
+
+def vote_counts(values: np.ndarray, weights: np.ndarray, grid: Grid) -> np.ndarray:
+    """Returns the weighted number of observed `values` [series, step] per cell; NaN votes for nothing."""
+    observed = ~np.isnan(values)
+    cells = grid.cells_of(values[observed])
+    votes = np.broadcast_to(weights[:, None], values.shape)[observed]
+    return np.bincount(cells, weights=votes, minlength=grid.num_cells)
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """A released distribution of one column on its public grid."""
+
+    grid: Grid
+    cumulative: np.ndarray  # [cells + 1], from 0 to 1
+
+    def scores_of(self, values: np.ndarray) -> np.ndarray:
+        """Returns normal scores; NaN stays NaN."""
+        width, mass = self.grid.right - self.grid.left, np.diff(self.cumulative)
+        slope = np.divide(mass, width, out=np.zeros_like(mass), where=width > 0)
+        start = self.cumulative[:-1] + np.where(width > 0, 0.0, mass / 2)
+        unknown = np.isnan(values)
+        filled = np.where(unknown, self.grid.left[0], values)
+        cells = self.grid.cells_of(filled)
+        scores = bounded_scores(start[cells] + slope[cells] * (filled - self.grid.left[cells]))
+        return np.where(unknown, np.nan, scores) if unknown.any() else scores
+
+    def values_of(self, ranks: np.ndarray) -> np.ndarray:
+        """Returns the values at the given ranks in [0, 1]."""
+        ranks = np.minimum(ranks, np.nextafter(1.0, 0.0))  # rank 1 belongs to the last cell that holds something
+        cells = np.clip(np.searchsorted(self.cumulative, ranks, side="right") - 1, 0, self.grid.num_cells - 1)
+        mass = np.diff(self.cumulative)[cells]
+        inside = np.clip((ranks - self.cumulative[cells]) / np.where(mass > 0, mass, 1), 0, 1)
+        return self.grid.left[cells] + inside * (self.grid.right - self.grid.left)[cells]
+
+
+def joined_marginals(marginals: Sequence[Marginal]) -> dict[str, np.ndarray]:
+    """Returns marginals laid end to end: `cells` (left and right ends), `cumulative` and `column_cells`."""
+    sides = [[getattr(marginal.grid, side) for marginal in marginals] for side in ("left", "right")]
+    return {
+        "cells": np.stack([np.concatenate([np.zeros(0), *side]) for side in sides]),
+        "cumulative": np.concatenate([np.zeros(0), *(marginal.cumulative for marginal in marginals)]),
+        "column_cells": np.array([marginal.grid.num_cells for marginal in marginals], dtype=np.int64),
+    }
+
+
+def split_marginals(cells: np.ndarray, cumulative: np.ndarray, column_cells: np.ndarray) -> list[Marginal]:
+    """Inverse of `joined_marginals`."""
+    ends = np.cumsum(column_cells)
+    return [
+        Marginal(Grid(*cells[:, end - size : end]), cumulative[end - size + column : end + column + 1])
+        for column, (size, end) in enumerate(zip(column_cells, ends, strict=True))
+    ]
+
+
+def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Marginal:
+    """Returns the distribution behind noisy counts; `noise` is the standard deviation of each."""
+    total = max(float(noisy_counts.sum()), 1e-9)
+    shares, noise = noisy_counts / total, noise / total
+    if grid.is_codes:
+        return Marginal(grid, cumulative_of(shares))
+    atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
+    if grid.finer is not None:
+        return _from_few(shares[1:-1], noise, atoms, grid, grid.finer)
+    inner = with_tails(shares[1:-1], noise, (grid.right - grid.left)[1:-1])
+    return Marginal(grid, cumulative_of(np.concatenate([atoms[:1], inner, atoms[-1:]])))
+
+
+def _from_few(noisy: np.ndarray, noise: float, atoms: np.ndarray, few: Grid, many: Grid) -> Marginal:
+    """Returns a distribution on many cells behind the noisy shares of few."""
+    inside = smoothed_cumulative(noisy, noise, few.right[:-1], many.right[:-1], skewed=True)
+    cumulative = np.concatenate([[0.0], atoms[0] + inside * max(float(noisy.sum()), noise)])
+    whole = np.append(cumulative, cumulative[-1] + atoms[-1])
+    return Marginal(many, whole / whole[-1])
+
+
+def bounded_scores(ranks: np.ndarray) -> np.ndarray:
+    """Returns Φ⁻¹ of ranks, kept within ±SCORE_LIMIT."""
+    return np.clip(ndtri(ranks), -SCORE_LIMIT, SCORE_LIMIT)

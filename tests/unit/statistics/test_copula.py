@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from understudy.statistics.copula import LEVEL_EDGES, VOLATILITY_EDGES, Distribution, Kind, Profile, Strengths
+from understudy.statistics.counts import cumulative_of
+
+
+def make_kind(steps: int, channels: int, seed: int = 0) -> Kind:
+    rng = np.random.default_rng(seed)
+    relative = rng.uniform(0.4, 1.6, (steps - 1, channels))
+    if steps > 1:
+        relative /= np.sqrt((relative**2).mean(0))
+
+    def bell(edges: np.ndarray, deviation: float) -> np.ndarray:
+        centre = (edges[0] + edges[-1]) / 2
+        return cumulative_of(np.diff(ndtr((edges - centre) / deviation)))
+
+    return Kind(
+        Profile(rng.normal(size=(steps, channels)), rng.uniform(0.5, 1.5, (steps, channels))),
+        Strengths(relative),
+        Distribution(np.stack([bell(LEVEL_EDGES, 1.0)] * channels), LEVEL_EDGES),
+        Distribution(np.stack([bell(VOLATILITY_EDGES, 1.2)] * channels), VOLATILITY_EDGES),
+    )
+
+
+@pytest.mark.parametrize(("steps", "channels"), [(1, 2), (2, 1), (24, 3)])
+def test_coefficients_come_back_from_their_coordinates(steps: int, channels: int) -> None:
+    kind, rng = make_kind(steps, channels), np.random.default_rng(1)
+    size = np.exp(rng.normal(-2.5, 0.4, (50, 1, channels)))  # volatilities well inside their grid
+    moves = size * rng.choice([-1.0, 1.0], (50, steps, channels))
+    moves[:, 0] = rng.normal(0, 0.8, (50, channels)) * np.sqrt(steps)
+    coordinates = kind.coordinates_of(moves)
+    assert coordinates.shape == (50, steps + 1, channels)
+    back = kind.coefficients_of(coordinates)
+    inside = (np.abs(coordinates) < 3.4).all(axis=(1, 2))
+    assert inside.mean() > 0.5
+    np.testing.assert_allclose(back[inside], moves[inside], atol=1e-6)
+
+
+def test_coordinates_are_bounded_whatever_the_series() -> None:
+    kind = make_kind(8, 2)
+    for scale in (0.0, 1e-12, 1e12):
+        coordinates = kind.coordinates_of(np.full((3, 8, 2), scale))
+        assert np.isfinite(coordinates).all()
+        assert np.abs(coordinates).max() <= 4.0
+
+
+def test_variances_are_those_of_drawn_coefficients() -> None:
+    kind = make_kind(6, 2)
+    drawn = np.random.default_rng(2).standard_normal((60_000, 7, 2))
+    found = kind.coefficients_of(drawn).var(axis=0)
+    expected = kind.variances()
+    np.testing.assert_allclose(expected[0], found[0], rtol=0.05)
+    np.testing.assert_allclose(expected[2:], found[1:], rtol=0.25)  # the size is lognormal: a heavy tail
