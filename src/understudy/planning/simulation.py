@@ -1,28 +1,29 @@
-"""Public stand-ins for a private table, and how well a method serves them: what `plan` tries a budget on.
+"""Public stand-ins for a private table, and what several epsilons buy on them.
 
 Nothing here has seen private data: series come from the schema, from the package's own simulator, or from a
 public file that the user names.
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from understudy.cli.console import Progress
-from understudy.data import Channel, Panel, Population, Schema, simulate_households
+from understudy.data import Channel, Panel, Population, Schema, read_panel, simulate_households
 from understudy.data.channels import num_codes
 from understudy.data.households import households_schema
 from understudy.data.panel import broadcast_context
-from understudy.errors import InputError
+from understudy.errors import InputError, MissingData
 from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers import METHODS, Release, SampleRequest, Synthesizer
+from understudy.synthesizers import METHODS, Progress, Release, SampleRequest, Synthesizer
 
+_TRIED = (0.5, 1.0, 2.0, 5.0, 10.0)  # epsilons
 _FEWEST_TRIED = 100
 _MAX_TRIED = 4_000_000  # values in a trial; a larger population is tried with fewer units and less noise
 _SEED = 7
@@ -51,25 +52,83 @@ class Utility:
         return " and ".join([*["values"] * values, *["movement"] * movement]) or "nothing"
 
 
-def simulated(schema: Schema, num_series: int) -> Panel:
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """Trials at several epsilons.
+
+    Attributes:
+        data: What the series are.
+        noise_scaled: Whether fewer units were tried than the population has, with less noise.
+        tried: Utility by epsilon.
+        control: Utility of a control that reads no data.
+    """
+
+    method: str
+    data: str
+    units_tried: int
+    noise_scaled: bool
+    tried: dict[float, Utility]
+    control: Utility
+
+    def gains(self, epsilon: float) -> str:
+        """Returns what is closer to the truth at this epsilon than with the control."""
+        return self.tried[epsilon].gains_over(self.control)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the trials as plain values."""
+        rows = [
+            {"method": self.method, "epsilon": epsilon, **vars(found), "better_than_control": self.gains(epsilon)}
+            for epsilon, found in self.tried.items()
+        ]
+        return {
+            "data": self.data,
+            "units_tried": self.units_tried,
+            "noise_scaled": self.noise_scaled,
+            "rows": rows,
+            "control": {"method": "independent", "epsilon": 0.0, **vars(self.control)},
+        }
+
+
+def simulate(
+    method: Synthesizer,
+    schema: Schema,
+    guarantee: Guarantee,
+    *,
+    public: Path | None = None,
+    context: Path | None = None,
+    progress: Progress,
+) -> Simulation:
+    """Returns what several epsilons buy on invented series, or on those of a public table.
+
+    A trial with fewer units than the population gets less noise, so that the signal-to-noise ratio is the same.
+    """
+    size = schema.population.size or 1
+    units = _num_tried(schema, size)
+    panel, source = invented(schema, units), "units invented from the schema"
+    if public is not None:
+        if not public.exists():
+            raise MissingData(f"--public: nothing is at '{public}'. Check the path.")
+        table = read_panel(public, schema, context=context, allow_few_units=True)
+        panel, source = _resized(table, units), f"units of {public.name}, sampled with replacement"
+    scale, tried = size / panel.num_units, {}
+    epsilons = sorted({*_TRIED, guarantee.epsilon})
+    for place, epsilon in enumerate(epsilons):
+        progress(f"trying epsilon = {epsilon:g}", place / len(epsilons))
+        mu = gaussian_mu(epsilon, guarantee.delta) * scale
+        same = epsilon if scale == 1 else gaussian_epsilon(mu, guarantee.delta)
+        tried[epsilon] = _utility(method, panel, replace(guarantee, epsilon=same))
+    control = _utility(METHODS["independent"](window_steps=method.window_steps), panel, guarantee)
+    return Simulation(
+        method=method.name, data=source, units_tried=units, noise_scaled=units != size, tried=tried, control=control
+    )
+
+
+def invented(schema: Schema, num_series: int) -> Panel:
     """Returns invented series that obey the schema; the package's own homes if it is their schema."""
-    homes = households_schema(num_series)
-    if (schema.channels, schema.static, schema.context, schema.time) == (
-        homes.channels,
-        homes.static,
-        homes.context,
-        homes.time,
-    ):
+    homes, facts = households_schema(num_series), ("channels", "static", "context", "time")
+    if all(getattr(schema, name) == getattr(homes, name) for name in facts):
         return replace(simulate_households(num_series), schema=sized(schema, num_series))
     return _generic(sized(schema, num_series), num_series)
-
-
-def resized(panel: Panel, num_series: int) -> Panel:
-    """Returns so many units of a public panel, drawn with replacement."""
-    rng = np.random.default_rng(_SEED)
-    public = replace(panel, private=False, unit_ids=None)
-    drawn = public.take_units(rng.integers(0, public.num_units, num_series))
-    return replace(drawn, schema=sized(panel.schema, num_series))
 
 
 def sized(schema: Schema, num_units: int) -> Schema:
@@ -77,49 +136,38 @@ def sized(schema: Schema, num_units: int) -> Schema:
     return replace(schema, population=Population(num_units))
 
 
-def utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
+def context_for(release: Release) -> np.ndarray | None:
+    """Returns an invented context for a release that needs one to be sampled; None for others."""
+    return _context(release.schema) if release.synthesizer.needs_context(release.schema) else None
+
+
+def _num_tried(schema: Schema, population: int) -> int:
+    """Returns how many units a trial takes: the population, up to what fits into seconds."""
+    values = schema.num_steps * schema.num_channels
+    if _FEWEST_TRIED * values > _MAX_TRIED:
+        raise InputError(
+            f"--simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Use "
+            "--window-steps or fewer channels."
+        )
+    return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
+
+
+def _resized(panel: Panel, num_series: int) -> Panel:
+    """Returns this many units of a public panel, sampled with replacement."""
+    rng = np.random.default_rng(_SEED)
+    public = replace(panel, private=False, unit_ids=None)
+    chosen = public.take_units(rng.integers(0, public.num_units, num_series))
+    return replace(chosen, schema=sized(panel.schema, num_series))
+
+
+def _utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
     """Fits a public panel as if it were private, with a ledger that is thrown away, and compares."""
     release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED))
     context = context_for(release)
     if context is not None and panel.context is not None and panel.num_steps == release.schema.num_steps:
         context = np.array(panel.context)
-    drawn = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context)
-    return compared(panel, drawn)
-
-
-def context_for(release: Release) -> np.ndarray | None:
-    """Returns an invented context for a release that can't be asked without; None for others."""
-    return _context(release.schema) if release.synthesizer.needs_context(release.schema) else None
-
-
-def num_tried(schema: Schema, population: int) -> int:
-    """Returns how many units a trial takes: the population, up to what fits into seconds."""
-    values = schema.num_steps * schema.num_channels
-    if _FEWEST_TRIED * values > _MAX_TRIED:
-        raise InputError(
-            f"--simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Ask "
-            "with --window-steps or fewer channels."
-        )
-    return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
-
-
-def expected_utility(
-    method: Synthesizer, panel: Panel, guarantees: list[Guarantee], population: int, progress: Progress
-) -> tuple[list[Utility], Utility]:
-    """Returns (utility under each guarantee, utility of the control that reads no data).
-
-    A trial with fewer units than the population gets less noise, so that signal stands to noise as it would
-    there.
-    """
-    scale = population / panel.num_units
-    control = utility(METHODS["independent"](window_steps=method.window_steps), panel, guarantees[0])
-    tried = []
-    for place, wanted in enumerate(guarantees):
-        progress(f"trying epsilon = {wanted.epsilon:g}", place / len(guarantees))
-        mu = gaussian_mu(wanted.epsilon, wanted.delta) * scale
-        same = wanted if scale == 1 else Guarantee(gaussian_epsilon(mu, wanted.delta), wanted.delta)
-        tried.append(utility(method, panel, same))
-    return tried, control
+    synthetic = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context)
+    return compared(panel, synthetic)
 
 
 def compared(real: Panel, drawn: Panel) -> Utility:

@@ -6,15 +6,15 @@ import time
 import pytest
 from rich.console import Console
 
-from understudy.cli import progress
-from understudy.cli.progress import Pace, duration
+from understudy.cli import console
+from understudy.cli.console import Pace, duration, progress_lines
 
 
 def test_the_time_left_grows_while_nothing_gets_done() -> None:
     pace = Pace()
-    pace.tell("reading", 0.0)
+    pace.report("reading", 0.0)
     assert pace.text() == ""
-    pace.tell("half", 0.5)
+    pace.report("half", 0.5)
     pace.started -= 60
     first = pace.seconds_left()
     pace.started -= 60
@@ -26,18 +26,18 @@ def test_the_time_left_grows_while_nothing_gets_done() -> None:
 def test_a_share_of_nothing_starts_the_clock_again() -> None:
     pace = Pace()
     pace.started -= 1000
-    pace.tell("measuring", 0.0)
-    pace.tell("measuring", 0.5)
+    pace.report("measuring", 0.0)
+    pace.report("measuring", 0.5)
     left = pace.seconds_left()
     assert left is not None
     assert left < 1
 
 
 def test_off_a_terminal_a_line_is_printed_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.05)
+    monkeypatch.setattr(console, "LINE_SECONDS", 0.05)
     text = io.StringIO()
-    with progress.lines(Console(file=text)) as tell:
-        tell("Autocorrelation", 0.25)
+    with progress_lines(Console(file=text)) as report:
+        report("Autocorrelation", 0.25)
         time.sleep(0.5)
     lines = text.getvalue().splitlines()
     assert len(lines) >= 2

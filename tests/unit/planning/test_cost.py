@@ -4,9 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.cli.cost import Expected, extrapolated
-from understudy.cli.rehearsal import Part, Trial, num_updates, sizes, with_updates
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
+from understudy.planning.cost import (
+    Expected,
+    Part,
+    Trial,
+    extrapolated,
+    num_updates,
+    sizes,
+    with_updates,
+)
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers import METHODS
 

@@ -5,8 +5,8 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from understudy.cli.options import configured
 from understudy.errors import InputError
+from understudy.planning.choices import configured
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import BY_START
@@ -26,7 +26,7 @@ class Mine(Synthesizer):
     pack: str = "general"
     part: Part = field(default_factory=Part)
 
-    plan = learn = draw = None  # type: ignore[assignment]
+    plan = learn = sample = None  # type: ignore[assignment]
 
 
 def test_values_arrive_in_the_types_of_their_options() -> None:

@@ -1,4 +1,4 @@
-"""Distances between series."""
+"""What figures are computed from: spectra, autocorrelations, frequency tables, and distances between series."""
 
 import math
 from collections.abc import Iterator
@@ -6,8 +6,67 @@ from collections.abc import Iterator
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Scale
 from understudy.evaluate.metric import Undefined
+from understudy.evaluate.panels import Scale
+
+
+def spectra(values: np.ndarray) -> np.ndarray:
+    """Returns each series' share of power at each frequency, [series, frequency, channel]; all 0 for one at rest.
+
+    Args:
+        values: [series, step, channel] without gaps; each series is taken around its own mean.
+    """
+    centred = values.astype(np.float64) - values.mean(axis=1, keepdims=True, dtype=np.float64)
+    power = np.abs(np.fft.rfft(centred, axis=1)[:, 1:]) ** 2
+    total = power.sum(axis=1, keepdims=True)
+    moves = total > 1e-12 * values.shape[1]
+    return np.divide(power, total, out=np.zeros_like(power), where=moves)
+
+
+def autocorrelations(values: np.ndarray, max_lag: int) -> np.ndarray:
+    """Returns the sample autocorrelations [series, lag, channel] at lags 1 to `max_lag`, each around its own mean.
+
+    The biased estimate of Pub2Priv, App. F: pairs with a gap add nothing, the variance is that of all steps. A series
+    at rest has 0; NaN stands where a series has no two observed steps that far apart.
+
+    Args:
+        values: [series, step, channel], NaN where not observed.
+    """
+    observed = ~np.isnan(values)
+    count = np.maximum(observed.sum(axis=1, keepdims=True), 1)
+    mean = np.where(observed, values, 0).sum(axis=1, keepdims=True, dtype=np.float64) / count
+    centred = np.where(observed, values - mean, 0)
+    moves = np.where(observed, values, -np.inf).max(axis=1) > np.where(observed, values, np.inf).min(axis=1)
+    size = np.where(moves, np.einsum("stc,stc->sc", centred, centred), 1.0)
+    found = np.empty((len(values), max_lag, values.shape[2]))
+    for lag in range(1, max_lag + 1):
+        products = np.einsum("stc,stc->sc", centred[:, lag:], centred[:, :-lag])
+        pairs = (observed[:, lag:] & observed[:, :-lag]).any(axis=1)
+        found[:, lag - 1] = np.where(pairs, np.where(moves, products / size, 0.0), np.nan)
+    return found
+
+
+def cell_counts(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
+    """Returns how many values of each series lie in each cell, [series, cell], from [series, step].
+
+    NaN lies in no cell; the outer cells also take what is beyond them.
+    """
+    cells = len(borders) - 1
+    place = np.clip(np.searchsorted(borders, values, side="right") - 1, 0, cells - 1)
+    flat = (np.arange(len(values))[:, None] * cells + place)[~np.isnan(values)]
+    return np.bincount(flat, minlength=len(values) * cells).reshape(len(values), cells).astype(np.float32)
+
+
+def total_variation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns half the summed difference along the first axis; NaN where a table is empty."""
+    return np.asarray(np.abs(shares(first) - shares(second)).sum(axis=0) / 2)
+
+
+def shares(table: np.ndarray) -> np.ndarray:
+    table = np.asarray(table, dtype=np.float64)
+    total = table.sum(axis=0, keepdims=True)
+    return np.divide(table, total, out=np.full_like(table, np.nan), where=total > 0)
+
 
 BAND = 0.1  # of the series' length, how far warping may shift steps against each other
 _TILE_BYTES = 61 * 2**20

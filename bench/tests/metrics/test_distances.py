@@ -4,19 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from understudy_bench.metrics import distances
 
 from understudy.data import Panel, simulate_households
-from understudy.evaluate.general import dynamics, marginals
+from understudy.evaluate.general import dynamics
 
 LAGS = (1, 24)
 DISTANCES = {
-    "label": marginals.label_distance,
-    "gaps": marginals.gap_distance,
-    "lengths": marginals.length_distance,
+    "label": distances.label_distance,
+    "gaps": distances.gap_distance,
+    "lengths": distances.length_distance,
     "profile": dynamics.profile_error,
     "autocorrelation": lambda real, other: dynamics.autocorrelation_error(real, other, LAGS),
-    "values": lambda real, other: max(marginals.channel_distances(real, other).values()),
-    "levels": lambda real, other: max(marginals.level_distances(real, other).values()),
+    "values": lambda real, other: max(distances.channel_distances(real, other).values()),
+    "levels": lambda real, other: max(distances.level_distances(real, other).values()),
 }
 
 
