@@ -25,13 +25,18 @@ PLAIN = VFLGANTS(mode="plain", scale="bounds", recipe=RECIPE)
 NOBODY = Guarantee(math.inf, 1e-6)
 
 
+@pytest.fixture(autouse=True)
+def nothing_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks of a stack are other ones than those of a run of its own."""
+    for module in (protocol, stack):
+        monkeypatch.setattr(module, "DROPOUT", 0.0)
+
+
 def test_a_stacked_shadow_is_the_shadow_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weight by weight, for shadows of different seeds and rows.
 
     Weights have moved by 1e-3. At the beginning gradients are small, and Adam makes much of their last digits.
     """
-    for module in (protocol, stack):  # masks of a stack are other ones
-        monkeypatch.setattr(module, "DROPOUT", 0.0)
     monkeypatch.setattr(_Nearest, "restore", lambda self: None)  # the last iterate
     jobs = [Job(seed=seed, units=np.arange(30 - seed % 2)) for seed in range(3)]
     for job, trained in zip(jobs, train_stack(PLAIN, PANEL, jobs), strict=True):

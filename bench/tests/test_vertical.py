@@ -8,6 +8,7 @@ from understudy_bench.metrics.vertical.sine import amplitudes
 from understudy_bench.pictures.draw import drawings
 from understudy_bench.vertical import experiment as vertical
 from understudy_bench.vertical.data import PARTIES, _without_outliers, dealt, homes, parties, sines, split
+from understudy_bench.vertical.rivals import MODELS
 
 from understudy.data import Continuous
 from understudy.synthesizers.vflgan_ts.recipe import Recipe

@@ -1,7 +1,7 @@
 """What `cost-vertical-wire` counts."""
 
 from understudy_bench.cost.vertical import BATCH
-from understudy_bench.cost.vertical_wire import _round_mb
+from understudy_bench.cost.vertical_wire import FEATURES, _round_mb
 from understudy_bench.registry import BENCHMARKS
 
 from understudy.synthesizers.vflgan_ts.recipe import LATENT

@@ -174,7 +174,7 @@ QUESTIONS: Mapping[str, Callable[[Parties, int, np.random.Generator], Answer]] =
 
 
 def _facts(rows: Vectors) -> NDArray[np.float64]:
-    """What somebody may know about a series: level, spread, extremes, where they are, and how much it moves."""
+    """Facts an adversary may know about a series: level, spread, extremes, where they are, and how much it moves."""
     places = (rows.argmax(axis=1), rows.argmin(axis=1))
     moves = np.abs(np.diff(rows, axis=1)).mean(axis=1) if rows.shape[1] > 1 else np.zeros(len(rows))
     columns = (rows.mean(1), rows.std(1), rows.max(1), rows.min(1), moves, *places)

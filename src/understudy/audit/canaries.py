@@ -249,8 +249,8 @@ def recorded_gradients(record: Record, *, known: bool = True) -> Iterator[None]:
 
     Args:
         known: The times, noises and masks at which losses are taken come from a fixed seed meanwhile, so that a lone
-            unit's gradient is known beforehand. Among others it is not: their numbers shift by one place when somebody
-            joins.
+            unit's gradient is known beforehand. Among others it is not: their numbers shift by one place when a
+            unit is added.
     """
     genuine = NormalReserve.add_to
 

@@ -1,4 +1,4 @@
-"""The audit of a release that somebody holds in hand: attacks that need the release, and attacks that make it again.
+"""The audit of a release: attacks on the release itself, and attacks that refit it with and without a target.
 
 Internal throughout: private series are read without a charge, and nothing here may leave with the release.
 """
@@ -97,7 +97,7 @@ def shadow_audits(
 
 
 def shadows_for(audited: Audited, target: str, *, per_arm: int) -> Shadows:
-    """Returns what has to be made again for one target."""
+    """Returns the shadow fits for one target."""
     certificate = audited.release.certificate
     return Shadows(
         method=audited.release.synthesizer,
@@ -180,7 +180,7 @@ class Outlook:
 
 
 def outlook(audited: Audited, per_arm: int, seconds: float) -> Outlook:
-    """Returns what so many shadows per arm could say; refuses what could say nothing."""
+    """Returns what this many shadows per arm could prove; refuses a number that could prove nothing."""
     certificate = audited.release.certificate
     require_enough(per_arm, delta=certificate.delta)
     most = most_provable(per_arm, delta=certificate.delta)

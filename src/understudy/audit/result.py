@@ -94,7 +94,7 @@ class AuditResult:
         runs: per arm, that the bound rests on; 1: a single run with many canaries.
         confidence: chance that the bound is true, before the audit is run.
         evidence: what was found.
-        ceiling: the epsilon that a perfect attack would have certified with so many runs; None: no such limit.
+        ceiling: the epsilon that a perfect attack would have certified with this many runs; None: no such limit.
         delta: where `ceiling` and the sentence state epsilon.
     """
 

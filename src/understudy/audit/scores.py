@@ -52,7 +52,7 @@ def audit_scores(
 
     Args:
         family: every attack that was tried, by name; leaving out those that failed would be cheating.
-        chosen_on: the first so many of the runs choose each attack's test, the others count. Decide beforehand.
+        chosen_on: share of the runs, the first, that choose each attack's test; the others count. Fixed beforehand.
         aim: what the test is chosen for: the epsilon it proves at `delta`, or the mu of a Gaussian-DP claim.
     """
     _check(family, delta, confidence, chosen_on)
@@ -74,7 +74,7 @@ def audit_scores(
 
 
 def ceiling(runs: int, *, delta: float, confidence: float = 0.95, family: int = 1) -> float:
-    """What a perfect attack certifies with so many counted runs per arm; nobody can certify more.
+    """Returns the epsilon that a perfect attack certifies with this many counted runs per arm; no attack can exceed it.
 
     Example:
         >>> round(ceiling(100, delta=1e-5), 2)

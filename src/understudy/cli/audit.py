@@ -50,21 +50,24 @@ def audit(
     schema: Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")] = None,
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
     attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500,
-    shadows: Annotated[int, typer.Option(min=0, help="Make the release so many times with and without a target.")] = 0,
+    shadows: Annotated[int, typer.Option(min=0, help="Shadow fits with and without a target, each.")] = 0,
     budget_minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="Make as many shadows as fit into so many minutes.")
+        float | None, typer.Option(min=0.0, help="Minutes to spend on shadow fits; replaces --shadows.")
     ] = None,
     attack: Annotated[
-        str, typer.Option(help="Targets: assd (as first published) or assd+; asif+ reads what parties send.")
+        str,
+        typer.Option(help="Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."),
     ] = "assd+",
-    work: Annotated[Path | None, typer.Option(help="Folder for shadows; a run that was killed goes on there.")] = None,
+    work: Annotated[Path | None, typer.Option(help="Folder for shadow fits; a killed audit resumes from it.")] = None,
     workers: Annotated[str, typer.Option(help="Processes, or tcp://host:port of a Dask scheduler.")] = "1",
-    record: Annotated[Path | None, typer.Option(help="Record of `evaluate --record` to put findings into.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the attacks' own choices.")] = 0,
+    record: Annotated[
+        Path | None, typer.Option(help="Record of `evaluate --record` that receives the findings.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Attack a release: membership, singling out, linkability, inference; with --shadows, by making it again."""
+    """Attack a release: membership, singling out, linkability, inference; with --shadows, by refitting it."""
     from understudy.audit import release as audits
 
     output = Output(json=json, quiet=quiet)
@@ -116,15 +119,15 @@ def _shadows(
     output: Output,
     progress: Progress,
 ) -> "tuple[list[str], dict[str, ShadowAudit]]":
-    """Says what so many shadows could prove, and makes them."""
+    """Reports what this many shadow fits could prove, and runs them."""
     from understudy.audit import release as audits
 
     told = []
     if minutes is not None:
-        progress("one shadow, to see how long it takes", 0.1)
+        progress("timing one shadow", 0.1)
         plan = audits.planned(audited, attack, minutes, workers)
         shadows, told = plan.per_arm, [plan.sentence()]
-        output.say(plan.sentence())  # before the work, so that somebody can stop it
+        output.say(plan.sentence())  # before the work, so that it can be stopped
     made = audits.shadow_audits(audited, attack, work, per_arm=shadows, workers=workers, progress=progress)
     return told, made
 
@@ -168,7 +171,7 @@ def _tables(findings: "Findings", made: "dict[str, ShadowAudit]") -> list[Table]
     for target, audit in made.items():
         for name, area in audit.areas.items():
             areas.add_row(f"shadows, {target}, {name}", str(area), "0.5")
-    asked = table("", ">of the run", ">never seen", ">without the release", ">added risk", title="three questions")
+    asked = table("", ">members", ">non-members", ">without the release", ">added risk", title="WP216 risks")
     for name, answer in findings.questions.items():
         shown = (answer.attacked, answer.control, answer.guessing, answer.risk)
         asked.add_row(name, *(str(interval) for interval in shown))

@@ -131,7 +131,7 @@ def _known(client: Any, names: list[str], answer: Sequence[bytes], sender: str) 
 
 
 def _sealed(order: bytes, public: bytes, receiver: str) -> tuple[bytes, bytes]:
-    """Returns a fresh public key, and the key of the order encrypted for whoever sent `public`."""
+    """Returns a fresh public key, and the key of the order encrypted for the sender of `public`."""
     secret = X25519PrivateKey.generate()
     return secret.public_key().public_bytes_raw(), _cipher(secret, public, receiver).encrypt(_ONCE, order, None)
 

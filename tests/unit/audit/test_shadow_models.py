@@ -101,7 +101,7 @@ fit_shadows(shadows(Spectral(), per_arm=400), Path(sys.argv[1]), workers=2)
 
 
 def test_a_killed_audit_goes_on_where_it_was(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[4]
+    root = Path(__file__).resolve().parents[3]
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=root, start_new_session=True)
     try:
         deadline = time.monotonic() + 120

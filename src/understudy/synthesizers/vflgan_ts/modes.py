@@ -242,7 +242,7 @@ def noisy_rows(
 
 
 def row_bound(num_values: int) -> float:
-    """Returns the length to which rows of so many values are clipped in mode `local`; a public number."""
+    """Returns the clipping norm of rows of `num_values` values in mode `local`; a public number."""
     return _VALUES_WITHIN * math.sqrt(num_values)
 
 

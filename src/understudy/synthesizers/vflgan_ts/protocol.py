@@ -5,7 +5,7 @@ nothing of sockets, threads or clocks, so the same computation runs in one proce
 links (`take_part`, `preside`), and a fixed test seed gives the same losses everywhere.
 
 Privacy: frames carry private features of single units and their gradients. Nothing here hides them: what a mode
-promises about whoever sees a frame stands in its method's claim.
+promises towards a reader of frames stands in its method's claim.
 """
 
 import hashlib
