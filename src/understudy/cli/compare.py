@@ -26,6 +26,7 @@ from understudy.cli.options import (
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import existing, outside, unused, whole_file
 from understudy.errors import InputError, Stopped
+from understudy.extras import require_extra
 
 if TYPE_CHECKING:
     from understudy.evaluate.metric import Effort
@@ -79,6 +80,8 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
+    for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
+        require_extra(package, by="compare --report")
     output = Output(json=json, quiet=quiet)
     tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
     selection = _selection(select, epsilon, schema, out)

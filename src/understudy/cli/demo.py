@@ -17,6 +17,7 @@ from understudy.cli.panels import RealTables, read_real, read_release
 from understudy.cli.places import whole_file
 from understudy.cli.verify import Format, checked, page_of
 from understudy.errors import CertificateError, InputError
+from understudy.extras import require_extra
 
 _REPORT_SERIES = 1_000
 _SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
@@ -35,6 +36,8 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Make invented homes, spend a budget on them, and show synthetic homes with their certificate."""
+    for package in ("sklearn", "matplotlib", "jinja2"):
+        require_extra(package, by="demo")
     output = Output(json=json, quiet=quiet)
     _make_room(out)
     with _home_of_its_own(out / "home"):

@@ -23,6 +23,7 @@ from understudy.cli.options import (
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import named, outside, unused, whole_file
 from understudy.errors import Stopped
+from understudy.extras import require_extra
 
 if TYPE_CHECKING:
     from understudy.evaluate.metric import Effort, Metric
@@ -53,6 +54,9 @@ def evaluate(
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
     from understudy.evaluate.metric import metrics_of
 
+    require_extra("sklearn", by="evaluate")
+    for package in ("matplotlib", "jinja2") if report is not None else ():
+        require_extra(package, by="evaluate --report")
     output, since = Output(json=json, quiet=quiet), time.monotonic()
     tables = RealTables(
         real=named(real), holdout=holdout, schema=schema, context=context, max_units=MAX_UNITS, seed=seed

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from understudy.errors import CertificateError, Stopped, UnderstudyError
+from understudy.extras import naming_extras
 
 BAD_INPUT, OUR_FAULT = 2, 1
 _PATIENCE_SECONDS = 2.0  # a second Ctrl-C this soon must not cut the clean-up short
@@ -33,11 +34,12 @@ def main(arguments: Sequence[str] | None = None, call: Callable[[Sequence[str]],
 def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
     try:
         _make_streams_forgiving()
-        if call is not None:
-            return call(given)
-        from understudy.cli import app
+        with naming_extras(" ".join(["understudy", *given[:1]])):
+            if call is not None:
+                return call(given)
+            from understudy.cli import app
 
-        return app.call(given)
+            return app.call(given)
     except UnderstudyError as problem:
         facts = problem.facts if isinstance(problem, CertificateError) else {}
         return _report(given, _with_notes(str(problem), problem), problem.exit_code, facts)
