@@ -14,16 +14,24 @@ if TYPE_CHECKING:
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
     from understudy.synthesizers import METHODS, Release
+    from understudy.synthesizers.pets import PETS
+    from understudy.synthesizers.ppem import PPEM
+    from understudy.synthesizers.pub2priv import Pub2Priv
     from understudy.synthesizers.spectral import Spectral
+    from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 
 __all__ = [
     "METHODS",
+    "PETS",
+    "PPEM",
+    "VFLGANTS",
     "Certificate",
     "Guarantee",
     "Ledger",
     "NoiseSource",
     "Panel",
     "PrivacyUnit",
+    "Pub2Priv",
     "Release",
     "Schema",
     "Spectral",
@@ -36,12 +44,16 @@ __all__ = [
 
 _ROOMS = {
     "METHODS": "understudy.synthesizers",
+    "PETS": "understudy.synthesizers.pets",
+    "PPEM": "understudy.synthesizers.ppem",
+    "VFLGANTS": "understudy.synthesizers.vflgan_ts.method",
     "Certificate": "understudy.privacy.certificate",
     "Guarantee": "understudy.privacy.budget",
     "Ledger": "understudy.privacy.ledger",
     "NoiseSource": "understudy.privacy.noise",
     "Panel": "understudy.data",
     "PrivacyUnit": "understudy.data",
+    "Pub2Priv": "understudy.synthesizers.pub2priv",
     "Release": "understudy.synthesizers",
     "Schema": "understudy.data",
     "Spectral": "understudy.synthesizers.spectral",

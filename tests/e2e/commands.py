@@ -5,13 +5,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+from understudy.synthesizers.registry import METHODS
 
 MAGIC_VALUE, MAGIC_PERSON, MAGIC_CATEGORY = "6.28318", "person-Zx81", "Quux77"
 NUM_PERSONS, STEPS = 120, 6
@@ -225,3 +228,13 @@ def charges(ledger: Path) -> list[Any]:
     from understudy.privacy.ledger import Ledger
 
     return list(Ledger.open(ledger).entries()) if ledger.exists() else []
+
+
+def one_per_mechanism(names: Iterable[str]) -> list[Any]:
+    """Returns names to parametrize by; `synth METHOD` is slow but for one method per mechanism.
+
+    Noisy sums: spectral. Noisy votes: pets. Noisy gradients: dit.
+    """
+    quick = {f"synth {method}" for method in ("spectral", "pets", "dit")}
+    slow = {name for name in names if name.startswith("synth ") and name.removeprefix("synth ") in METHODS} - quick
+    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in names]

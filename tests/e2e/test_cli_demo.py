@@ -1,10 +1,7 @@
 """`understudy demo`: one command, and a newcomer holds synthetic data with a true certificate."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.commands import finish, run, start
 
@@ -21,7 +18,7 @@ def test_the_demo_ends_with_everything_and_says_the_guarantee_in_one_sentence(tm
         "certificate.html",
     ):
         assert (folder / name).stat().st_size > 500
-    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "figures" / "channel-1-bands.png").read_bytes().startswith(b"\x89PNG")
     sentence = outcome.out.splitlines()[-1]
     assert "'household'" in sentence
     assert "epsilon = 1" in sentence
@@ -42,20 +39,3 @@ def test_a_former_demo_is_replaced_a_strange_folder_is_not_and_no_real_home_is_t
     (strange / "thesis.txt").write_text("mine")
     assert run("demo", "--out", strange).code == 2
     assert (strange / "thesis.txt").read_text() == "mine"
-
-
-def test_single_private_series_are_never_drawn(tmp_path: Path) -> None:
-    from understudy.data import simulate_households
-    from understudy.report.pictures import side_by_side
-
-    homes = simulate_households(10)
-    with pytest.raises(ValueError, match="public or simulated"):
-        side_by_side(
-            replace(homes, private=True),
-            homes,
-            tmp_path / "no.png",
-            channel="load_kw",
-            caption="",
-            real_name="real",
-        )
-    assert not (tmp_path / "no.png").exists()

@@ -21,7 +21,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Clinic:
         for name in ("first", "second", "third"):
             outcome = run(*clinic.synth(*lists[name], epsilon="0.4", out=clinic.folder / name))
             assert outcome.code == 0, outcome.err
-            assert "Kept-out units, private" in outcome.out
+            assert "Held-out units, private" in outcome.out
     return clinic
 
 

@@ -20,7 +20,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory) -> Clinic:
 def released(clinic: Clinic, understudy_home: Path, monkeypatch: pytest.MonkeyPatch) -> Clinic:
     """The clinic with releases `first` and `second`; metrics that take no time."""
     monkeypatch.setenv("UNDERSTUDY_HOME", str(clinic.folder / "home"))
-    monkeypatch.setattr("understudy.evaluate.suites.metrics_of", lambda names=(): METRICS)
+    monkeypatch.setattr("understudy.evaluate.metric.metrics_of", lambda names=(): METRICS)
     if not (clinic.folder / "record.json").exists():
         for name, epsilon in (("first", "0.5"), ("second", "0.2")):
             assert run(*clinic.synth(epsilon=epsilon, out=clinic.folder / name)).code == 0
@@ -72,7 +72,7 @@ def test_a_record_gives_an_internal_page_and_a_public_one(released: Clinic, tmp_
     ("damage", "code", "says"),
     [
         (lambda record: record.unlink(), 3, "nothing is at"),
-        (lambda record: record.write_text(record.read_text()[:-40]), 2, "Write it anew"),
+        (lambda record: record.write_text(record.read_text()[:-40]), 2, "Write it again"),
         (lambda record: record.write_text(record.read_text().replace('"format":1', '"format":7')), 2, "format 1"),
         (lambda record: record.write_bytes(b"\xff\xfe\x00"), 2, "not text"),
     ],
@@ -95,7 +95,7 @@ def test_a_damaged_release_gets_no_page(released: Clinic, tmp_path: Path, file: 
     (copy / file).write_bytes((copy / file).read_bytes()[:-7] + b"damaged")
     outcome = run("report", copy, "--out", tmp_path / "page.html")
     assert outcome.code == 2
-    assert "anew" in outcome.err or "not a certificate" in outcome.err, outcome.err
+    assert "again" in outcome.err or "not a certificate" in outcome.err, outcome.err
     assert not (tmp_path / "page.html").exists()
 
 
@@ -161,8 +161,8 @@ def test_a_choice_that_the_ledger_cannot_pay_is_refused_and_leaves_nothing(relea
         (["first"], 2, "Two to 6"),
         (["first", "first"], 2, "names of their own"),
         (["first", "second"], 2, "--report or --select"),
-        (["first", "second", "--select"], 2, "needs --epsilon"),
-        (["first", "second", "--report", "new.html", "--epsilon", "1"], 2, "belong to --select"),
+        (["first", "second", "--select"], 2, "are expected"),
+        (["first", "second", "--report", "new.html", "--epsilon", "1"], 2, "apply only with --select"),
         (["first", "nowhere", "--report", "new.html"], 3, "nothing is at"),
     ],
 )

@@ -39,10 +39,10 @@ def test_names_that_are_printed_in_an_answer_move_no_cursor_either(more: list[st
 def test_a_damaged_ledger_is_noticed_before_minutes_are_measured(
     clinic: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from understudy.cli import cost
+    from understudy.planning import plans
 
     clinic.ledger.write_bytes(b"no ledger")
-    monkeypatch.setattr(cost, "expected_cost", None)
+    monkeypatch.setattr(plans, "expected_cost", None)
     outcome = run("plan", clinic.schema)
     assert outcome.code == 2
     assert "clinic.ledger" in outcome.err

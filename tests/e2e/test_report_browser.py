@@ -11,8 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.e2e.commands import run
 from tests.unit.report.toy import HOSTILE, toy_record
-from understudy.report.comparison import render_comparison
-from understudy.report.page import render
+from understudy.report.page import render, render_comparison
 
 SERIOUS = {"serious", "critical"}
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 700}

@@ -104,8 +104,8 @@ MUTANTS = (
         name="a public half as large as the holdout",
         why="the number of real series is told by the number of synthetic ones that are shown",
         file="report/record.py",
-        before="public = public_record(release, synthetic, title=title",
-        after="public = public_record(release, panels.synthetic, title=title",
+        before="public = public_record(release, synthetic, ledger",
+        after="public = public_record(release, panels.synthetic, ledger",
         tests=(RECORD,),
     ),
 )

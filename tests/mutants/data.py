@@ -11,6 +11,7 @@ UNITS = "tests/unit/synthesizers/test_units.py"
 HOLDOUTS = "tests/e2e/test_cli_holdouts.py"
 EXTRA = "tests/unit/data/test_mutant_data.py"
 BATCHES = "tests/unit/data/io/test_batches.py"
+TABLE = "tests/unit/data/test_table.py"
 
 MUTANTS = (
     Mutant(
@@ -98,7 +99,7 @@ MUTANTS = (
         why="an error says how many units the table holds",
         file="data/io/checks.py",
         before='f"The table holds fewer than {MIN_UNITS} units,',
-        after='f"The table holds {len(counts)} of {MIN_UNITS} units,',
+        after='f"The table holds {num_units} of {MIN_UNITS} units,',
         tests=(EXTRA,),
     ),
     Mutant(
@@ -268,5 +269,21 @@ MUTANTS = (
         before='    if schema.unit.kind == "event":',
         after='    if schema.unit.kind != "overlapping-window":',
         tests=(REFUSALS,),
+    ),
+    Mutant(
+        name="a unit in two partitions",
+        why="a unit with rows in two files is clipped twice and weighs twice",
+        file="data/table.py",
+        before="    if _repeated([each.keys for each in runs]):",
+        after="    if len(runs) < 0:",
+        tests=(f"{TABLE}::test_a_unit_in_two_files_is_refused_with_the_way_out",),
+    ),
+    Mutant(
+        name="a unit in two chunks of a file",
+        why="a unit whose rows are not side by side counts once in every chunk",
+        file="data/table.py",
+        before="grouped = not _repeated([together])",
+        after="grouped = True",
+        tests=(f"{TABLE}::test_a_folder_holds_what_one_table_holds",),
     ),
 )

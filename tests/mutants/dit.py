@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 FOLDER = "tests/unit/synthesizers/dit"
 DENOISING, EVENTS, METHOD, MEMORY = (f"{FOLDER}/test_{name}.py" for name in ("denoising", "events", "method", "memory"))
-COMPLETING = "tests/unit/synthesizers/completing/test_completing.py"
+COMPLETING = "tests/unit/synthesizers/test_completing.py"
 STATISTICS = f"{METHOD}::test_one_unit_moves_each_statistic_by_at_most_its_bound"
 
 MUTANTS = (
@@ -67,9 +67,9 @@ MUTANTS = (
     Mutant(
         name="observed values replaced when imputing",
         why="a user's own figures come back changed, as if they had been observed so",
-        file="synthesizers/completing/imputing.py",
-        before="    filled = np.where(gaps, obeying(middle, panel.schema, panel.context), panel.values)\n",
-        after="    filled = obeying(drawn[0], panel.schema, panel.context) * np.float32(1.0000001)\n",
+        file="synthesizers/completing.py",
+        before="    filled = np.where(gaps, _obeying(middle, panel.schema, panel.context), panel.values)\n",
+        after="    filled = _obeying(drawn[0], panel.schema, panel.context) * np.float32(1.0000001)\n",
         tests=(COMPLETING,),
     ),
 )

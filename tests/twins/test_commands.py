@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.e2e.commands import NUM_PERSONS, OPTIONS, Clinic, Rows, make_clinic, schema_for
+from tests.e2e.commands import NUM_PERSONS, OPTIONS, Clinic, Rows, make_clinic, one_per_mechanism, schema_for
 from tests.twins.view import View, view
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
@@ -65,7 +65,7 @@ def seen(folder: Path, edit: Callable[[Rows], Rows], command: tuple[str, ...]) -
     return view(clinic.folder, (command[0], *named, *command[1:]))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", one_per_mechanism(COMMANDS))
 def test_one_person_more_or_less_changes_nothing_but_numbers_of(name: str, tmp_path: Path) -> None:
     ward = "nowhere" if name == "buy categories" else "south"
     first = seen(tmp_path / "as it is", as_it_is, COMMANDS[name])

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, concatenate, simulate_households
-from understudy.evaluate.metric import QUICK
+from understudy.evaluate.metric import QUICK, metrics_of
 from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Scorecard, evaluate
-from understudy.evaluate.suites import metrics_of
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 

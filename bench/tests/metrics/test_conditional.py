@@ -15,10 +15,10 @@ from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Panel
 from understudy.data.masks import MASKS
 from understudy.evaluate import fillings as point
-from understudy.evaluate.comparison import Comparison, Completion
 from understudy.evaluate.fillings import METRICS as FILLINGS
 from understudy.evaluate.fillings import straight_lines
 from understudy.evaluate.metric import Measured, Undefined
+from understudy.evaluate.panels import Comparison, Completion
 
 BY_NAME = {metric.name.removeprefix("conditional."): metric for metric in (*FILLINGS, *DISTRIBUTIONS)}
 RNG = np.random.default_rng(0)

@@ -13,8 +13,8 @@ from understudy_bench.metrics.pets.forecast import forecast_errors
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import QUICK
+from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.pets.networks import encoder_sha256
 
 BY_NAME = {metric.name.removeprefix("pets."): metric for metric in METRICS}

@@ -20,8 +20,8 @@ from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Continuous, Panel
 from understudy.data.panel import broadcast_context
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Undefined
+from understudy.evaluate.panels import Comparison
 
 BY_NAME = {metric.name.removeprefix("pub2priv."): metric for metric in METRICS}
 CHEAP = ("ks_returns", "ks_autocorrelation")

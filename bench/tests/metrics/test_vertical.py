@@ -15,8 +15,8 @@ from tests.unit.evaluate.labels import labelled
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Continuous, Panel
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import QUICK, Undefined
+from understudy.evaluate.panels import Comparison
 
 BY_NAME = {metric.name.removeprefix("vertical."): metric for metric in METRICS}
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from understudy.cli import (
     audit,
     buy,
-    certificate,
     compare,
     complete,
     data,
@@ -33,9 +32,9 @@ from understudy.errors import InputError
 
 app = typer.Typer(
     name="understudy",
-    help="Synthetic time series that stand in for sensitive ones, under a privacy guarantee that is true.",
-    epilog="Exit codes: 0 done, 2 bad input, 3 missing data, 4 budget refused, 1 our fault.",
-    add_completion=False,
+    help="Generate synthetic time series that stand in for sensitive ones, under differential privacy.",
+    epilog="Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, "
+    "5 unknown signer.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,7 +54,7 @@ app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.add_typer(audit.app, name="audit")
 app.command("verify")(verify.verify)
-app.command("certificate")(certificate.certificate)
+app.command("certificate")(verify.certificate)
 app.add_typer(federate.app, name="federate")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
@@ -69,6 +68,21 @@ def version(json: Json = False) -> None:
     import understudy
 
     Output(json=json).result({"version": understudy.__version__}, understudy.__version__)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Generate synthetic time series that stand in for sensitive ones, under differential privacy."""
 
 
 # Typer brings its own copy of click in some versions and imports it in others; this finds the class in both.
@@ -93,5 +107,5 @@ def call(arguments: Sequence[str], commands: typer.Typer = app, program: str = "
         hint = f" Try `{where.command_path} --help`." if where is not None else ""
         raise InputError(problem.format_message().rstrip(".") + "." + hint) from None
     except typer.Abort:
-        raise InputError("Stopped at a question.") from None
+        raise InputError("Aborted at the confirmation prompt.") from None
     return code if isinstance(code, int) else 0

@@ -1,4 +1,4 @@
-"""`understudy buy`: a public fact that nobody knows yet, bought from the population's ledger.
+"""`understudy buy`: a fact for the schema, bought from the population's ledger.
 
 Order as in `synth`: everything that can be checked without the table, then the table, then the charge; only
 then is anything computed from the data.
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.budget import charge_stays_known, guarantee_for, refuse_early, require_budget
+from understudy.cli.charging import able_to_pay, charge_stays_known
 from understudy.cli.console import Json, Output, Quiet
-from understudy.cli.places import existing, require_room, unused, whole_file
-from understudy.cli.tables import TABLE_HELP, existing_table, named
+from understudy.cli.options import TableFile
+from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from understudy.privacy.purchases import Bought, Purchase
 
 app = typer.Typer(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
-File = Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}")]
-Draft = Annotated[Path, typer.Option("--schema", help="Its schema, which may leave bounds and categories open.")]
-Epsilon = Annotated[float, typer.Option(help="What this purchase costs; nothing gives it back.")]
-Out = Annotated[Path, typer.Option(help="The new schema, beside the old one; it must not exist yet.")]
+Draft = Annotated[Path, typer.Option("--schema", help="Schema of the table; it may leave bounds and categories open.")]
+Epsilon = Annotated[float, typer.Option(help="Epsilon of this purchase; a charge is never given back.")]
+Out = Annotated[Path, typer.Option(help="Schema to write, beside the old one; it must not exist yet.")]
 _SCHEMA_BYTES = 2**20
 
 
@@ -55,20 +54,22 @@ class Done:
 
 @app.command("bounds")
 def bounds(
-    file: File,
+    file: TableFile,
     schema: Draft,
-    column: Annotated[list[str], typer.Option(help="A continuous or integer column; several share epsilon.")],
+    column: Annotated[
+        list[str], typer.Option(help="Continuous or integer column; may be repeated, columns share epsilon.")
+    ],
     between: Annotated[
         tuple[float, float],
-        typer.Option(metavar="LOW HIGH", help="Two public numbers that the bounds surely lie between."),
+        typer.Option(metavar="LOW HIGH", help="Two public numbers between which the bounds lie."),
     ],
     epsilon: Epsilon,
     out: Out,
-    coverage: Annotated[float, typer.Option(help="Share of units that each bound should hold for.")] = 0.99,
+    coverage: Annotated[float, typer.Option(help="Share of units that each bound should cover.")] = 0.99,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Buy a column's smallest and largest value; what lies beyond will be clipped."""
+    """Buy bounds of columns; values beyond them will be clipped."""
     from understudy.privacy.purchases import BuyBounds
 
     purchase = BuyBounds(columns=tuple(column), low=between[0], high=between[1], coverage=coverage)
@@ -87,9 +88,9 @@ def bounds(
 
 @app.command("categories")
 def categories(
-    file: File,
+    file: TableFile,
     schema: Draft,
-    column: Annotated[str, typer.Option(help="A categorical column without a list of categories.")],
+    column: Annotated[str, typer.Option(help="Categorical column without a list of categories.")],
     epsilon: Epsilon,
     out: Out,
     json: Json = False,
@@ -115,7 +116,9 @@ def categories(
 
 
 @app.command("population")
-def population(file: File, schema: Draft, epsilon: Epsilon, out: Out, json: Json = False, quiet: Quiet = False) -> None:
+def population(
+    file: TableFile, schema: Draft, epsilon: Epsilon, out: Out, json: Json = False, quiet: Quiet = False
+) -> None:
     """Buy the number of units, for a schema that says population = { count_epsilon = … }."""
     from understudy.privacy.budget import check_delta, default_delta
     from understudy.privacy.purchases import BuyPopulation
@@ -140,6 +143,7 @@ def make(order: Order, purchase: "Purchase") -> Done:
     Privacy: reads the private table; all that leaves went through the grant of a charge already written.
     """
     from understudy.data import Schema
+    from understudy.planning.choices import guarantee_for, require_budget
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
 
@@ -149,10 +153,10 @@ def make(order: Order, purchase: "Purchase") -> Done:
     guarantee = guarantee_for(draft, order.epsilon, None)
     purchase.check(draft, guarantee)
     plan = purchase.plan(guarantee)
-    refuse_early(order.schema, draft, plan, purchase.label)
+    ledger = able_to_pay(order.schema, draft, plan, purchase.label)
     private = purchase.read(order.file, draft)  # a folder or a store too, one file after the other
     require_room(order.out, _SCHEMA_BYTES)
-    ledger = Ledger.open_for(draft, order.schema.absolute().parent)
+    ledger = ledger or Ledger.open_for(draft, order.schema.absolute().parent)
     with charge_stays_known(ledger):
         grant = ledger.charge(plan, label=purchase.label, noise=NoiseSource.secure())
         bought = purchase.answer(grant, private, draft)
@@ -174,7 +178,7 @@ def _check_places(order: Order) -> None:
 
 
 def _write(bought: "Bought", out: Path) -> None:
-    """Writes the schema; if the disk fails now, the fact is told at least, because it is paid."""
+    """Writes the schema; if the disk fails now, the error states the fact, because it is paid."""
     try:
         with whole_file(out) as text:
             bought.schema.save(text)

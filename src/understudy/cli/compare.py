@@ -1,4 +1,4 @@
-"""`understudy compare`: releases side by side, which no guarantee covers; or a choice among them, which one does."""
+"""`understudy compare`: releases side by side, which no guarantee covers, or a charged choice among them."""
 
 import time
 from collections.abc import Mapping
@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
+from understudy.cli.charging import charge_stays_known
 from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
-from understudy.cli.evaluate import THOROUGH, Budget, effort_of, judge
+from understudy.cli.evaluate import effort_of, judge
 from understudy.cli.holdouts import read_list, require_unseen
+from understudy.cli.options import (
+    Budget,
+    ContextFile,
+    EvaluationSeed,
+    Holdout,
+    RealSchema,
+    Suites,
+    Thorough,
+    Work,
+)
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
 from understudy.cli.places import existing, outside, unused, whole_file
 from understudy.errors import InputError, Stopped
@@ -47,31 +57,36 @@ class Selection:
 
 
 def compare(
-    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE|FILE ...", help="Two to six, by name.")],
-    real: Annotated[Path, typer.Option(help="The real table.")],
-    holdout: Annotated[
-        Path | None, typer.Option(help="Real series no run ever saw: a table, or the list `synth --holdout` wrote.")
-    ] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema of the real table; needed for --select.")] = None,
-    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the page there.")] = None,
-    suite: Annotated[list[str] | None, typer.Option(help="A suite's name; repeat. Default: general.")] = None,
-    budget: Annotated[Budget, typer.Option(help="How much work the metrics may do.")] = Budget.quick,
-    thorough: Annotated[bool, typer.Option("--thorough", help=THOROUGH)] = False,
-    select: Annotated[bool, typer.Option("--select", help="Choose with differential privacy, charged.")] = False,
-    epsilon: Annotated[float | None, typer.Option(help="What --select may cost.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where --select writes its certificate.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0,
+    releases: Annotated[
+        list[Path],
+        typer.Argument(metavar="RELEASE|FILE ...", help="Two to six release directories or synthetic tables."),
+    ],
+    real: Annotated[Path, typer.Option(help="Real table.")],
+    holdout: Holdout = None,
+    schema: RealSchema = None,
+    context: ContextFile = None,
+    report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
+    suite: Suites = None,
+    budget: Work = Budget.quick,
+    thorough: Thorough = False,
+    select: Annotated[
+        bool, typer.Option("--select", help="Choose one release with differential privacy; charges the ledger.")
+    ] = False,
+    epsilon: Annotated[float | None, typer.Option(help="Epsilon of --select.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the certificate of --select.")] = None,
+    seed: EvaluationSeed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put releases side by side on one page, or choose one of them with a charge to the ledger."""
+    """Compare releases on one page, or choose one of them with a charge to the ledger."""
     output = Output(json=json, quiet=quiet)
     tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
     selection = _selection(select, epsilon, schema, out)
     _check_places(releases, {"--report": report, "--out": out})
     if report is None and selection is None:
-        raise InputError("--report or --select: name the page to write, or ask for a charged choice.")
+        raise InputError(
+            "--report or --select: one of them is expected. Name a page to write, or ask for a charged choice."
+        )
     wanted = Wanted(
         releases=tuple(releases),
         tables=tables,
@@ -100,15 +115,17 @@ def compare(
 def _selection(asked: bool, epsilon: float | None, schema: Path | None, out: Path | None) -> Selection | None:
     if not asked:
         if epsilon is not None or out is not None:
-            raise InputError("--epsilon, --out: belong to --select.")
+            raise InputError("--epsilon, --out: they apply only with --select. Omit them, or add --select.")
         return None
     if epsilon is None or schema is None or out is None:
-        raise InputError("--select: needs --epsilon (its price), --schema (its ledger pays), --out (its certificate).")
+        raise InputError(
+            "--select: --epsilon (its price), --schema (its ledger pays) and --out (its certificate) are expected."
+        )
     return Selection(epsilon=epsilon, schema=existing(schema, "--schema"), out=out)
 
 
 def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None:
-    from understudy.report.comparison import MAX_RELEASES
+    from understudy.report.page import MAX_RELEASES
 
     if not 2 <= len(releases) <= MAX_RELEASES:
         raise InputError(f"Two to {MAX_RELEASES} releases are expected, got {len(releases)}.")
@@ -139,6 +156,7 @@ def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) ->
     """
     from understudy.data import Schema
     from understudy.evaluate.choosing import LABEL, PrivateChoice
+    from understudy.planning.choices import guarantee_for, require_budget
     from understudy.privacy import keys
     from understudy.privacy.certificate import issue, sign
     from understudy.privacy.ledger import Ledger
@@ -172,10 +190,10 @@ def write_page(
 
     Privacy: internal. That the comparison was made is recorded before its figures exist.
     """
-    from understudy.evaluate.suites import metrics_of
-    from understudy.report.comparison import render_comparison
-    from understudy.report.headline import with_verdicts
+    from understudy.evaluate.metric import metrics_of
+    from understudy.report.page import render_comparison
     from understudy.report.record import make_record
+    from understudy.report.words import with_verdicts
 
     metrics = metrics_of(wanted.suites)
     recorded = _record(candidates)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.errors import InputError
 
@@ -19,24 +20,23 @@ if TYPE_CHECKING:
 
 _OTHERS = (
     "It holds what was observed, so it is as private as the table. Filling other people's series costs the release's "
-    "units nothing. If the release was learned from these very series, the file is internal: say --training-series."
+    "units nothing. If the release was learned from these very series, the file is internal: use --training-series."
 )
 _OWN = (
     "Internal: the release was learned from these series, and what was observed of them is in the file. The release's "
-    "guarantee does not cover it. Do not hand it out."
+    "guarantee does not cover it. Do not share it."
 )
-_Release = Annotated[Path, typer.Argument(help="A release directory of a method that fills gaps, such as dit.")]
-_Data = Annotated[Path, typer.Option("--data", help="The table with series: .parquet, .csv, .arrow, .npz or .npy.")]
-_Out = Annotated[Path, typer.Option(help="File to write, in the table's columns and more; it must not exist yet.")]
+_Release = Annotated[Path, typer.Argument(help="Release directory of a method that fills gaps, such as dit.")]
+_Data = Annotated[Path, typer.Option("--data", help="Table of the series: .parquet, .csv, .arrow, .npz or .npy.")]
+_Out = Annotated[Path, typer.Option(help="File to write, with the table's columns and more; it must not exist yet.")]
 _SchemaFile = Annotated[
     Path | None, typer.Option(help="Schema of the table, if its time axis is another. Default: the release's.")
 ]
-_Context = Annotated[Path | None, typer.Option(help="Table of public context by time.")]
-_Draws = Annotated[int, typer.Option(min=1, help="Fillings of each series, from which intervals are taken.")]
+_Samples = Annotated[int, typer.Option("--draws", min=1, help="Completions of each series, for the intervals.")]
 _TrainingSeries = Annotated[
-    bool, typer.Option("--training-series", help="The release was learned from these series: mark the file internal.")
+    bool, typer.Option("--training-series", help="Mark the file internal: the release was learned from these series.")
 ]
-_Seed = Annotated[int | None, typer.Option(min=0, help="Fill in the same way again. Costs no privacy.")]
+_Seed = Annotated[int | None, typer.Option(min=0, help="Seed to fill in the same way again. Costs no privacy.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Request:
 
     @property
     def note(self) -> Path:
-        """What the file is and whom it may be shown to, beside it."""
+        """The file beside it that says what it is and who may see it."""
         return self.out.with_name(f"{self.out.name}.about.json")
 
     def write(self, panel: "Panel", release: "Release", facts: dict[str, Any], output: Output, did: str) -> None:
@@ -82,7 +82,7 @@ class Request:
 
         self.out.parent.mkdir(parents=True, exist_ok=True)
         write_panel(panel, self.out)
-        told = {
+        about = {
             "internal": self.training_series,
             "says": _OWN if self.training_series else _OTHERS,
             "method": release.synthesizer.name,
@@ -90,8 +90,8 @@ class Request:
             **facts,
         }
         with whole_file(self.note) as draft:
-            draft.write_text(json_format.dumps(told, indent=2) + "\n", encoding="utf-8")
-        output.result({"file": str(self.out), "about": str(self.note), **told}, did, str(told["says"]))
+            draft.write_text(json_format.dumps(about, indent=2) + "\n", encoding="utf-8")
+        output.result({"file": str(self.out), "about": str(self.note), **about}, did, str(about["says"]))
 
 
 def impute(
@@ -99,23 +99,23 @@ def impute(
     data: _Data,
     out: _Out,
     schema: _SchemaFile = None,
-    context: _Context = None,
-    level: Annotated[float, typer.Option(help="Share of fillings within an interval.")] = 0.9,
-    draws: _Draws = 39,
+    context: ContextFile = None,
+    level: Annotated[float, typer.Option(help="Probability level of the intervals.")] = 0.9,
+    samples: _Samples = 39,
     training_series: _TrainingSeries = False,
     seed: _Seed = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fill the gaps of a table; what was observed stays as it is. Beside every number: the ends of an interval."""
+    """Fill the gaps of a table, with an interval for every number; what was observed stays as it is."""
     output = Output(json=json, quiet=quiet)
     request = Request(
         release=release, data=data, out=out, schema=schema, context=context, training_series=training_series, seed=seed
     )
     with output.progress() as progress:
         opened, panel, rng = request.opened()
-        made = opened.impute(panel, level=level, num_draws=draws, rng=rng, progress=progress)
-    facts = {"level": level, "draws": draws, "columns": "…_low and …_high: ends of the interval"}
+        made = opened.impute(panel, level=level, num_draws=samples, rng=rng, progress=progress)
+    facts = {"level": level, "draws": samples, "columns": "…_low and …_high: ends of the interval"}
     request.write(made.with_intervals(), opened, facts, output, f"Wrote {out}, without gaps.")
 
 
@@ -123,21 +123,21 @@ def forecast(
     release: _Release,
     data: _Data,
     out: _Out,
-    horizon: Annotated[int, typer.Option(help="Steps ahead.")],
+    horizon: Annotated[int, typer.Option(help="Number of steps to forecast.")],
     schema: _SchemaFile = None,
-    context: _Context = None,
-    ahead: Annotated[Path | None, typer.Option(help="Table of public context of the steps ahead, by time.")] = None,
+    context: ContextFile = None,
+    ahead: Annotated[Path | None, typer.Option(help="Table of public context of the forecast steps, by time.")] = None,
     quantile: Annotated[
-        list[float] | None, typer.Option(help="A quantile; repeat for several. Default: 0.05, 0.5, 0.95.")
+        list[float] | None, typer.Option(help="Quantile to forecast; may be repeated. Default: 0.05, 0.5, 0.95.")
     ] = None,
-    draws: _Draws = 39,
+    samples: _Samples = 39,
     training_series: _TrainingSeries = False,
     seed: _Seed = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what comes after the end of each series, as quantiles; without --ahead, whatever the context there is."""
-    from understudy.synthesizers.completing.forecasting import QUANTILES
+    """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
+    from understudy.synthesizers.completing import QUANTILES
 
     output = Output(json=json, quiet=quiet)
     request = Request(
@@ -146,11 +146,11 @@ def forecast(
     with output.progress() as progress:
         opened, panel, rng = request.opened()
         wanted = tuple(quantile or QUANTILES)
-        told = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
+        given = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
         made = opened.forecast(
-            panel, horizon, quantiles=wanted, num_draws=draws, context=told, rng=rng, progress=progress
+            panel, horizon, quantiles=wanted, num_draws=samples, context=given, rng=rng, progress=progress
         )
-    facts = {"horizon": horizon, "quantiles": list(wanted), "draws": draws}
+    facts = {"horizon": horizon, "quantiles": list(wanted), "draws": samples}
     request.write(made.as_panel(), opened, facts, output, f"Wrote {out}, {horizon} steps ahead.")
 
 

@@ -1,12 +1,14 @@
-"""What commands print and where: results on stdout, progress on stderr."""
+"""What commands print and where: results on stdout; progress, cautions and errors on stderr."""
 
 import json as json_format
 import math
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import typer
@@ -15,10 +17,12 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-_PIPE_WIDTH = 120
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Progress = Callable[[str, float], None]
+LINE_SECONDS = 10.0
+_PIPE_WIDTH = 120
+_LEAST_SHARE = 0.01  # before that, the work done says nothing about the rest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +33,13 @@ class Output:
     quiet: bool = False
 
     def say(self, *parts: RenderableType) -> None:
-        """Prints text and tables for a person; a program or `--quiet` gets nothing."""
+        """Prints text and tables for a person; nothing for a program or with `--quiet`."""
         if not self.json and not self.quiet:
             for part in parts:
                 _console().print(_Clean(part), soft_wrap=isinstance(part, str | Text))
 
     def caution(self, *sentences: str) -> None:
-        """Prints what a person should know before something is spent; to standard error, so that results stay apart."""
+        """Prints sentences beside the result, on standard error; nothing with `--quiet`."""
         if not self.quiet:
             for sentence in sentences:
                 error_console().print(_Clean(sentence), soft_wrap=True)
@@ -46,30 +50,22 @@ class Output:
             print(json_format.dumps(plain(facts), indent=2, allow_nan=False), flush=True)
         self.say(*parts)
 
-    def remark(self, text: str) -> None:
-        """Prints a line on standard error, beside the result; `--quiet` gets nothing."""
-        if not self.quiet:
-            error_console().print(clean(text), soft_wrap=True)
-
     @contextmanager
     def progress(self, *, lines: bool = False) -> Iterator[Progress]:
         """Yields a callback (what is done, share done) for a bar with the time left.
 
         Args:
-            lines: Whether a line is printed now and then where nobody watches a bar.
+            lines: Whether a line is printed now and then where standard error is no terminal.
         """
-        from understudy.cli.progress import bar as moving
-        from understudy.cli.progress import lines as spoken
-
         if self.quiet or not (lines or sys.stderr.isatty()):
-            yield _silent
+            yield lambda stage, share: None
             return
-        with (moving if sys.stderr.isatty() else spoken)(error_console()) as tell:
-            yield tell
+        with (_bar if sys.stderr.isatty() else progress_lines)(error_console()) as report:
+            yield report
 
 
 def clean(text: str) -> str:
-    """Text that moves no cursor and hides nothing: names come from files that anybody may have written."""
+    """Returns text that moves no cursor and hides nothing: names come from files that anybody may have written."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
@@ -85,12 +81,12 @@ class _Clean:
 
 
 def error_console() -> Console:
-    """Standard error; without colours where NO_COLOR is set or nobody is watching."""
+    """Returns standard error; without colours where NO_COLOR is set or it is no terminal."""
     return _console(stderr=True)
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """Prints text as it is: brackets and colons in it are a user's, not mark-up."""
+    """Returns a console that prints text as it is: brackets and colons in it are a user's, not mark-up."""
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False, color_system=colours)
     if not console.is_terminal:
@@ -99,12 +95,12 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def bold(text: str) -> Text:
-    """A line that stands out."""
+    """Returns a line that stands out."""
     return Text(text, style="bold")
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """An empty table in the house style; numbers are right-aligned by a leading '>' in a column's name."""
+    """Returns an empty table in the house style; a leading '>' in a column's name aligns it right."""
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
         made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
@@ -112,7 +108,7 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 def plain(value: Any) -> Any:
-    """Values that JSON has: infinities become text, everything unknown its own text."""
+    """Returns values that JSON has: infinities become text, everything unknown its own text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -122,5 +118,77 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _silent(stage: str, share: float) -> None:
-    """Shows nothing."""
+@dataclass
+class Pace:
+    """What is done and since when; the clock starts again where a share of 0 is reported."""
+
+    stage: str = "starting"
+    share: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+
+    def report(self, stage: str, share: float) -> None:
+        """Takes note of the stage and the share of the work that is done."""
+        if share <= 0:
+            self.started = time.monotonic()
+        self.stage, self.share = stage, share
+
+    def seconds_left(self) -> float | None:
+        """Returns the time that the rest takes at the pace so far; it grows while nothing gets done."""
+        if self.share < _LEAST_SHARE:
+            return None
+        return (time.monotonic() - self.started) * (1 - self.share) / self.share
+
+    def text(self) -> str:
+        """Returns the time left in words, or nothing where it is not known yet."""
+        left = self.seconds_left()
+        return "" if left is None else f"about {duration(left)} left"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time as a person would say it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Progress]:
+    """Yields a callback that moves a bar with the time left."""
+    from rich.progress import BarColumn, ProgressColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    pace = Pace()
+
+    class Left(ProgressColumn):
+        """The time left at the pace so far, also while a long part is at work."""
+
+        def render(self, task: Any) -> Text:
+            return Text(pace.text())
+
+    with Bar(TextColumn("{task.description}"), BarColumn(), Left(), console=console, transient=True) as shown:
+        task = shown.add_task("starting", total=1.0)
+
+        def report(stage: str, share: float) -> None:
+            pace.report(stage, share)
+            shown.update(task, description=stage, completed=share)
+
+        yield report
+
+
+@contextmanager
+def progress_lines(console: Console) -> Iterator[Progress]:
+    """Yields a callback; every few seconds a line says how far the work is."""
+    pace, over = Pace(), threading.Event()
+
+    def speak() -> None:
+        while not over.wait(LINE_SECONDS):
+            parts = (f"{100 * pace.share:.0f} %" if pace.share > 0 else "", pace.text(), pace.stage)
+            console.print(", ".join(part for part in parts if part), soft_wrap=True)
+
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield pace.report
+    finally:
+        over.set()
+        speaker.join()

@@ -1,4 +1,4 @@
-"""`understudy data`: example data that comes with the package, and public data that you bring."""
+"""`understudy data`: example data that comes with the package, public data that you bring, and partitions."""
 
 import shutil
 import tempfile
@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from understudy.cli.console import Json, Output, Quiet, bold, table
-from understudy.cli.places import existing, unused
-from understudy.cli.tables import TABLE_HELP, existing_table, named
+from understudy.cli.options import TABLE_HELP
+from understudy.cli.places import existing, existing_table, named, unused
 from understudy.errors import InputError
 
 app = typer.Typer(help="List, describe and make example data; partition large tables.", no_args_is_help=True)
@@ -34,7 +34,7 @@ def list_data(root: Root = None, json: Json = False, quiet: Quiet = False) -> No
 
 @app.command("describe")
 def describe(
-    name: Annotated[str, typer.Argument(help="A name that `understudy data list` prints.")],
+    name: Annotated[str, typer.Argument(help="Name that `understudy data list` prints.")],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -62,10 +62,10 @@ def describe(
 
 @app.command("make")
 def make(
-    name: Annotated[str, typer.Argument(help="households")],
+    name: Annotated[str, typer.Argument(help="Name of the example: households.")],
     out: Annotated[Path, typer.Option(help="Folder for the table, the public context and schema.toml.")],
-    n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="How many homes.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other homes.")] = 7,
+    n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="Number of homes.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 7,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -97,7 +97,7 @@ def partition(
     from understudy.data.repartition import partition_by_unit
 
     if not by_unit:
-        raise InputError("--by-unit: it is expected; tables are partitioned by unit and in no other way.")
+        raise InputError("--by-unit: this option is expected; tables are partitioned by unit only. Add --by-unit.")
     output, source = Output(json=json, quiet=quiet), existing_table(named(file), "FILE")
     target = unused(out, "--out")
     contract = Schema.load(existing(schema or _schema_beside(source), "--schema"), draft=True)

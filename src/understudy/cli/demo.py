@@ -9,28 +9,28 @@ from typing import Annotated, Any
 
 import typer
 
-from understudy.cli import certificate as certificate_page
-from understudy.cli import plan as planning
+from understudy.cli import plan as plan_command
 from understudy.cli import synth as synthesis
 from understudy.cli.console import Json, Output, Progress, Quiet, bold
 from understudy.cli.data import make_households
 from understudy.cli.panels import RealTables, read_real, read_release
 from understudy.cli.places import whole_file
-from understudy.cli.verify import checked
+from understudy.cli.verify import Format, checked, page_of
 from understudy.errors import CertificateError, InputError
 
 _REPORT_SERIES = 1_000
 _SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
+_FIGURES = "figures"
 _MARK = "made-by-understudy-demo.txt"
 _NOTE = "Everything in this folder is invented or made from invented data. `understudy demo` replaces it.\n"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to make. A former demo in it is replaced.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder to make; an earlier demo in it is replaced.")] = Path(
         "understudy-demo"
     ),
-    n: Annotated[int, typer.Option("--n", min=100, max=100_000, help="How many homes to invent.")] = 10_000,
-    epsilon: Annotated[float, typer.Option(help="What the run may cost; the example's budget is 3.")] = 1.0,
+    n: Annotated[int, typer.Option("--n", min=100, max=100_000, help="Number of homes to invent.")] = 10_000,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the run; the example's budget is 3.")] = 1.0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -43,18 +43,21 @@ def demo(
 
 
 def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str, Any]:
+    from understudy import planning
+
     data, release = out / "data", out / "release"
     output.say(f"$ understudy data make households --n {num_homes} --out {data}")
     table, context, schema = make_households(num_homes, data)
     output.say(f"$ understudy plan {schema} --epsilon {epsilon:g}")
     with output.progress() as progress:
-        planned = planning.answer(planning.Question(schema=schema, epsilon=epsilon), progress)
-    output.say(*planning.shown(planned))
+        made_plan = planning.plan(schema, epsilon=epsilon, progress=progress)
+    output.say(*plan_command.shown(made_plan))
     options = f"--schema {schema} --context {context} --epsilon {epsilon:g} --out {release}"
     output.say(f"$ understudy synth {table} {options}")
-    request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release)
+    choice = planning.MethodChoice()
+    request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release, choice=choice)
     with output.progress() as progress:
-        made, ledger, _ = synthesis.run(request, progress)
+        made, ledger, _ = synthesis.run(request, synthesis.prepare(request), progress)
     holder = _public_key(out)
     output.say(f"$ understudy verify {release} --trust {holder}  # the demo's own key, which no other home knows")
     checks = _checks(release, holder)
@@ -62,18 +65,17 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     page = out / "certificate.html"
     output.say(f"$ understudy certificate {release} --format html --out {page}")
     with whole_file(page) as draft:
-        draft.write_text(certificate_page.page(release, certificate_page.Format.html), encoding="utf-8")
-    picture = _draw(out, num_homes, made)
+        draft.write_text(page_of(release, Format.html), encoding="utf-8")
     output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
     with output.progress() as progress:
         report = _report(out, RealTables(real=table, context=context), release, progress)
-    output.say(f"Look at {report}, {picture}, {page} and {release}/synthetic.parquet.")
+    output.say(f"Open {report}, {page}, {release}/synthetic.parquet, and the figures in {out / _FIGURES}.")
     return {
         "folder": str(out),
         "synthetic": str(release / "synthetic.parquet"),
         "certificate": str(page),
         "ledger": str(ledger.path),
-        "picture": str(picture),
+        "figures": str(out / _FIGURES),
         "report": str(report),
         "epsilon": made.certificate.epsilon,
         "status": made.certificate.status,
@@ -120,15 +122,14 @@ def _checks(release: Path, holder: Path) -> str:
 
 
 def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> Path:
-    """Writes the report of the measures that take seconds; `understudy evaluate` runs all of them."""
+    """Writes the report, of measures that take seconds, and its figures; `understudy evaluate` runs all measures."""
     from dataclasses import replace
 
     from understudy.cli.ledger import facts_of_payer
-    from understudy.evaluate.metric import QUICK
+    from understudy.evaluate.metric import QUICK, metrics_of
     from understudy.evaluate.panels import Panels
     from understudy.evaluate.scorecard import evaluate
-    from understudy.evaluate.suites import metrics_of
-    from understudy.report.page import render
+    from understudy.report.page import drawings, render
     from understudy.report.record import make_record
 
     judged = read_release(release, 0, progress)
@@ -142,21 +143,7 @@ def _report(out: Path, tables: RealTables, release: Path, progress: Progress) ->
     target = out / "report.html"
     with whole_file(target) as draft:
         draft.write_text(render(record), encoding="utf-8")
+    (out / _FIGURES).mkdir()
+    for drawing in drawings(record):
+        drawing.save(out / _FIGURES)
     return target
-
-
-def _draw(out: Path, num_homes: int, release: Any) -> Path:
-    """Shows invented homes beside synthetic ones; both are public."""
-    import numpy as np
-
-    from understudy.data import simulate_households
-    from understudy.privacy.budget import at_most
-    from understudy.report.pictures import side_by_side
-
-    picture = out / "picture.png"
-    synthetic = release.sample(num_homes, rng=np.random.default_rng())
-    caption = f"A week of {num_homes} homes, learned at epsilon = {at_most(release.certificate.epsilon, 2)}"
-    with whole_file(picture) as draft:
-        homes = simulate_households(num_homes)
-        side_by_side(homes, synthetic, draft, channel="load_kw", caption=caption, real_name="invented")
-    return picture

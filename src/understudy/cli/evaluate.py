@@ -1,20 +1,27 @@
-"""`understudy evaluate`: is the stand-in good? Every figure beside those of other real series and of a control."""
+"""`understudy evaluate`: scores of synthetic series, each compared with those of other real series and of a control."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
+from understudy.cli.console import LINE_SECONDS, Json, Output, Progress, Quiet, bold, duration, table
+from understudy.cli.options import (
+    Budget,
+    ContextFile,
+    EvaluationSeed,
+    Holdout,
+    RealSchema,
+    Suites,
+    Thorough,
+    Work,
+)
 from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
-from understudy.cli.places import outside, unused, whole_file
-from understudy.cli.progress import LINE_SECONDS, duration
-from understudy.cli.tables import named
+from understudy.cli.places import named, outside, unused, whole_file
 from understudy.errors import Stopped
 
 if TYPE_CHECKING:
@@ -26,37 +33,25 @@ INTERNAL = "Internal: these figures were computed from real series and are cover
 
 MAX_UNITS = 20_000  # of a table in partitions; no metric looks at more
 _LEAST_SECONDS, _WRITING_SECONDS = 20.0, 30.0
-THOROUGH = "Measure every row on all series and steps, without the limit of two minutes; --budget paper implies it."
-
-
-class Budget(StrEnum):
-    """How much work the metrics may do."""
-
-    quick = "quick"
-    paper = "paper"
 
 
 def evaluate(
-    candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="A release, or a synthetic table.")],
-    real: Annotated[str, typer.Option(help="The real table: a file, a folder of tables or a URL.")],
-    holdout: Annotated[
-        Path | None, typer.Option(help="Real series the run never saw: a table, or the list `synth --holdout` wrote.")
-    ] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")] = None,
-    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
-    suite: Annotated[list[str] | None, typer.Option(help="A suite's name; repeat for several. Default: all.")] = None,
-    budget: Annotated[Budget, typer.Option(help="quick: 3 trainings, 500 updates each; paper: as published.")] = (
-        Budget.quick
-    ),
-    thorough: Annotated[bool, typer.Option("--thorough", help=THOROUGH)] = False,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
-    record: Annotated[Path | None, typer.Option(help="Write all of it as JSON there, for `report`.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0,
+    candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="Release directory, or a synthetic table.")],
+    real: Annotated[str, typer.Option(help="Real table: a file, a folder of tables or a URL.")],
+    holdout: Holdout = None,
+    schema: RealSchema = None,
+    context: ContextFile = None,
+    suite: Suites = None,
+    budget: Work = Budget.quick,
+    thorough: Thorough = False,
+    report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
+    record: Annotated[Path | None, typer.Option(help="JSON record to write, for `report`.")] = None,
+    seed: EvaluationSeed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
-    from understudy.evaluate.suites import metrics_of
+    from understudy.evaluate.metric import metrics_of
 
     output, since = Output(json=json, quiet=quiet), time.monotonic()
     tables = RealTables(
@@ -106,17 +101,17 @@ def judge(
 
     Privacy: internal.
     """
-    from understudy.evaluate import subsample
-    from understudy.evaluate.completions import with_completions
+    from understudy.evaluate.fillings import with_completions
+    from understudy.evaluate.panels import subsampled
+    from understudy.evaluate.scorecard import FILLINGS
     from understudy.evaluate.scorecard import evaluate as score
-    from understudy.evaluate.workload import FILLINGS
 
     real, held_out = read_real(tables, judged)
-    panels = subsample.prepare(real, judged.panel, held_out, effort, seed=seed)
+    panels = subsampled(real, judged.panel, held_out, effort, seed=seed)
     if (sampled := tables.remark()) is not None:
         panels = replace(panels, notes=(sampled, *panels.notes))
     if panels.real.schema != real.schema and judged.release is not None and judged.release.synthesizer.completes:
-        metrics = [metric for metric in metrics if metric.name not in FILLINGS]
+        metrics = [metric for metric in metrics if metric.suite != FILLINGS]
         panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))
     if effort.seconds is not None:
         effort = replace(effort, seconds=max(_LEAST_SECONDS, effort.seconds - (time.monotonic() - since)))
@@ -133,18 +128,18 @@ def judge(
 
 
 def _remark(output: Output, panels: "Panels", metrics: "Sequence[Metric]", effort: "Effort") -> None:
-    """Says how long it will take, where that is long enough to be worth a line."""
-    from understudy.evaluate.workload import Workload
+    """Prints the expected time, where that is long enough to be worth a line."""
+    from understudy.evaluate.scorecard import Workload
 
     seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
     if seconds < LINE_SECONDS:
         return
     limit = "" if effort.seconds is None else f"; {duration(effort.seconds)} are allowed, `--thorough` allows all"
-    output.remark(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
+    output.caution(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
 
 
 def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:
-    from understudy.report.headline import with_verdicts
+    from understudy.report.words import with_verdicts
 
     facts = with_verdicts(card.as_dict())
     missing = [f"Not measured: {', '.join(card.missing)}."] if card.missing else []

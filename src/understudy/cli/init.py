@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="The private table. Its header is read; its rows only with --peek.")],
+    file: Annotated[Path, typer.Argument(help="Private table. Its header is read; its rows only with --peek.")],
     out: Annotated[
-        Path | None, typer.Option(help="Where the draft goes. Default: NAME.schema.toml beside the table.")
+        Path | None, typer.Option(help="Draft to write. Default: NAME.schema.toml beside the table.")
     ] = None,
-    unit: Annotated[str | None, typer.Option(help="Column that says whose rows they are.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Column that identifies the privacy unit.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of timestamps.")] = None,
     peek: Annotated[
         bool,

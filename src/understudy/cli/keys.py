@@ -1,4 +1,4 @@
-"""`understudy keys`: who vouches for certificates, and whom this computer believes."""
+"""`understudy keys`: the keys that sign certificates, and the keys that this computer trusts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing, unused, whole_file
 
 app = typer.Typer(help="Make, list, export and trust the keys that sign certificates.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(help="The key's name.")]
+Name = Annotated[str, typer.Argument(help="Name of the key.")]
 
 
 @app.command("create")
@@ -21,7 +21,7 @@ def create(name: Name = "default", json: Json = False, quiet: Quiet = False) -> 
     Output(json=json, quiet=quiet).result(
         {"name": public.name, "fingerprint": public.fingerprint},
         f"Made the key '{public.name}', fingerprint {public.fingerprint}.",
-        f"Hand out its public half: understudy keys export {public.name} --out {public.name}.pub",
+        f"Share its public half: understudy keys export {public.name} --out {public.name}.pub",
     )
 
 
@@ -63,18 +63,18 @@ def export(
 
 @app.command("trust")
 def trust(
-    file: Annotated[Path, typer.Argument(help="A public key that its owner gave you.")],
+    file: Annotated[Path, typer.Argument(help="Public key file from its owner.")],
     name: Annotated[
         str | None, typer.Option(help="Name of the signer; it keeps this key. Default: the name in the file.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Believe certificates signed by this key. Compare its fingerprint by another way first."""
+    """Trust certificates signed by this key. Compare its fingerprint through another channel first."""
     from understudy.privacy import keys
 
     key = keys.trust(existing(file, "FILE"), name)
     Output(json=json, quiet=quiet).result(
         {"name": key.name, "fingerprint": key.fingerprint},
-        f"Certificates signed by '{key.name}' ({key.fingerprint}) are believed from now on.",
+        f"Certificates signed by '{key.name}' ({key.fingerprint}) are trusted from now on.",
     )

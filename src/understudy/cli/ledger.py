@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.budget import ledger_path
+from understudy.cli.charging import ledger_file
 from understudy.cli.console import Json, Output, Quiet, table
 from understudy.cli.places import existing
 from understudy.errors import LedgerError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from understudy.privacy.ledger import Ledger
 
 app = typer.Typer(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
-Where = Annotated[Path, typer.Argument(help="A schema, whose ledger lies beside it, or a ledger file.")]
+Where = Annotated[Path, typer.Argument(help="Schema with its ledger beside it, or a ledger file.")]
 
 
 @app.command("show")
@@ -59,7 +59,7 @@ def raise_budget(
 
 @app.command("adopt")
 def adopt(
-    where: Annotated[Path, typer.Argument(help="A ledger file that is an older copy of the one used before.")],
+    where: Annotated[Path, typer.Argument(help="Ledger file that is an older copy of the one used before.")],
     reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
     json: Json = False,
     quiet: Quiet = False,
@@ -73,7 +73,7 @@ def adopt(
 
 @app.command("list")
 def list_ledgers(json: Json = False, quiet: Quiet = False) -> None:
-    """List the populations this computer knows, and where their ledgers are."""
+    """List the populations that this computer knows, and where their ledgers are."""
     from understudy.privacy import registry
 
     known = registry.populations()
@@ -87,11 +87,11 @@ def list_ledgers(json: Json = False, quiet: Quiet = False) -> None:
 @app.command("check")
 def check(
     where: Where,
-    release: Annotated[Path, typer.Argument(help="A release made from this population.")],
+    release: Annotated[Path, typer.Argument(help="Release directory made from this population.")],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check that a ledger remembers a release; it does not if an old copy of the ledger was put back."""
+    """Check that a ledger contains the charge of a release; an older copy of the ledger does not."""
     from understudy.privacy.certificate import Certificate
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.store import Store
@@ -118,7 +118,7 @@ def opened(where: Path) -> "Ledger":
     if where.suffix != ".toml":
         return Ledger.open(where)
     schema = Schema.load(where, draft=True)  # facts can be bought while others are still open
-    beside = ledger_path(where, schema)
+    beside = ledger_file(where, schema)
     if not beside.exists():
         raise LedgerError(f"'{beside}' is not there yet: the first run on this population makes it.")
     return Ledger.open_for(schema, where.absolute().parent)
@@ -134,7 +134,7 @@ def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
         return None
     ledger = Ledger.open(path)
     facts = facts_of(ledger)
-    del facts["file"]  # where it lies is nobody's business
+    del facts["file"]  # where it lies is not public
     return facts if ledger.knows(str(certificate.ledger.get("head"))) else None
 
 

@@ -1,6 +1,6 @@
-"""The way in and the one place where errors become messages and exit codes.
+"""The entry point, and the one place where errors become messages and exit codes.
 
-Exit codes: 0 done, 2 bad input, 3 missing data, 4 budget refused, 5 unknown signer, 1 our fault.
+Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, 5 unknown signer.
 """
 
 import json
@@ -41,7 +41,7 @@ def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
     except UnderstudyError as problem:
         facts = problem.facts if isinstance(problem, CertificateError) else {}
         return _report(given, _with_notes(str(problem), problem), problem.exit_code, facts)
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as problem:
@@ -114,7 +114,7 @@ def _signals_raise_stopped() -> Iterator[None]:
 
     try:
         old = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: whoever called us minds the signals
+    except ValueError:  # not the main thread: the caller handles signals
         yield
         return
     try:

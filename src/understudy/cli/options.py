@@ -1,80 +1,50 @@
-"""`--set NAME=VALUE`: a method's own options from the command line, checked against their declared types."""
+"""Options that several commands share, each defined once."""
 
-import tomllib
-from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from understudy.errors import InputError
+TABLE_HELP = ".parquet, .csv, .arrow, .feather, .npz or .npy, a folder of such tables, or a URL such as s3://…"
 
-if TYPE_CHECKING:
-    from understudy.synthesizers import Synthesizer
-
+TableFile = Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}")]
+ContextFile = Annotated[Path | None, typer.Option(help="Table of public context by time.")]
+Delta = Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")]
+Method = Annotated[str, typer.Option(help="auto, or the name of a method.")]
+Task = Annotated[
+    str, typer.Option(help="Purpose that auto chooses for. series: share series. complete: fill gaps and forecast.")
+]
+WindowSteps = Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")]
+WindowStride = Annotated[
+    int | None, typer.Option(min=1, help="Steps from one window to the next. Default: --window-steps.")
+]
+Pack = Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")]
+Preset = Annotated[str, typer.Option(help="Options of the method: default, or paper for those that were published.")]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the method, such as start=public; repeatable."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."),
 ]
-TASK_HELP = "What auto chooses for. series: to share series. complete: to fill gaps and forecast."
-_ELSEWHERE = ("window_steps", "window_stride")  # options of the command itself
+Holdout = Annotated[
+    Path | None,
+    typer.Option(help="Real series that no run has seen: a table, or the list that `synth --holdout` wrote."),
+]
+RealSchema = Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")]
+Suites = Annotated[list[str] | None, typer.Option("--suite", help="Suite of measures; may be repeated.")]
 
 
-def configured(kind: type["Synthesizer"], given: Sequence[str], **arguments: Any) -> "Synthesizer":
-    """Returns the method with `arguments` and what `--set` gave, which may name parts: recipe.iterations=3."""
-    whole, parts = _sorted(kind, given)
-    method = kind(**arguments | {name: _checked(kind, name, value) for name, value in whole.items()})
-    for name, values in parts.items():
-        part: Any = getattr(method, name)
-        if not hasattr(part, "__dataclass_fields__"):
-            raise InputError(f"--set: '{name}' of '{kind.name}' has no parts. Write {name}=VALUE.")
-        known = {inner: _checked(type(part), inner, value, f"{name}.") for inner, value in values.items()}
-        changed: dict[str, Any] = {name: replace(part, **known)}
-        method = replace(method, **changed)
-    return method
+class Budget(StrEnum):
+    """How much work the measures may do."""
+
+    quick = "quick"
+    paper = "paper"
 
 
-def _sorted(kind: type["Synthesizer"], given: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Returns values by option, and by option and part."""
-    whole: dict[str, str] = {}
-    parts: dict[str, dict[str, str]] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        name, _, part = name.strip().replace("-", "_").partition(".")
-        if not equals:
-            raise InputError(f"--set: NAME=VALUE is expected, got '{text}'.")
-        _known(kind, name, "")
-        (parts.setdefault(name, {}) if part else whole)[part or name] = value.strip()
-    return whole, parts
-
-
-def _known(kind: Any, name: str, prefix: str) -> None:
-    names = [field.name for field in fields(kind) if field.init and field.name not in _ELSEWHERE]
-    if name not in names:
-        told = ", ".join(prefix + one for one in names) or "none"
-        raise InputError(f"--set: one of {told} is expected, got '{prefix}{name}'.")
-
-
-def _checked(kind: Any, name: str, text: str, prefix: str = "") -> Any:
-    """Returns the value in the option's own type."""
-    from pydantic import TypeAdapter, ValidationError
-
-    _known(kind, name, prefix)
-    hint = get_type_hints(kind)[name]
-    if is_dataclass(hint):
-        raise InputError(f"--set: '{prefix}{name}' has parts. Write {prefix}{name}.PART=VALUE.")
-    told = ""
-    for value in (_value(text), text):
-        try:
-            return TypeAdapter(hint).validate_python(value)
-        except ValidationError as problem:
-            told = told or str(problem.errors()[0]["msg"])
-    raise InputError(f"--set {prefix}{name}: {told}; got '{text}'.")
-
-
-def _value(text: str) -> Any:
-    """Returns a TOML value, such as 3, 0.5, true or [0.2, 0.8]; anything else is text."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
+Work = Annotated[Budget, typer.Option("--budget", help="quick: 3 trainings of 500 updates each; paper: as published.")]
+Thorough = Annotated[
+    bool,
+    typer.Option(
+        "--thorough", help="Measure on all series and steps, without the limit of two minutes; implied by paper."
+    ),
+]
+EvaluationSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and trainings.")]

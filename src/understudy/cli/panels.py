@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.console import Progress
 from understudy.cli.holdouts import apart, read_list, require_unseen, sample_apart
-from understudy.cli.places import existing
-from understudy.cli.tables import existing_table, in_partitions, open_table_argument
+from understudy.cli.places import existing, existing_table
 from understudy.errors import InputError, ReleaseError
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ class RealTables:
 
     def remark(self) -> str | None:
         """Says that a table in partitions was sampled; names the number that was asked for, not what is there."""
+        from understudy.data.table import in_partitions
+
         if self.max_units is None or not in_partitions(self.real):
             return None
         return f"The real table is in partitions: at most {self.max_units:,} of its units, drawn at random, were read."
@@ -90,6 +91,7 @@ def read_real_uncut(tables: RealTables, candidate: Candidate) -> "tuple[Panel, P
     Privacy: holds private data; whatever is computed from it is internal.
     """
     from understudy.data import Schema
+    from understudy.data.table import in_partitions, table_of
 
     if tables.schema is None and candidate.release is not None and candidate.release.synthesizer.window_steps:
         raise InputError("--schema: this release was made of windows; name the schema of the real table.")
@@ -103,7 +105,7 @@ def read_real_uncut(tables: RealTables, candidate: Candidate) -> "tuple[Panel, P
     require_unseen(listed, [candidate.folder] if candidate.folder else [], schema, strict=False)
     if tables.max_units is None or not in_partitions(place):
         return apart(_read(place, schema, tables), listed, "--holdout")
-    table = open_table_argument(place, schema, context=tables.context, allow_few_units=True)
+    table = table_of(place, schema, context=tables.context, allow_few_units=True)
     return sample_apart(table, listed, tables.max_units, tables.seed, "--holdout")
 
 
@@ -111,7 +113,9 @@ def _read(place: Path | str, schema: "Schema", tables: RealTables) -> "Panel":
     """Returns the series of a table, of one in partitions at most as many units as are wanted."""
     import numpy as np
 
-    table = open_table_argument(place, schema, context=tables.context, allow_few_units=True)
+    from understudy.data.table import in_partitions, table_of
+
+    table = table_of(place, schema, context=tables.context, allow_few_units=True)
     if tables.max_units is None or not in_partitions(place):
         return table.read()
     return table.sample_units(tables.max_units, np.random.default_rng(tables.seed))
@@ -132,7 +136,7 @@ def _released(folder: Path, release: "Release", seed: int, progress: Progress, c
     """
     import numpy as np
 
-    from understudy.cli.sample import draw
+    from understudy.cli.sample import sample_in_pieces
     from understudy.data import read_panel
     from understudy.data.io import read_context_windows
     from understudy.privacy.certificate import file_hashes
@@ -149,9 +153,11 @@ def _released(folder: Path, release: "Release", seed: int, progress: Progress, c
             if table is None
             else read_context_windows(table, release.schema, release.schema.population.size or 1, rng)
         )
-        return draw(release, None, rng, context=met[0], ticks=met[1], progress=progress)
+        return sample_in_pieces(release, None, rng, context=met[0], ticks=met[1], progress=progress)
     if file_hashes(folder).get(DATA_FILE) != release.certificate.files[DATA_FILE]:
-        raise ReleaseError(f"'{folder}' is damaged: {DATA_FILE} is not the file its certificate names. Get it anew.")
+        raise ReleaseError(
+            f"'{folder}' is damaged: {DATA_FILE} is not the file its certificate names. Download the release again."
+        )
     known = release.public_context if table is None else table
     panel = read_panel(folder / DATA_FILE, release.schema, context=known, allow_few_units=True)
     return replace(panel, private=False, unit_ids=None)

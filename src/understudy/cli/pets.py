@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.budget import charge_stays_known, guarantee_for, require_budget
+from understudy.cli.charging import charge_stays_known
 from understudy.cli.console import Json, Output, Quiet
 from understudy.cli.places import existing, folder_for, require_room, unused
 from understudy.errors import InputError
@@ -135,6 +135,7 @@ def cast(request: Request, method: "PETS") -> tuple["Message", "Ledger"]:
     Privacy: reads the private table; a run is charged before anything is computed from it.
     """
     from understudy.data import Schema
+    from understudy.planning.choices import guarantee_for, require_budget
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
     from understudy.synthesizers.pets import two_places

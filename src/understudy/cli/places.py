@@ -1,4 +1,4 @@
-"""Paths that people name: what must be there, what must not be there yet, and whether it will fit."""
+"""Places that commands are told to read or write: what must be there, what must not, and whether it will fit."""
 
 import os
 import shutil
@@ -18,6 +18,26 @@ def existing(path: Path, what: str) -> Path:
     if not path.exists():
         raise MissingData(f"{what}: nothing is at '{path}'. Check the path.")
     return path
+
+
+def named(text: str) -> Path | str:
+    """Returns the place that an argument names: a path, or a URL as it is."""
+    return text if "://" in text else Path(text)
+
+
+def existing_table(place: Path | str, what: str) -> Path | str:
+    """Returns the place of a table that is there: a file, a folder of partitions, or the URL of either in a store."""
+    if isinstance(place, Path):
+        return existing(place, what)
+    from understudy.data.io import stores
+
+    located = stores.located(place)
+    try:
+        if not stores.is_folder(located):
+            stores.existing(located)
+    except MissingData as missing:
+        raise MissingData(f"{what}: {missing}") from None
+    return place
 
 
 def unused(path: Path, what: str) -> Path:

@@ -1,4 +1,4 @@
-"""`understudy report`: one page that a person can judge a release by, and its figures for a paper."""
+"""`understudy report`: one page about a release or its evaluation, and its figures for a paper."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 def report(
     source: Annotated[
-        Path, typer.Argument(metavar="RECORD|RELEASE", help="What `evaluate --record` wrote, or a release directory.")
+        Path,
+        typer.Argument(metavar="RECORD|RELEASE", help="Record that `evaluate --record` wrote, or a release directory."),
     ],
-    out: Annotated[Path, typer.Option(help="HTML file to write; it needs nothing but itself.")],
+    out: Annotated[Path, typer.Option(help="HTML file to write; it is self-contained.")],
     context: Annotated[
-        Path | None, typer.Option(help="Table of public context by time, of a release whose series follow one.")
+        Path | None, typer.Option(help="Table of public context by time, for a release whose series follow one.")
     ] = None,
     public: Annotated[bool, typer.Option("--public", help="Drop everything that was computed from real series.")] = (
         False
@@ -41,7 +42,7 @@ def report(
         if public and made.public["certificate"] is None:
             raise InputError(
                 "--public: a release with a certificate is expected. Nothing vouches for a table without one, which "
-                "may be real series. Leave --public out, and keep the page."
+                "may be real series. Omit --public, and keep the page internal."
             )
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
@@ -57,8 +58,8 @@ def report(
 
 
 _KINDS = {
-    "public": "Nothing in it was computed from real series: it may go with the release.",
-    "internal": "It shows real series and no guarantee covers it: keep it. --public writes the page that may leave.",
+    "public": "Nothing in it was computed from real series: it may be published with the release.",
+    "internal": "It shows real series, and no guarantee covers it: keep it internal. --public writes one to publish.",
 }
 
 
@@ -86,7 +87,7 @@ def _check(checks: "list[Check]", source: Path) -> None:
     if failed:
         raise CertificateError(
             f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
-            "`understudy verify` says more; get the release anew from its holder."
+            "`understudy verify` says more. Download the release again."
         )
 
 

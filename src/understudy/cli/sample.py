@@ -1,7 +1,9 @@
 """`understudy sample`: more series from a release, free of charge."""
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused
 from understudy.errors import InputError
 from understudy.files import whole_folder
@@ -23,25 +26,37 @@ if TYPE_CHECKING:
     Seed = int | np.random.SeedSequence | None
 
 _FILE_VALUES = 8_000_000  # of a file of a folder
-_PIECE_VALUES = 2_000_000  # series are drawn in pieces so that working copies stay small
+_PIECE_VALUES = 2_000_000  # series are sampled in pieces so that working copies stay small
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What series are sampled from and for."""
+
+    release: Path
+    context: Path | None = None
+    label: str | None = None
+    start: str | None = None
 
 
 def sample(
-    release: Annotated[Path, typer.Argument(help="A release directory.")],
+    release: Annotated[Path, typer.Argument(help="Release directory to sample from.")],
     out: Annotated[
         str, typer.Option(help="File to write (.parquet, .csv, .arrow, .feather, .npz, .npy), or FOLDER/ of Parquet.")
     ],
-    n: Annotated[int | None, typer.Option("--n", min=1, help="How many series. Default: the population.")] = None,
-    context: Annotated[Path | None, typer.Option(help="Table of public context to respond to.")] = None,
-    label: Annotated[str | None, typer.Option(help="Draw one category of the label column only.")] = None,
-    start: Annotated[str | None, typer.Option(help="Timestamp of the first step, if not the schema's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Draw the same series again. Costs no privacy.")] = None,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Number of series. Default: the population.")] = None,
+    context: ContextFile = None,
+    label: Annotated[str | None, typer.Option(help="Category of the label column to sample.")] = None,
+    start: Annotated[str | None, typer.Option(help="Timestamp of the first step. Default: the schema's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed to sample the same series again. Costs no privacy.")] = None,
     series_per_file: Annotated[int | None, typer.Option(min=1, help="Most series in a file of FOLDER/.")] = None,
-    workers: Annotated[str, typer.Option(help="Processes that draw the files of FOLDER/.")] = "1",
+    workers: Annotated[
+        str, typer.Option(help="Processes, or a Dask scheduler, that write the files of FOLDER/.")
+    ] = "1",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw synthetic series. Whatever is made from a release is covered by its certificate."""
+    """Sample synthetic series. The release's certificate covers whatever is made from it."""
     from understudy.data.dtypes import require_fit
     from understudy.synthesizers import Release
 
@@ -57,7 +72,8 @@ def sample(
     wanted = Wanted(release=release, context=context, label=label, start=start)
     with output.progress() as progress:
         if folder:
-            remarks = write_folder(wanted, target, num_series, seed, series_per_file, workers_of(workers), progress)
+            size = series_per_file or max(1, _FILE_VALUES // (schema.num_steps * schema.num_channels))
+            remarks = write_folder(wanted, target, num_series, seed, size, workers_of(workers), progress)
         else:
             remarks = write_file(wanted, opened, target, num_series, seed, progress)
     facts = {
@@ -70,20 +86,10 @@ def sample(
     output.result(facts, wrote, *remarks, opened.certificate.sentence())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What series are drawn of and for."""
-
-    release: Path
-    context: Path | None = None
-    label: str | None = None
-    start: str | None = None
-
-
 def write_file(
     wanted: Wanted, release: "Release", target: Path, num_series: int, seed: "Seed", progress: Progress, first: int = 0
 ) -> list[str]:
-    """Draws series into one file; returns what a reader should know about them.
+    """Samples series into one file; returns what a reader should know about them.
 
     Args:
         first: Number of the first series, for a file of several.
@@ -93,35 +99,28 @@ def write_file(
     from understudy.data import write_panel
 
     rng = np.random.default_rng(seed)
-    given, ticks = _context(release, wanted.context, wanted.start, num_series, rng)
-    with warnings.catch_warnings(record=True) as told:
+    given, ticks = _context(release, wanted, num_series, rng)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        drawn = draw(
+        made = sample_in_pieces(
             release, num_series, rng, context=given, ticks=ticks, label=wanted.label, start=wanted.start,
             progress=progress,
         )  # fmt: skip
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_panel(drawn, target, with_context=True, first_unit=first)
-    return list(dict.fromkeys(str(warning.message) for warning in told if warning.category is UserWarning))
+        write_panel(made, target, with_context=True, first_unit=first)
+    return list(dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning))
 
 
 def write_folder(
-    wanted: Wanted,
-    target: Path,
-    num_series: int,
-    seed: int | None,
-    series_per_file: int | None,
-    workers: Workers,
-    progress: Progress,
+    wanted: Wanted, target: Path, num_series: int, seed: int | None, size: int, workers: Workers, progress: Progress
 ) -> list[str]:
-    """Draws series into the files of a folder, which appears whole or not at all; returns remarks.
+    """Samples series into files of `size` series in a folder, which appears whole or not at all; returns remarks.
 
-    Every file has its own stream of the seed: how many processes draw them changes nothing.
+    Every file has its own stream of the seed: the number of processes changes nothing.
     """
     import joblib
     import numpy as np
 
-    size = series_per_file or _series_per_file(wanted.release)
     begins = range(0, num_series, size)
     seeds = np.random.SeedSequence(seed).spawn(len(begins))
     remarks: list[str] = []
@@ -133,37 +132,39 @@ def write_folder(
         with pool(workers) as processes:
             here = workers == 1  # no process has to be started
             made = starmap(_write_part, parts) if here else processes(starmap(joblib.delayed(_write_part), parts))
-            for done, told in enumerate(made):
-                remarks += told
+            for done, found in enumerate(made):
+                remarks += found
                 progress("sampling", (done + 1) / len(parts))
     return list(dict.fromkeys(remarks))
 
 
-def _series_per_file(release: Path) -> int:
-    from understudy.synthesizers import Release
-
-    schema = Release.load(release).schema
-    return max(1, _FILE_VALUES // (schema.num_steps * schema.num_channels))
-
-
 def _write_part(wanted: Wanted, file: Path, num_series: int, seed: "Seed", first: int) -> list[str]:
-    """Draws one file, with one thread: sums over several threads differ in their last bits."""
-    import torch
+    """Samples one file, with one thread: sums over several threads differ in their last bits."""
     from threadpoolctl import threadpool_limits
 
     from understudy.synthesizers import Release
 
-    threads = torch.get_num_threads()
+    with _one_thread_of_torch(), threadpool_limits(limits=1):
+        release = Release.load(wanted.release)
+        return write_file(wanted, release, file, num_series, seed, lambda stage, share: None, first)
+
+
+@contextmanager
+def _one_thread_of_torch() -> Iterator[None]:
     try:
-        torch.set_num_threads(1)
-        with threadpool_limits(limits=1):
-            release = Release.load(wanted.release)
-            return write_file(wanted, release, file, num_series, seed, lambda stage, share: None, first)
+        import torch
+    except ImportError:  # then no method needs it
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
 
 
-def draw(
+def sample_in_pieces(
     release: "Release",
     num_series: int | None,
     rng: "np.random.Generator",
@@ -174,13 +175,11 @@ def draw(
     start: str | None = None,
     progress: Progress | None = None,
 ) -> "Panel":
-    """Returns synthetic series (as many as the population unless told), drawn piece by piece.
+    """Returns synthetic series (by default as many as the population), sampled piece by piece.
 
     Args:
-        ticks: When the steps of each series are, as its own stretch of context has it.
+        ticks: When the steps of each series are, where each follows its own window of context.
     """
-    from dataclasses import replace
-
     from understudy.data import concatenate
 
     schema = release.schema
@@ -197,19 +196,17 @@ def draw(
 
 
 def _context(
-    release: "Release", file: Path | None, start: str | None, num_series: int, rng: "np.random.Generator"
+    release: "Release", wanted: Wanted, num_series: int, rng: "np.random.Generator"
 ) -> "tuple[np.ndarray | None, np.ndarray | None]":
-    """Reads public context for the steps that are going to be drawn: one for all, or any stretch for each, and when."""
-    from dataclasses import replace
-
+    """Reads public context for the steps to sample: one for all, or any window for each, and when it is."""
     from understudy.data import read_context
     from understudy.data.io import read_context_windows
 
-    if file is None:
+    if wanted.context is None:
         return None, None
-    schema = release.schema
-    if start is None and release.synthesizer.needs_context(schema):
-        return read_context_windows(existing(file, "--context"), schema, num_series, rng)
-    if start is not None:
-        schema = replace(schema, time=replace(schema.time, start=start))
-    return read_context(existing(file, "--context"), schema), None
+    schema, file = release.schema, existing(wanted.context, "--context")
+    if wanted.start is None and release.synthesizer.needs_context(schema):
+        return read_context_windows(file, schema, num_series, rng)
+    if wanted.start is not None:
+        schema = replace(schema, time=replace(schema.time, start=wanted.start))
+    return read_context(file, schema), None

@@ -1,14 +1,15 @@
-"""`understudy verify`: anyone, without the data, recomputes what a certificate states."""
+"""`understudy verify` recomputes what a certificate states, without the data; `understudy certificate` prints it."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Json, Output, Quiet, table
-from understudy.cli.places import existing
+from understudy.cli.console import Json, Output, Quiet, clean, table
+from understudy.cli.places import existing, outside, unused, whole_file
 from understudy.errors import CertificateError, UnknownSigner
 
 if TYPE_CHECKING:
@@ -33,29 +34,30 @@ def verify(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Recompute epsilon, file hashes and the signature; exit 2 if anything is off, 5 if the signer is unknown."""
+    """Recompute epsilon, file hashes and the signature; exit 2 if anything differs, 5 if the signer is unknown."""
     certificate, checks = checked(release, trust)
     recorded = None
     if signer is not None:
         checks, recorded = _by_name(certificate, checks, signer)
     output = Output(json=json, quiet=quiet)
     facts = _facts(certificate, checks)
+    amended = (f"Ledger: {sentence}" for sentence in certificate.amendments)
     if facts["holds"]:
-        output.result(facts, _table(checks), *([recorded] if recorded else []), *_told(certificate))
+        output.result(facts, _table(checks), *([recorded] if recorded else []), certificate.sentence(), *amended)
         return
     output.say(_table(checks))
     raise _refusal(release, certificate, checks, facts)
 
 
 def checked(release: Path, trust: Sequence[str] | None) -> tuple["Certificate", list["Check"]]:
-    """Returns a certificate and the answers to every question that can be put to it."""
+    """Returns a certificate and the outcome of every check that needs no data."""
     from understudy.privacy import keys
     from understudy.privacy.certificate import Certificate
-    from understudy.privacy.certificate import verify as put_questions
+    from understudy.privacy.certificate import verify as check_all
 
     certificate = Certificate.load(existing(release, "RELEASE"))
     trusted = [keys.given(key) for key in trust] if trust else None
-    return certificate, put_questions(certificate, release if release.is_dir() else None, trusted)
+    return certificate, check_all(certificate, release if release.is_dir() else None, trusted)
 
 
 def _by_name(certificate: "Certificate", checks: list["Check"], name: str) -> tuple[list["Check"], str | None]:
@@ -66,14 +68,17 @@ def _by_name(certificate: "Certificate", checks: list["Check"], name: str) -> tu
     known, found = keys.recorded(name), certificate.signer
     if known is None and found is not None and all(check.ok or check.unknown for check in checks):
         known = keys.record(name, found)
-        told = f"Recorded the key {known.fingerprint} as '{name}', on first use: compare it with {name} by another way."
+        message = (
+            f"Recorded the key {known.fingerprint} as '{name}', on first use: compare the fingerprint with {name} "
+            "through another channel."
+        )
     else:
-        told = None
+        message = None
     if known is None:
         return checks, None
     right = known.hexadecimal == found
     answer = Check("signer", right, f"{name}, {known.fingerprint}{'' if right else ' expected: another key signed'}")
-    return [answer if check.name == "signer" else check for check in checks], told
+    return [answer if check.name == "signer" else check for check in checks], message
 
 
 def _facts(certificate: "Certificate", checks: list["Check"]) -> dict[str, Any]:
@@ -88,10 +93,6 @@ def _facts(certificate: "Certificate", checks: list["Check"]) -> dict[str, Any]:
     }
 
 
-def _told(certificate: "Certificate") -> list[str]:
-    return [certificate.sentence(), *(f"Ledger: {sentence}" for sentence in certificate.amendments)]
-
-
 def _refusal(
     release: Path, certificate: "Certificate", checks: list["Check"], facts: dict[str, Any]
 ) -> CertificateError:
@@ -101,9 +102,9 @@ def _refusal(
     if all(check.unknown for check in failed):
         mark = fingerprint(str(certificate.signer))
         return UnknownSigner(
-            f"'{release}' agrees with its certificate, but nobody here knows who signed it ({mark}): anybody can sign "
-            "a forgery with a new key. Compare the fingerprint with the holder's by another way; then --signer NAME "
-            "records the key under that name, or --trust FILE takes the holder's public key.",
+            f"'{release}' agrees with its certificate, but the key that signed it ({mark}) is unknown here: anybody "
+            "can sign a forgery with a new key. Compare the fingerprint with the holder's through another channel; "
+            "then --signer NAME records the key under that name, or --trust FILE takes the holder's public key.",
             **facts,
         )
     return CertificateError(
@@ -119,3 +120,46 @@ def _table(checks: list["Check"]) -> Table:
     for check in checks:
         answers.add_row("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail)
     return answers
+
+
+class Format(StrEnum):
+    """Forms in which a certificate can be read."""
+
+    html = "html"
+    md = "md"
+    json = "json"
+
+
+def certificate(
+    release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
+    format: Annotated[Format, typer.Option(help="One page as html or md, or the certificate as json.")] = Format.md,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it there, outside the release, instead of printing it.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Print what is protected, from whom and how it was measured, on one page."""
+    text = page_of(release, Format.json if json and out is None else format)
+    if out is None:
+        print(clean(text), end="")
+        return
+    target = unused(outside(out, release if release.is_dir() else release.parent, "--out"), "--out")
+    with whole_file(target) as draft:
+        draft.write_text(text, encoding="utf-8")
+    Output(json=json, quiet=quiet).result({"file": str(target), "format": str(format)}, f"Wrote {target}.")
+
+
+def page_of(release: Path, format: Format) -> str:
+    """Returns a certificate in one of its forms; an edited one is refused."""
+    from understudy.privacy.certificate_page import to_html, to_markdown
+
+    found, checks = checked(release, None)
+    failed = [check.name for check in checks if not check.ok and not check.unknown]
+    if failed:
+        raise CertificateError(
+            f"'{release}' does not hold ({', '.join(failed)}), so no page is written about it. "
+            "`understudy verify` says more."
+        )
+    writers = {Format.html: to_html, Format.md: to_markdown, Format.json: lambda whole: whole.dumps()}
+    return writers[format](found)

@@ -28,11 +28,6 @@ class NonNegative:
     def __post_init__(self) -> None:
         check_fields(self, f"constraints.{self.channel}")
 
-    @property
-    def name(self) -> str:
-        """How messages call the constraint."""
-        return f"{self.kind}: {self.channel}"
-
 
 @dataclass(frozen=True)
 class Monotone:
@@ -49,11 +44,6 @@ class Monotone:
             raise wrong_key(
                 f"constraints.{self.channel}.direction", "'increasing' or 'decreasing' is expected. Write one of them."
             )
-
-    @property
-    def name(self) -> str:
-        """How messages call the constraint."""
-        return f"{self.kind}: {self.channel} {self.direction}"
 
 
 @dataclass(frozen=True)
@@ -72,11 +62,6 @@ class Sum:
                 f"constraints.{self.total}.parts",
                 "different channels, none of them the total, are expected. List them.",
             )
-
-    @property
-    def name(self) -> str:
-        """How messages call the constraint."""
-        return f"{self.kind}: {self.total} = {' + '.join(self.parts)}"
 
 
 @dataclass(frozen=True)
@@ -101,12 +86,6 @@ class ZeroWhen:
         if self.below is not None:
             object.__setattr__(self, "below", float(self.below))
 
-    @property
-    def name(self) -> str:
-        """How messages call the constraint."""
-        when = f"at hours {self.hours}" if self.hours is not None else f"while {self.context} < {self.below}"
-        return f"{self.kind}: {self.channel} {when}"
-
 
 Constraint = NonNegative | Monotone | Sum | ZeroWhen
 
@@ -116,6 +95,21 @@ def constrained_channels(constraint: Constraint) -> tuple[str, ...]:
     if isinstance(constraint, Sum):
         return (constraint.total, *constraint.parts)
     return (constraint.channel,)
+
+
+def name_of(constraint: Constraint) -> str:
+    """Returns what messages call a constraint."""
+    if isinstance(constraint, Sum):
+        fact = f"{constraint.total} = {' + '.join(constraint.parts)}"
+    elif isinstance(constraint, Monotone):
+        fact = f"{constraint.channel} {constraint.direction}"
+    elif isinstance(constraint, NonNegative):
+        fact = constraint.channel
+    elif constraint.hours is not None:
+        fact = f"{constraint.channel} at hours {constraint.hours}"
+    else:
+        fact = f"{constraint.channel} while {constraint.context} < {constraint.below}"
+    return f"{constraint.kind}: {fact}"
 
 
 def apply(
@@ -164,7 +158,7 @@ def violations(
             column = values[..., schema.channel_index(constraint.channel)]
             bad = (column != _obeying(column, constraint, schema, context, first_step)) & ~np.isnan(column)
         if bad.any():
-            broken.append(constraint.name)
+            broken.append(name_of(constraint))
     return broken
 
 
@@ -201,7 +195,7 @@ def _zero_steps(
         return at_hours
     if context is None:
         raise DataError(
-            f"Constraint '{constraint.name}' looks at public context and none was given. Pass the context.",
+            f"Constraint '{name_of(constraint)}' looks at public context and none was given. Pass the context.",
             column=constraint.context,
         )
     index = [channel.name for channel in schema.context].index(str(constraint.context))

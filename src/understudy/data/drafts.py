@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from understudy.data.channels import Channel, Integer, undeclared
-from understudy.data.schema import Schema
+from understudy.data.schema import Schema, column_names
 from understudy.errors import InputError
 
 Interval = tuple[float, float]
@@ -51,14 +51,9 @@ def reading_schema(schema: Schema, bounds: Mapping[str, Interval]) -> Schema:
     left_out = [column.name for column in (*known.static, *known.context) if column not in static]
     for channel in known.channels:
         if channel not in channels:
-            left_out += _table_names(known, channel.name)
+            left_out += column_names(known, channel.name)
     ignore = (*known.ignore, *left_out)
     return replace(known, channels=channels or (_rows(known),), static=static, context=(), ignore=ignore)
-
-
-def _table_names(schema: Schema, channel: str) -> list[str]:
-    time = schema.time
-    return [time.wide_column(channel, step) for step in range(time.steps)] if time.layout == "wide" else [channel]
 
 
 def _rows(schema: Schema) -> Integer:

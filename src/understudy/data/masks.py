@@ -1,9 +1,9 @@
 """Which steps are hidden from a model that has to fill them: true where hidden, the same in every channel.
 
-The four ways of paper 003, which writes m = 1 where a step is *observed*. Pure functions of public numbers.
+The four ways of DP-aware AdaLN-Zero, which writes m = 1 where a step is *observed*. Pure functions of public numbers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -59,7 +59,7 @@ def full_mask(num_series: int, num_steps: int) -> Mask:
 
 
 def training_masks(num_series: int, num_steps: int, rng: Coins) -> Mask:
-    """Hides steps of each series in one of the four ways, all equally likely, within the ranges of paper 003.
+    """Hides steps of each series in one of the four ways, all equally likely, within the paper's ranges.
 
     A share of 0.1 to 0.5 at random; the last 1/7 to 4/7 (24 to 96 of 168 steps); every second of 4 to 8 blocks; all.
     """
@@ -85,33 +85,19 @@ def _for_all(num_series: int, hidden: Bool[np.ndarray, " step"]) -> Mask:
     return shown
 
 
-def _evaluated_random(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
-    shares = np.array_split(np.arange(num_series), 4)
-    parts = [random_mask(len(rows), num_steps, share, rng) for rows, share in zip(shares, _SHARES, strict=True)]
-    return np.concatenate(parts)
+def _in_parts(num_series: int, settings: Sequence[Any], mask: Callable[[int, Any], Mask]) -> Mask:
+    """Masks equal parts of the series, each with a setting of its own."""
+    parts = np.array_split(np.arange(num_series), len(settings))
+    return np.concatenate([mask(len(rows), setting) for rows, setting in zip(parts, settings, strict=True)])
 
 
-def _evaluated_block(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
-    return block_mask(num_series, num_steps, min(_HORIZON_STEPS, max(1, num_steps // 2)))
-
-
-def _evaluated_stride(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
-    halves = np.array_split(np.arange(num_series), 2)
-    numbers = (max(2, min(number, num_steps)) for number in _BLOCKS)
-    return np.concatenate([stride_mask(len(rows), num_steps, n) for rows, n in zip(halves, numbers, strict=True)])
-
-
-def _evaluated_full(num_series: int, num_steps: int, rng: np.random.Generator) -> Mask:
-    return full_mask(num_series, num_steps)
-
-
-_SHARES = (0.125, 0.25, 0.375, 0.5)
-_BLOCKS = (4, 8)
-_HORIZON_STEPS = 24
+_SHARES, _BLOCKS, _HORIZON_STEPS = (0.125, 0.25, 0.375, 0.5), (4, 8), 24
 # What fillings are judged on: random shares and strides in equal parts, the last day of hourly steps, everything.
 MASKS: Mapping[str, Callable[[int, int, np.random.Generator], Mask]] = {
-    "random": _evaluated_random,
-    "block": _evaluated_block,
-    "stride": _evaluated_stride,
-    "full": _evaluated_full,
+    "random": lambda series, steps, rng: _in_parts(series, _SHARES, lambda n, share: random_mask(n, steps, share, rng)),
+    "block": lambda series, steps, rng: block_mask(series, steps, min(_HORIZON_STEPS, max(1, steps // 2))),
+    "stride": lambda series, steps, rng: _in_parts(
+        series, _BLOCKS, lambda n, blocks: stride_mask(n, steps, max(2, min(blocks, steps)))
+    ),
+    "full": lambda series, steps, rng: full_mask(series, steps),
 }

@@ -1,4 +1,4 @@
-"""Simulated portfolios over real or simulated prices, with the public market as context (paper 000, Appendix C.1).
+"""Simulated portfolios over real or simulated prices, with the public market as context (Pub2Priv, Appendix C.1).
 
 A portfolio holds four stocks for 360 business days from its own first day. At every review it trades: a contrarian buys
 what did worse than the portfolio and sells what did better (Eq. 13); a follower of momentum holds each stock in

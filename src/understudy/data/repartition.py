@@ -82,9 +82,8 @@ def _require_columns(opened: Source, schema: Schema) -> str:
     column = unit_column(opened.columns, schema)
     if column is None:
         raise DataError("A table is partitioned by unit.column. Declare it in the schema.")
-    for name in (column, schema.time.series_column, schema.time.column):
-        if name is not None:
-            require_column(opened, name)
+    for name in filter(None, (column, schema.time.series_column, schema.time.column)):
+        require_column(opened, name)
     return column
 
 

@@ -234,7 +234,12 @@ class Schema:
         if not self.channels:
             raise wrong_key("channels", "at least one channel is expected. Declare one.")
         require_fit(self.unit.dtype, (self.population.size or 1) - 1, "unit.dtype")
-        _check_together(self)
+        _check_layout(self)
+        _check_names(self)
+        if self.label is not None and self.label_column is None:
+            raise wrong_key("label", f"a categorical column under [[static]] is expected, got '{self.label}'.")
+        for constraint in self.constraints:
+            _check_constraint(constraint, self)
 
     @property
     def num_steps(self) -> int:
@@ -320,29 +325,25 @@ class Schema:
         Path(path).write_text(self.dumps(), encoding="utf-8")
 
 
+def column_names(schema: Schema, channel: str) -> list[str]:
+    """Returns the columns of the table that hold a channel: one, or one per step of a wide table."""
+    time = schema.time
+    return [time.wide_column(channel, step) for step in range(time.steps)] if time.layout == "wide" else [channel]
+
+
 def table_columns(schema: Schema) -> tuple[str, ...]:
     """Returns the names of the user's table in the user's order."""
     return schema.columns or default_columns(schema)
 
 
-def _check_together(schema: Schema) -> None:
-    """Refuses a schema whose parts contradict each other."""
-    _check_layout(schema)
-    _check_names(schema)
-    _check_label(schema)
-    for constraint in schema.constraints:
-        _check_constraint(constraint, schema)
-
-
 def default_columns(schema: Schema) -> tuple[str, ...]:
     """Returns the table's columns in the order of a schema that declares none: unit, series, time, channels, static."""
-    time, channels = schema.time, [channel.name for channel in schema.channels]
-    keys = [schema.unit.column, time.series_column]
+    keys = [schema.unit.column, schema.time.series_column]
+    channels = [name for channel in schema.channels for name in column_names(schema, channel.name)]
     static = [channel.name for channel in schema.static]
-    if time.layout == "wide":
-        wide = [time.wide_column(channel, step) for channel in channels for step in range(time.steps)]
-        return tuple(name for name in (*keys, *static, *wide) if name is not None)
-    return tuple(name for name in (*keys, time.column, *channels, *static) if name is not None)
+    wide = schema.time.layout == "wide"
+    names = (*keys, *static, *channels) if wide else (*keys, schema.time.column, *channels, *static)
+    return tuple(name for name in names if name is not None)
 
 
 def _check_names(schema: Schema) -> None:
@@ -387,11 +388,6 @@ def _check_layout(schema: Schema) -> None:
     if listed != expected or len(set(schema.columns)) != len(schema.columns):
         names = ", ".join(sorted(f"'{name}'" for name in listed ^ expected)[:_SHOWN]) or "a name listed twice"
         raise wrong_key("columns", f"every declared column, once, is expected. Correct: {names}.")
-
-
-def _check_label(schema: Schema) -> None:
-    if schema.label is not None and schema.label_column is None:
-        raise wrong_key("label", f"a categorical column under [[static]] is expected, got '{schema.label}'.")
 
 
 def _check_constraint(constraint: Constraint, schema: Schema) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float32, Float64, Int64, UInt64
+from jaxtyping import Float32, Int64, UInt64
 
 from understudy.data.dtypes import INTEGER_DTYPES
 from understudy.data.io.arrow import encode, plain
@@ -111,12 +111,17 @@ class Table:
         Args:
             among: Which units of a panel may be drawn; default: all.
         """
-        drawn = _Drawn()
+        kept: Panel | None = None
+        numbers = np.empty(0)
         for panel in self.panels():
             units = np.arange(panel.num_units) if among is None else among(panel)
-            drawn = drawn.lowest(panel.take_units(units), rng.random(len(units)), number)
-        assert drawn.panel is not None
-        return drawn.panel
+            candidates = panel.take_units(units)
+            numbers = np.concatenate([numbers, rng.random(len(units))])
+            lowest = np.sort(np.argsort(numbers, kind="stable")[:number])
+            kept = (candidates if kept is None else _joined([kept, candidates])).take_units(lowest)
+            numbers = numbers[lowest]
+        assert kept is not None
+        return kept
 
     def __repr__(self) -> str:
         time = self.schema.time
@@ -213,24 +218,6 @@ def _joined(panels: list[Panel]) -> Panel:
         return panels[0]
     named = [panel.unit_ids.astype(object) for panel in panels if panel.unit_ids is not None]
     return replace(concatenate(panels), unit_ids=np.concatenate(named) if len(named) == len(panels) else None)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Drawn:
-    """Units with the lowest of the random numbers that were drawn for all units so far."""
-
-    panel: Panel | None = None
-    numbers: Float64[np.ndarray, " unit"] = field(default_factory=lambda: np.empty(0))
-
-    def lowest(self, panel: Panel, numbers: Float64[np.ndarray, " unit"], most: int) -> "_Drawn":
-        """Returns the `most` units with the lowest numbers among these and those of the panel."""
-        both = np.concatenate([self.numbers, numbers])
-        kept = np.sort(np.argsort(both, kind="stable")[:most])
-        new = panel.take_units(kept[kept >= len(self.numbers)] - len(self.numbers))
-        if self.panel is None:
-            return _Drawn(new, both[kept])
-        old = self.panel.take_units(kept[kept < len(self.numbers)])
-        return _Drawn(_joined([old, new]), both[kept])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -360,8 +347,8 @@ class _Runs:
             starts.append(row + begins[continued:])
             row, last = row + batch.num_rows, found[-1:]
         together = np.concatenate(keys)
-        unique = np.unique(together, axis=0)
-        return cls(unique, np.concatenate(starts), grouped=len(unique) == len(together))
+        grouped = not _repeated([together])
+        return cls(together if grouped else np.unique(together, axis=0), np.concatenate(starts), grouped=grouped)
 
 
 def _unit_keys(identifiers: pa.Array, dtype: str, secret: bytes) -> UInt64[np.ndarray, "unit 2"]:
@@ -378,9 +365,12 @@ def _unit_keys(identifiers: pa.Array, dtype: str, secret: bytes) -> UInt64[np.nd
 
 
 def _repeated(keys: list[UInt64[np.ndarray, "_ 2"]]) -> bool:
-    """Tells whether two files, of which each names a key once, name the same key."""
+    """Tells whether a key is there twice, in one array or in two."""
     together = np.concatenate(keys)
-    return len(np.unique(together, axis=0)) < len(together)
+    first = np.sort(together[:, 0])
+    ties = np.unique(first[1:][first[1:] == first[:-1]])
+    tied = together[np.isin(together[:, 0], ties)] if len(ties) else together[:0]
+    return len(np.unique(tied, axis=0)) < len(tied)
 
 
 def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[RowRange | None]:

@@ -1,12 +1,18 @@
-"""What a metric is: a pure function of a comparison, with everything a reader needs to understand its figure."""
+"""What a metric is: a pure function of a comparison, with all that a reader needs; and all metrics by suite."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from understudy.evaluate.comparison import Comparison
+from understudy.errors import InputError
+
+if TYPE_CHECKING:
+    from understudy.evaluate.panels import Comparison
 
 
 class Undefined(Exception):
@@ -66,7 +72,7 @@ class Measured:
     notes: tuple[str, ...] = ()
 
 
-Measure = Callable[[Comparison, Effort, int], Measured]
+Measure = Callable[["Comparison", Effort, int], Measured]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,3 +105,35 @@ class Metric:
     def suite(self) -> str:
         """Name of the suite it belongs to."""
         return self.name.split(".", 1)[0]
+
+
+GROUP = "understudy.suites"
+OWN = {"general": "understudy.evaluate.general", "conditional": "understudy.evaluate.fillings"}
+
+
+@cache
+def suites() -> Mapping[str, str]:
+    """Returns where the metrics of each suite are: ours first, then those that installed distributions registered."""
+    return OWN | {point.name: point.value for point in entry_points(group=GROUP) if point.name not in OWN}
+
+
+def metrics_of(names: Sequence[str] = ()) -> tuple[Metric, ...]:
+    """Returns the metrics of the named suites, in their order; of all suites if none is named."""
+    known = suites()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f"--suite: one of {', '.join(known)} is expected, got '{unknown[0]}'.")
+    found: list[Metric] = []
+    for name in dict.fromkeys(names or known):
+        found += import_module(known[name]).METRICS
+    return tuple(found)
+
+
+MATTERS = {
+    "general.mean": "mean",
+    "general.tails": "tails",
+    "general.missingness": "gaps",
+    "general.forecast_skill": "forecasts",
+    "general.trees_summary": "trees on summaries",
+    "general.trees_raw": "trees on values",
+}

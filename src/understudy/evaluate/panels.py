@@ -1,15 +1,143 @@
-"""The panels of one evaluation, made comparable: same columns, same length, same number of series to be judged."""
+"""What is compared: panels of the same columns, length and number of series, and views of two of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from understudy.data import Panel, Schema, concatenate
+from understudy.data import Panel, Schema, concatenate, windows
+from understudy.data.channels import num_codes
+from understudy.data.timegrid import season_steps
 from understudy.errors import InputError
-from understudy.evaluate.comparison import Comparison, Completion
+from understudy.evaluate.metric import Effort
 from understudy.synthesizers.base import SampleRequest
 from understudy.synthesizers.independent import Independent
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Comparison:
+    """What every metric looks at. Output is internal: it reads real data.
+
+    Attributes:
+        real: The series that were learned from.
+        candidate: What is judged: synthetic series, other real series, or a control.
+        reference: Further real series that the candidate never saw; tells closeness from copying.
+        unseen: Real series that encoders may be trained on, the same for all comparisons of one evaluation.
+        completions: Real series with steps hidden on purpose and filled by a release that can impute; none otherwise.
+    """
+
+    real: Panel
+    candidate: Panel
+    reference: Panel
+    unseen: Panel
+    completions: tuple["Completion", ...] = ()
+
+    @cached_property
+    def scale(self) -> "Scale":
+        """The scale of the real series."""
+        return Scale.of(self.real)
+
+    @cached_property
+    def real_unit(self) -> np.ndarray:
+        """Real series [series, step, feature] in [0, 1], without gaps."""
+        return self.scale.unit(self.real)
+
+    @cached_property
+    def candidate_unit(self) -> np.ndarray:
+        """The candidate's series in the same scale; they may leave [0, 1]."""
+        return self.scale.unit(self.candidate)
+
+    @cached_property
+    def reference_unit(self) -> np.ndarray:
+        """The reference's series in the same scale."""
+        return self.scale.unit(self.reference)
+
+    def numeric(self, panel: Panel) -> np.ndarray:
+        """Returns values [series, step, numeric channel] as they are, with gaps; categories are left out."""
+        return panel.values[:, :, self.scale.numeric]
+
+    @property
+    def numeric_names(self) -> list[str]:
+        """Names of the channels in `numeric`."""
+        return [self.real.schema.channels[place].name for place in self.scale.numeric]
+
+    @property
+    def feature_channels(self) -> list[int]:
+        """Place of the channel that each feature of the scaled views belongs to."""
+        widths = [num_codes(channel) or 1 for channel in self.real.schema.channels]
+        return [place for place, width in enumerate(widths) for _ in range(width)]
+
+    def numeric_unit(self, panel: Panel) -> np.ndarray:
+        """Returns the numeric channels as in the scaled views: without gaps, in the scale of the real series."""
+        views = {id(self.real): "real_unit", id(self.candidate): "candidate_unit", id(self.reference): "reference_unit"}
+        unit = getattr(self, views[id(panel)]) if id(panel) in views else self.scale.unit(panel)
+        return np.asarray(unit[:, :, np.isin(self.feature_channels, self.scale.numeric)])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Completion:
+    """What a release that can impute put in place of steps that were hidden from it. Internal: it holds real series.
+
+    Attributes:
+        kind: How steps were hidden: a name of `understudy.data.masks.MASKS`.
+        truth: Real series [series, step, channel], NaN where never observed.
+        hidden: [series, step], true where the release did not see them.
+        draws: [draw, series, step, channel], several fillings of the same series; read at hidden steps only.
+    """
+
+    kind: str
+    truth: np.ndarray
+    hidden: np.ndarray
+    draws: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scale:
+    """Least and greatest real value of each channel, as the papers scale; evaluation is internal, so it may look.
+
+    Attributes:
+        numeric: Places of the channels that are numbers; the others are categories.
+    """
+
+    low: np.ndarray
+    width: np.ndarray
+    middle: np.ndarray
+    numeric: list[int]
+
+    @classmethod
+    def of(cls, real: Panel) -> "Scale":
+        """Returns the scale of a panel; a channel never observed is taken from its bounds."""
+        channels = real.schema.channels
+        low, high, middle = (np.empty(len(channels)) for _ in range(3))
+        for place, channel in enumerate(channels):
+            seen = real.values[:, :, place]
+            seen = seen[~np.isnan(seen)]
+            low[place], high[place] = (seen.min(), seen.max()) if len(seen) else channel.bounds
+            middle[place] = seen.mean(dtype=np.float64) if len(seen) else np.mean(channel.bounds)
+        numeric = [place for place, channel in enumerate(channels) if num_codes(channel) is None]
+        return cls(low=low, width=np.where(high > low, high - low, 1.0), middle=middle, numeric=numeric)
+
+    def unit(self, panel: Panel) -> np.ndarray:
+        """Returns [series, step, feature]: numbers scaled, categories one-hot, gaps closed by straight lines."""
+        features = []
+        for place, channel in enumerate(panel.schema.channels):
+            codes, filled = num_codes(channel), _without_gaps(panel.values[:, :, place], self.middle[place])
+            if codes is None:
+                features.append(((filled - self.low[place]) / self.width[place])[:, :, None])
+            else:
+                features.append(np.eye(codes)[np.rint(filled).astype(int)])
+        return np.concatenate(features, axis=2).astype(np.float32)
+
+
+def _without_gaps(values: np.ndarray, otherwise: float) -> np.ndarray:
+    """Returns [series, step] with gaps closed by straight lines, ends held, and empty series at `otherwise`."""
+    filled, steps = np.array(values, dtype=np.float64), np.arange(values.shape[1])
+    for row in np.flatnonzero(np.isnan(filled).any(axis=1)):
+        seen = ~np.isnan(filled[row])
+        filled[row] = np.interp(steps, steps[seen], filled[row][seen]) if seen.any() else otherwise
+    return filled
+
 
 MIN_SERIES = 20  # below that no metric says anything
 
@@ -166,3 +294,92 @@ def _same_series(real: Panel, holdout: Panel) -> bool:
         {series.tobytes() for series in panel.values[rows]} for panel, rows in zip((real, holdout), moves, strict=True)
     )
     return bool(first & second)
+
+
+_MIN_SERIES = 100
+_MAX_CHANNELS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cut:
+    """What is kept of each panel; None keeps all."""
+
+    channels: np.ndarray | None
+    steps: int | None
+    windows_per_unit: int | None
+    max_units: int
+
+
+def subsampled(real: Panel, synthetic: Panel, holdout: Panel | None, effort: Effort, *, seed: int = 0) -> Panels:
+    """Returns comparable panels of a size that suits the effort; their notes say what was left out.
+
+    Privacy: internal, as the panels themselves.
+    """
+    same = real.num_steps == synthetic.num_steps and real.schema.num_channels == synthetic.schema.num_channels
+    if effort.max_values is None or not same:
+        return Panels.prepare(real, synthetic, holdout, max_series=effort.max_series, seed=seed)
+    cut = _cut(real, effort, effort.max_values, seed)
+    given = [_applied(panel, cut, seed) for panel in (real, synthetic, *(() if holdout is None else (holdout,)))]
+    panels = Panels.prepare(
+        given[0], given[1], given[2] if holdout is not None else None, max_series=cut.max_units, seed=seed
+    )
+    return replace(panels, notes=(*_notes(real, cut), *panels.notes))
+
+
+def _cut(real: Panel, effort: Effort, max_values: int, seed: int) -> _Cut:
+    number, steps, channels = real.schema.num_channels, None, None
+    if number > _MAX_CHANNELS:
+        channels = np.sort(np.random.default_rng(seed).choice(number, _MAX_CHANNELS, replace=False))
+    if effort.max_steps is not None and real.num_steps > effort.max_steps:
+        season = season_steps(real.schema.time, real.num_steps) or 1  # windows that begin at the same hour of the day
+        steps = effort.max_steps // season * season or effort.max_steps
+    values = (steps or real.num_steps) * min(number, _MAX_CHANNELS)
+    num_series = max(_MIN_SERIES, max_values // values)
+    per_unit = max(1, num_series // max(1, min(real.num_units, effort.max_series)))
+    own = 1 if steps else max(1.0, real.num_series / max(1, real.num_units))
+    max_units = min(effort.max_series, max(2 * MIN_SERIES, int(num_series / own)))
+    return _Cut(channels=channels, steps=steps, windows_per_unit=per_unit if steps else None, max_units=max_units)
+
+
+def _applied(panel: Panel, cut: _Cut, seed: int) -> Panel:
+    if cut.channels is not None:
+        kept = tuple(panel.schema.channels[place] for place in cut.channels)
+        schema = replace(panel.schema, channels=kept, constraints=(), columns=())
+        panel = replace(panel, schema=schema, values=panel.values[:, :, cut.channels])
+    if cut.steps is None:
+        return panel
+    if panel.schema.time.variable_length:
+        return _beginning(panel, cut.steps)
+    rng = np.random.default_rng(seed)
+    return windows.cut(panel, cut.steps, cut.steps, cut.windows_per_unit, rng).panel
+
+
+def _beginning(panel: Panel, steps: int) -> Panel:
+    """Returns the first steps of every series: of series of many lengths, windows would leave the short ones out."""
+    time = panel.schema.time
+    least = None if time.min_steps is None else min(time.min_steps, steps)
+    return replace(
+        panel,
+        schema=replace(panel.schema, time=replace(time, steps=steps, min_steps=least), columns=()),
+        values=panel.values[:, :steps],
+        lengths=np.minimum(panel.lengths, np.int32(steps)),
+        context=None if panel.context is None else panel.context[:, :steps],
+        shared_context=None if panel.shared_context is None else panel.shared_context[:steps],
+        ticks=None if panel.ticks is None else panel.ticks[:, :steps],
+    )
+
+
+def _notes(real: Panel, cut: _Cut) -> list[str]:
+    notes = []
+    if cut.channels is not None:
+        notes.append(
+            f"{_MAX_CHANNELS} of the {real.schema.num_channels} channels, drawn at random; constraints are not judged."
+        )
+    if cut.steps is not None and real.schema.time.variable_length:
+        notes.append(f"The first {cut.steps} of {real.num_steps} steps.")
+    elif cut.steps is not None:
+        notes.append(
+            f"Windows of {cut.steps} of the {real.num_steps} steps, at most {cut.windows_per_unit} of each unit, drawn "
+            "at random: nothing longer than a window was judged."
+        )
+    return notes

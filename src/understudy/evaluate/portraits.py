@@ -11,9 +11,8 @@ import numpy as np
 
 from understudy.data import Channel, Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.autocorrelation import autocorrelations
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.spectra import spectra
+from understudy.evaluate.measures import autocorrelations, spectra
+from understudy.evaluate.panels import Comparison
 
 MAX_CHANNELS = 8
 MAX_STATIC = 6

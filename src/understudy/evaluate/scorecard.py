@@ -1,22 +1,156 @@
-"""All figures of one evaluation, each beside what other real series and a control without private data score."""
+"""All figures of one evaluation, each with those of other real series and of a control without private data."""
 
 import dataclasses
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.deadline import OutOfTime, check, deadline
-from understudy.evaluate.intervals import confidence_interval, prediction_interval
-from understudy.evaluate.matters import MATTERS
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.numbers import numbers
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.workload import FILLINGS, Workload, expected_seconds
+from understudy.data import Panel
+from understudy.data.channels import num_codes
+from understudy.evaluate.metric import MATTERS, Effort, Measured, Metric, Undefined
+from understudy.evaluate.panels import Comparison, Panels
+from understudy.evaluate.weighted import confidence_interval, prediction_interval
+
+MAX_CHANNELS = 40
+
+
+def numbers(real: Panel, synthetic: Panel) -> dict[str, dict[str, dict[str, float]]]:
+    """Returns by channel of numbers, then `real` or `synthetic`: mean, least, 1 %, 99 % and greatest value.
+
+    Privacy: internal. The figures of real series are exact.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for place, channel in enumerate(real.schema.channels):
+        if num_codes(channel) is None and len(found) < MAX_CHANNELS:
+            sides = (("real", real), ("synthetic", synthetic))
+            found[channel.name] = {side: _of(panel.values[:, :, place]) for side, panel in sides}
+    return found
+
+
+def _of(values: np.ndarray) -> dict[str, float]:
+    seen = values[~np.isnan(values)].astype(np.float64)
+    if not len(seen):
+        return {}
+    low, high = np.quantile(seen, (0.01, 0.99))
+    ends = {"least": seen.min(), "1 %": low, "99 %": high, "greatest": seen.max()}
+    return {"mean": float(seen.mean()), **{name: float(value) for name, value in ends.items()}}
+
+
+_AGAIN_SECONDS = 0.5  # an alarm that a destructor swallowed is repeated
+
+
+class OutOfTime(BaseException):
+    """The deadline has passed. No `except Exception` on the way up may swallow it."""
+
+
+@contextmanager
+def deadline(seconds: float | None) -> Iterator[None]:
+    """Raises `OutOfTime` in the block when `seconds` have passed; None sets no deadline.
+
+    Outside the main thread, and where the system has no alarms, `check` alone ends the block.
+    """
+    if seconds is None or not _can_alarm():
+        yield
+        return
+    armed = True
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        if armed:
+            raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    started, (left, interval) = (
+        time.monotonic(),
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN_SECONDS),
+    )
+    try:
+        yield
+    finally:
+        armed = False
+        remains = max(left - (time.monotonic() - started), 1e-3) if left else 0.0
+        signal.setitimer(signal.ITIMER_REAL, remains, interval)
+        signal.signal(signal.SIGALRM, before)
+
+
+def check(end: float | None) -> None:
+    """Raises `OutOfTime` if the moment `end` of the monotonic clock has passed."""
+    if end is not None and time.monotonic() >= end:
+        raise OutOfTime
+
+
+def _can_alarm() -> bool:
+    return hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
+
+
+REFERENCE_VALUES = 500 * 48 * 2  # of the panel on which the seconds below were measured
+_SECONDS = {
+    "general.trees_raw": 3.4,
+    "general.trees_summary": 2.7,
+    "general.forecast_skill": 0.3,
+    "general.mean": 0.3,
+    "general.tails": 0.3,
+    "general.copied_warped": 1.1,
+}
+FILLINGS = "conditional"  # the suite that judges fillings
+_FILLING_SECONDS = 4.0  # with the time to make the fillings
+_OTHERS = {True: 20.0, False: 0.1}  # by whether networks are trained
+
+
+def expected_seconds(metric: Metric, num_values: int) -> float:
+    """Returns the seconds that a metric is expected to take at quick effort on panels of this many values."""
+    usual = _FILLING_SECONDS if metric.suite == FILLINGS else _OTHERS[metric.trained]
+    seconds = _SECONDS.get(metric.name, usual)
+    return seconds * max(0.2, num_values / REFERENCE_VALUES)
+
+
+@dataclass
+class Workload:
+    """The metrics still to be measured, and how much slower or faster than expected the others were.
+
+    Attributes:
+        ahead: Expected seconds by metric's name, in the order of the work.
+        kinds: Whether each metric trains networks; what one kind took says little about the other.
+    """
+
+    ahead: dict[str, float]
+    kinds: dict[str, bool]
+    taken: dict[bool, tuple[float, float]] = field(default_factory=dict)  # by kind: seconds expected, seconds taken
+
+    @classmethod
+    def of(cls, metrics: Sequence[Metric], num_values: int) -> "Workload":
+        """Returns the work of all metrics on panels of this many values."""
+        ahead = {metric.name: expected_seconds(metric, num_values) for metric in metrics}
+        return cls(ahead=ahead, kinds={metric.name: metric.trained for metric in metrics})
+
+    def done(self, name: str, seconds: float) -> None:
+        """Takes note of what a metric took."""
+        expected, taken = self.taken.get(self.kinds[name], (0.0, 0.0))
+        self.taken[self.kinds[name]] = (expected + self.ahead.pop(name), taken + seconds)
+
+    def seconds_left(self, current: str | None = None, share: float = 0.0, spent: float = 0.0) -> float:
+        """Returns the expected seconds of all that is still ahead.
+
+        Args:
+            current: The metric at work, of which `share` is done after `spent` seconds.
+        """
+        left = sum(seconds * self._factor(self.kinds[name]) for name, seconds in self.ahead.items() if name != current)
+        if current is None:
+            return left
+        usual = self.ahead[current] * self._factor(self.kinds[current])
+        return left + (spent * (1 - share) / share if share > 0 else max(usual - spent, 0.0))
+
+    def _factor(self, kind: bool) -> float:
+        expected, taken = self.taken.get(kind, (0.0, 0.0))
+        return taken / expected if expected > 0 else 1.0
+
 
 FORMAT = 1
 HOLDOUT_LEVEL = 0.999
@@ -173,7 +307,7 @@ def _measure_all(
                 progress(metric.title, (now - start) / max(now - start + left, 1e-9))
 
         tick(0.0)
-        if complete is not None and metric.name in FILLINGS:
+        if complete is not None and metric.suite == FILLINGS:
             panels, complete = complete(panels), None
         found[metric.name] = _score(metric, panels, splits, effort, seed, tick)
         work.done(metric.name, time.monotonic() - begun)

@@ -1,13 +1,13 @@
-"""The report: one HTML file that needs nothing but itself.
+"""The pages: the report of one run and the comparison of several, each one self-contained HTML file.
 
-No script runs in it, so its content policy forbids all of them: the legend works by style rules, readouts by
+No script runs in them, so their content policy forbids scripts: the legend works by style rules, readouts by
 pointing. Figures are vector graphics with the page's own colours, which is how one file serves light and dark
 screens, phones and paper.
 """
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,10 +18,21 @@ from understudy.privacy.certificate import Certificate
 from understudy.report import views
 from understudy.report.audit_pictures import audit_drawings
 from understudy.report.drawing import Drawing
-from understudy.report.figures import Sides, channel_drawings, curve, histogram, shares
-from understudy.report.maps import clouds, heat_maps
+from understudy.report.figures import (
+    Sides,
+    channel_drawings,
+    clouds,
+    heat_maps,
+    histogram,
+    shares,
+    utility_against_epsilon,
+)
 from understudy.report.record import RunRecord
-from understudy.report.words import printable
+from understudy.report.words import control_tells_apart, figure, printable, verdict
+
+MAX_RELEASES = 6
+_NUM_CHANNELS = 2
+_SHOWN = ("values", "memory")  # figures of each channel that are put side by side
 
 
 def render(record: RunRecord, public: bool = False) -> str:
@@ -48,7 +59,6 @@ def render(record: RunRecord, public: bool = False) -> str:
         "maps": heat_maps(sides),
         "clouds": clouds(internal["embedding"]) if internal else [],
         "cloud_notes": " ".join(internal["embedding"]["notes"]) if internal else "",
-        "training": _training(facts["training"]),
         "audit": views.audit(internal["audit"]) if internal else [],
         "audit_drawings": _audit(shown),
         "columns": views.columns(facts["schema"]),
@@ -60,7 +70,6 @@ def render(record: RunRecord, public: bool = False) -> str:
         ("looks", "What it looks like", True),
         ("together", "How things hang together", context["maps"] or context["clouds"]),
         ("scores", "All scores", internal is not None),
-        ("training", "Training", context["training"]),
         ("audit", "Attempts to contradict it", context["audit"]),
         ("data", "What was declared", True),
     ]
@@ -72,7 +81,7 @@ def drawings(record: RunRecord, public: bool = False) -> list[Drawing]:
     shown = record.without_internal() if public else record
     sides = sides_of(shown)
     found = [drawing for channel in _channels(shown.public, sides) for drawing in channel["drawings"]]
-    found += [*_static(sides), *heat_maps(sides), *_training(shown.public["training"])]
+    found += [*_static(sides), *heat_maps(sides)]
     return found + _audit(shown) + (clouds(shown.internal["embedding"]) if shown.internal else [])
 
 
@@ -133,5 +142,90 @@ def _audit(record: RunRecord) -> list[Drawing]:
     return audit_drawings(record.internal["audit"], claimed) if record.internal else []
 
 
-def _training(curves: Mapping[str, Any] | None) -> list[Drawing]:
-    return [curve(f"training-{n}", title, values) for n, (title, values) in enumerate((curves or {}).items(), start=1)]
+def render_comparison(records: Mapping[str, RunRecord], *, recorded: str, chosen: str | None = None) -> str:
+    """Returns the page of several evaluations against the same real series.
+
+    Args:
+        records: By the name of the release.
+        recorded: Where it was written down that this comparison was made.
+        chosen: What a charged choice said, in a sentence; None without one.
+    """
+    cards = {name: _card(record) for name, record in records.items()}
+    context = {
+        "title": " · ".join(records),
+        "software": next(iter(records.values())).public["software"],
+        "recorded": recorded,
+        "chosen": chosen,
+        "releases": [_release(name, record) for name, record in records.items()],
+        "utility": _utility(records),
+        "names": list(records),
+        "suites": _suites(cards),
+        "looks": [{"name": name, "drawings": _looks(n, record)} for n, (name, record) in enumerate(records.items())],
+        "notes": list(dict.fromkeys(note for card in cards.values() for note in card["notes"])),
+    }
+    return filled("compare.html", context)
+
+
+def _card(record: RunRecord) -> Mapping[str, Any]:
+    if record.internal is None:
+        raise ValueError("Expected records with an internal half: a comparison is about scores.")
+    card: Mapping[str, Any] = record.internal["scorecard"]
+    return card
+
+
+def _release(name: str, record: RunRecord) -> dict[str, Any]:
+    guarantee, scores = views.certificate(record.public["certificate"]), views.scores(_card(record))
+    return {
+        "name": name,
+        "method": record.public["method"] or "made elsewhere",
+        "epsilon": "–" if guarantee is None else guarantee["epsilon"],
+        "delta": "–" if guarantee is None else guarantee["delta"],
+        "status": "no certificate" if guarantee is None else guarantee["status"],
+        "headline": scores["verdict"]["sentence"],
+        "tally": scores["tally"],
+    }
+
+
+def _suites(cards: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Returns rows of the same metric, one cell for each release, under the names of the suites."""
+    suites: dict[str, list[dict[str, Any]]] = {}
+    first, *others = cards.values()
+    found = [{score["name"]: score for score in card["scores"]} for card in others]
+    for score in first["scores"]:
+        same = [score, *(card[score["name"]] for card in found)]
+        suites.setdefault(score["suite"], []).append(
+            {
+                **views.line(score),
+                "releases": [{"value": figure(s["synthetic"]["value"]), **_verdict(s)} for s in same],
+                "holdout": figure(score["holdout"]["value"]),
+                "control": figure(score["independent"]["value"]),
+            }
+        )
+    return list(suites.items())
+
+
+def _verdict(score: Mapping[str, Any]) -> dict[str, str]:
+    return {"verdict": verdict(score), "tone": views.MARKS[verdict(score)][1]}
+
+
+def _utility(records: Mapping[str, RunRecord]) -> Drawing | None:
+    """Returns what epsilon buys, if the releases have at least two epsilons."""
+    certified = [record for record in records.values() if record.public["certificate"] is not None]
+    epsilons = [float(record.public["certificate"]["epsilon"]) for record in certified]
+    kept = [pair for pair in zip(epsilons, certified, strict=True) if 0 < pair[0] < float("inf")]
+    if len({epsilon for epsilon, _ in kept}) < 2:
+        return None
+    titles = [score["title"] for score in _card(kept[0][1])["scores"]]
+    return utility_against_epsilon([(e, [_distance(score) for score in _card(r)["scores"]]) for e, r in kept], titles)
+
+
+def _distance(score: Mapping[str, Any]) -> float | None:
+    """Returns how far from real a score is, the control's being 1; None where that can't be told."""
+    return abs(score["position"]) if score["position"] is not None and control_tells_apart(score) else None
+
+
+def _looks(number: int, record: RunRecord) -> Sequence[Drawing]:
+    sides = sides_of(record)
+    names = list(record.public["synthetic"]["channels"])[:_NUM_CHANNELS]
+    made = [d for place, name in enumerate(names) for d in channel_drawings(name, 100 * number + place, sides)]
+    return [drawing for drawing in made if drawing.name.endswith((*_SHOWN, "shares"))]

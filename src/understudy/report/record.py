@@ -14,7 +14,7 @@ from understudy.evaluate.portraits import Frame, embedding, portrait
 from understudy.evaluate.scorecard import Scorecard
 from understudy.privacy import canonical
 from understudy.privacy.certificate import Certificate
-from understudy.report.cautions import internal_cautions, public_cautions
+from understudy.report.words import internal_cautions, public_cautions
 from understudy.synthesizers import Release
 
 FORMAT = 1
@@ -45,7 +45,7 @@ class RunRecord:
     @classmethod
     def loads(cls, text: str, *, name: str = "The record") -> "RunRecord":
         """Reads what `dumps` wrote, all of it as it was; errors call it `name`."""
-        again = "Write it anew: `understudy evaluate --record`."
+        again = "Write it again: `understudy evaluate --record`."
         try:
             body = canonical.loads(text)
         except ValueError as problem:
@@ -81,10 +81,8 @@ def make_record(
     panels: Panels,
     scorecard: Scorecard,
     *,
-    title: str | None = None,
     ledger: Facts | None = None,
-    training: Facts | None = None,
-    audit: Facts | None = None,
+    audit: Sequence[Facts] | None = None,
 ) -> RunRecord:
     """Returns the record of an evaluation.
 
@@ -93,12 +91,11 @@ def make_record(
         synthetic: The synthetic series as they were released. Not `panels.synthetic`: how many of them an evaluation
             looks at depends on the number of real series, which the public half must not tell.
         ledger: What `understudy ledger show --json` prints.
-        training: Curves of the training by name, each a list of numbers; public because they went through a charge.
-        audit: Findings by attack, each a mapping of facts.
+        audit: Findings, one for each attack.
 
     Privacy: the internal half shows single real series.
     """
-    public = public_record(release, synthetic, title=title, ledger=ledger, training=training).public
+    public = public_record(release, synthetic, ledger=ledger).public
     shown = synthetic if synthetic.schema == panels.synthetic.schema else panels.synthetic  # cut as the real ones were
     card, frame = scorecard.as_dict(), Frame.of(panels.real, shown)
     internal = {
@@ -123,27 +120,19 @@ def with_audit(record: RunRecord, certificate: Certificate, findings: Sequence[F
     return replace(record, internal={**record.internal, "audit": list(findings)})
 
 
-def public_record(
-    release: Release | None,
-    synthetic: Panel,
-    *,
-    title: str | None = None,
-    ledger: Facts | None = None,
-    training: Facts | None = None,
-) -> RunRecord:
+def public_record(release: Release | None, synthetic: Panel, *, ledger: Facts | None = None) -> RunRecord:
     """Returns a record without an internal half: all that can be said without real series."""
     if synthetic.private:
         raise ValueError("Expected synthetic series: a public record shows single series.")
     certificate = None if release is None else json.loads(release.certificate.dumps())
     public = {
-        "title": title or synthetic.schema.name,
+        "title": synthetic.schema.name,
         "software": f"Understudy {version('understudy')}",
         "method": None if release is None else release.certificate.method,
         "certificate": certificate,
         "ledger": ledger,
         "schema": _schema_facts(synthetic.schema),
         "synthetic": portrait(synthetic, Frame.of(synthetic)),
-        "training": training,
         "cautions": public_cautions(certificate),
     }
     return RunRecord(public=public)

@@ -7,7 +7,6 @@ from typing import Any
 from understudy.privacy.certificate import Certificate
 from understudy.report import words
 from understudy.report.figures import Sides
-from understudy.report.headline import headline as verdict_of
 from understudy.report.words import figure, interval, promise, share, verdict
 
 Facts = Mapping[str, Any]
@@ -99,7 +98,7 @@ def scores(card: Facts) -> dict[str, Any]:
     found = [verdict(score) for score in card["scores"]]
     return {
         "suites": list(suites.items()),
-        "verdict": verdict_of(card),
+        "verdict": words.headline(card),
         "tally": _tally([one for one in found if one in words.COUNTED]),
         "uncounted": sum(one not in words.COUNTED for one in found),
         "farthest": _farthest(card["scores"]),

@@ -1,14 +1,19 @@
-"""Numbers as a reader wants them: short figures, and verdicts in plain words, from records (plain JSON)."""
+"""Records (plain JSON) in words: short figures, verdicts, the headline of an evaluation, and cautions."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from understudy.evaluate.metric import MATTERS
 from understudy.privacy.budget import at_most
 
 LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND = "like real", "near real", "in between", "beyond real"
 NO_BETTER, BLIND, UNKNOWN = "no better", "can't tell", "unknown"
 COUNTED = (LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND, NO_BETTER)  # verdicts that say something, from best to worst
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_TOO_LATE = "not measured"
+WEAK_EPSILON = 5.0
+_ENOUGH = 3  # metrics that can tell the control from real series, before anything is said about all of them
 VERDICTS = {
     LIKE_REAL: "scores as other real series do",
     NEAR_REAL: "apart from real series, and closer to them than to the control",
@@ -91,10 +96,112 @@ def share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
 def printable(name: Any, longest: int = 40) -> str:
     """Returns a user's name for a label: one line, no control characters, not endless."""
     plain = "".join(letter if letter.isprintable() else "\ufffd" for letter in str(name))
     return plain if len(plain) <= longest else plain[: longest - 1] + "…"
+
+
+def headline(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the worst verdict of what matters, what is apart from real (worst first), and a sentence.
+
+    Something that matters and was not measured makes a verdict of *like real* unknown.
+    """
+    rows = {score["name"]: score for score in card["scores"] if score["name"] in MATTERS}
+    by_verdict = {name: verdict(score) for name, score in rows.items()}
+    counted = sorted((n for n in rows if by_verdict[n] in COUNTED), key=lambda n: _badness(rows[n]), reverse=True)
+    apart = [name for name in counted if by_verdict[name] != LIKE_REAL]
+    unmeasured = [name for name in MATTERS if name not in rows or _was_not_measured(rows[name])]
+    worst = by_verdict[apart[0]] if apart else LIKE_REAL if counted and not unmeasured else UNKNOWN
+    found = {
+        "verdict": worst,
+        "apart": [_told(name, rows[name], by_verdict[name]) for name in apart],
+        "like_real": [MATTERS[name] for name in counted if name not in apart],
+        "cannot_tell": [MATTERS[name] for name in rows if by_verdict[name] == BLIND],
+        "not_measured": [MATTERS[name] for name in unmeasured],
+    }
+    return found | {"sentence": _sentence(found)}
+
+
+def with_verdicts(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a scorecard with its headline, and with the verdict of every row."""
+    return {
+        "headline": headline(card),
+        **card,
+        "scores": [{**score, "verdict": verdict(score)} for score in card["scores"]],
+    }
+
+
+def _badness(score: Mapping[str, Any]) -> tuple[int, float]:
+    position = score["position"]
+    return COUNTED.index(verdict(score)), 0.0 if position is None else abs(position)
+
+
+def _was_not_measured(score: Mapping[str, Any]) -> bool:
+    return (score["synthetic"]["problem"] or "").startswith((_TOO_LATE, "failed"))
+
+
+def _told(name: str, score: Mapping[str, Any], found: str) -> dict[str, Any]:
+    held = score["holdout"]
+    usual = held["low"] if score["direction"] == "higher" else held["high"]
+    return {"name": name, "what": MATTERS[name], "verdict": found, "value": score["synthetic"]["value"], "usual": usual}
+
+
+def _sentence(found: Mapping[str, Any]) -> str:
+    parts = []
+    if found["apart"]:
+        parts.append(f"Worst of what matters: {found['verdict']}. Apart from real series in {_listed(found['apart'])}.")
+    elif found["verdict"] == LIKE_REAL:
+        parts.append(f"Like real in what matters: {', '.join(found['like_real'])}.")
+    else:
+        parts.append("Unknown: what matters was not measured, or can't tell here.")
+    if found["cannot_tell"]:
+        parts.append(f"Can't tell here: {', '.join(found['cannot_tell'])}.")
+    if found["not_measured"]:
+        parts.append(f"Not measured: {', '.join(found['not_measured'])}.")
+    return " ".join(parts)
+
+
+def _listed(apart: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{one['what']} ({figure(one['value'])}; real series {figure(one['usual'])})" for one in apart)
+
+
+def public_cautions(certificate: Mapping[str, Any] | None) -> list[str]:
+    """Returns what public facts alone give cause to say."""
+    if certificate is None:
+        return ["No certificate came with these series: nothing is known about their privacy."]
+    if certificate["status"] != "private":
+        return [f"This release is {certificate['status']}."]
+    cautions = []
+    epsilon = float(certificate["epsilon"])
+    if epsilon >= WEAK_EPSILON:
+        cautions.append(
+            f"Epsilon = {at_most(epsilon)} is weak: being in the data may make a conclusion {math.exp(epsilon):,.0f} "
+            "times likelier."
+        )
+    if certificate["ledger"].get("kind") == "in-memory":
+        cautions.append("The charge was kept in memory only: another run would not know of it.")
+    cautions += [
+        f"A rule was lifted by name: {name.replace('_', ' ')} ({reason})."
+        for name, reason in certificate["overrides"].items()
+    ]
+    return cautions
+
+
+def internal_cautions(card: Mapping[str, Any], certificate: Mapping[str, Any] | None) -> list[str]:
+    """Returns what the scores give cause to say."""
+    telling = [score for score in card["scores"] if control_tells_apart(score)]
+    useless = [score for score in telling if is_no_better(score)]
+    failed = [score["title"] for score in card["scores"] if (score["synthetic"]["problem"] or "").startswith("failed")]
+    cautions = []
+    if len(telling) >= _ENOUGH and len(useless) > len(telling) / 2:
+        what = "This epsilon buys nothing here" if certificate else "These series are worth no more than no data at all"
+        cautions.append(
+            f"{what}: on {len(useless)} of the {len(telling)} measures that can tell, the synthetic series score no "
+            "better than a control that never saw private data."
+        )
+    elif useless:
+        cautions.append(f"No better than without private data: {', '.join(score['title'] for score in useless)}.")
+    if failed:
+        cautions.append(f"Could not be measured because of a fault of ours: {', '.join(failed)}.")
+    return cautions

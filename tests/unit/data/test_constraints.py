@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.unit.data.toy import simple_schema
-from understudy.data.constraints import apply, violations
+from understudy.data.constraints import apply, name_of, violations
 from understudy.data.schema import Continuous, Integer, Monotone, NonNegative, Schema, Sum, Time, ZeroWhen
 from understudy.errors import DataError
 
@@ -63,7 +63,7 @@ def test_each_broken_constraint_is_named():
     values = np.full((1, 4, 5), 1.0, dtype=np.float32)
     values[0, :, 3] = [4, 3, 2, 1]
     values[0, 2, 4] = -1
-    assert violations(values, schema()) == [constraint.name for constraint in CONSTRAINTS]
+    assert violations(values, schema()) == [name_of(constraint) for constraint in CONSTRAINTS]
 
 
 def test_a_monotone_channel_steps_over_gaps():

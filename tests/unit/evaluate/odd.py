@@ -6,8 +6,8 @@ import numpy as np
 
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Categorical, Panel
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, without_values
 
 LEAST = Effort(name="least", repeats=1, iteration_cap=2, replicates=3, splits=2, max_series=100)

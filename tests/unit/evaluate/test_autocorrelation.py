@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from understudy.evaluate.autocorrelation import autocorrelations
+from understudy.evaluate.measures import autocorrelations
 
 
 def test_autocorrelations_are_those_of_the_textbook() -> None:

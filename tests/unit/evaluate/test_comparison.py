@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Categorical, Continuous
-from understudy.evaluate.comparison import Comparison, Scale
+from understudy.evaluate.panels import Comparison, Scale
 
 
 def test_real_series_fill_the_unit_interval_and_others_keep_its_scale() -> None:

@@ -3,11 +3,10 @@
 import numpy as np
 
 from tests.unit.synthesizers.dit.small import SMALL, waves
-from understudy.evaluate.completions import KINDS, with_completions
-from understudy.evaluate.metric import QUICK
+from understudy.evaluate.fillings import KINDS, with_completions
+from understudy.evaluate.metric import QUICK, metrics_of
 from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import evaluate
-from understudy.evaluate.suites import metrics_of
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.independent import Independent

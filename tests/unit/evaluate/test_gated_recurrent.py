@@ -3,9 +3,8 @@
 import pytest
 import torch
 from torch import Tensor, nn
-
-from understudy.evaluate.gated_recurrent import GatedRecurrent
-from understudy.evaluate.networks import Recurrent
+from understudy_bench.metrics.gated_recurrent import GatedRecurrent
+from understudy_bench.metrics.networks import Recurrent
 
 _TOLERANCE = 1e-12  # in double precision both differ by the order of additions alone
 

@@ -9,13 +9,12 @@ from sklearn.metrics import pairwise_distances
 from tests.unit.evaluate.odd import LEAST
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Monotone, NonNegative, Panel, concatenate
-from understudy.evaluate import distances
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.distances import squared_distances, warped_distances
+from understudy.evaluate import measures as distances
 from understudy.evaluate.general import METRICS
-from understudy.evaluate.general.balls import ball_shares
-from understudy.evaluate.general.copies import corrected_share, nearer_to_training
+from understudy.evaluate.general.neighbours import ball_shares, corrected_share, nearer_to_training
+from understudy.evaluate.measures import squared_distances, warped_distances
 from understudy.evaluate.metric import Measured
+from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 
 BY_NAME = {metric.name.removeprefix("general."): metric for metric in METRICS}

@@ -11,9 +11,9 @@ from tests.unit.evaluate.labels import labelled
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Categorical, Panel, Time, simulate_households
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.general import METRICS
 from understudy.evaluate.metric import Measured, Undefined
+from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 
 BY_NAME = {metric.name.removeprefix("general."): metric for metric in METRICS}

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from understudy_bench.metrics.naive import naive_errors, naive_parts, season_steps
 
 from understudy.data import Time
-from understudy.evaluate.naive import naive_errors, naive_parts, season_steps
 
 SAW = np.tile([0.0, 1.0, 3.0], 4)[None, :, None]
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch import nn
 from understudy_bench.metrics.forecasting import forecast_error
-
-from understudy.evaluate.networks import Schedule, deal, seeded, seeds, train_epochs
+from understudy_bench.metrics.networks import Schedule, deal, seeded, seeds, train_epochs
 
 
 def _kept(losses: list[float], **facts) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.evaluate.sets import panel_of, waves
 from tests.unit.report.toy import real_waves
 from understudy.data import Categorical, concatenate
-from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.panels import Comparison
 from understudy.evaluate.portraits import MAX_CATEGORIES, MAX_CHANNELS, MAX_SERIES, Frame, embedding, portrait
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, wasserstein_distance
 
-from understudy.evaluate.ranked import RankedPools
+from understudy.evaluate.weighted import RankedPools
 
 REFERENCE = {"kolmogorov": lambda a, b: ks_2samp(a, b).statistic, "wasserstein": wasserstein_distance}
 

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from tests.unit.evaluate.sets import waves
-from understudy.evaluate.matters import MATTERS
-from understudy.evaluate.metric import QUICK, Measured, Metric, Undefined
+from understudy.evaluate.metric import MATTERS, QUICK, Measured, Metric, Undefined, metrics_of
 from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Figure, Score, evaluate, in_order
-from understudy.evaluate.suites import metrics_of
 
 
 def _metric(measure, name="toy.mean", **facts):
@@ -78,17 +76,17 @@ def _slow(comparison, effort, seed):
 
 
 def test_a_deadline_ends_a_metric_in_the_middle_and_keeps_the_others() -> None:
-    """Names sort the slow one second: `pets.forecast_mae` is expected to take longer than an unknown metric."""
-    metrics = [_metric(_slow, "pets.forecast_mae"), _metric(_gap_of_means)]
+    """Names sort the slow one second: `general.copied_warped` is expected to take longer than an unknown metric."""
+    metrics = [_metric(_slow, "general.copied_warped"), _metric(_gap_of_means)]
     start = time.monotonic()
     card = evaluate(_panels(), metrics, replace(QUICK, seconds=0.5))
     assert time.monotonic() - start < 10
-    assert card.missing == ("pets.forecast_mae",)
+    assert card.missing == ("general.copied_warped",)
     assert card["toy.mean"].synthetic.value is not None
-    assert "time was up" in str(card["pets.forecast_mae"].synthetic.problem)
+    assert "time was up" in str(card["general.copied_warped"].synthetic.problem)
     assert any("1 of 2 rows" in note for note in card.notes)
     assert not card.stopped
-    assert [score.name for score in card.scores] == ["pets.forecast_mae", "toy.mean"]
+    assert [score.name for score in card.scores] == ["general.copied_warped", "toy.mean"]
 
 
 def test_a_deadline_leaves_the_alarm_of_its_caller_as_it_was() -> None:
@@ -111,10 +109,10 @@ def test_what_was_measured_before_a_stop_is_kept() -> None:
     def stop(comparison, effort, seed):
         raise KeyboardInterrupt
 
-    metrics = [_metric(_gap_of_means), _metric(stop, "pets.forecast_mae")]
+    metrics = [_metric(_gap_of_means), _metric(stop, "general.copied_warped")]
     card = evaluate(_panels(), metrics, QUICK, stopping=(KeyboardInterrupt,))
     assert card.stopped
-    assert card.missing == ("pets.forecast_mae",)
+    assert card.missing == ("general.copied_warped",)
     assert card["toy.mean"].synthetic.value is not None
     with pytest.raises(KeyboardInterrupt):
         evaluate(_panels(), metrics, QUICK)
@@ -135,7 +133,7 @@ def test_progress_is_the_share_of_the_time() -> None:
         return Measured(value=1.0)
 
     quick = [_metric(_gap_of_means, f"toy.{place}") for place in range(20)]
-    slow = _metric(measure, "pub2priv.discriminative")
+    slow = _metric(measure, "toy.slow", trained=True)
     evaluate(_panels(), [*quick, slow], QUICK, progress=lambda what, share: told.append(share))
     assert told[40] < 0.2  # two of seven looks of each quick one and more are done by then
     assert all(0 <= share <= 1 for share in told)

@@ -8,11 +8,11 @@ import pytest
 from tests.unit.evaluate.sets import waves
 from understudy.data import Panel, Time
 from understudy.evaluate.metric import BRIEF, QUICK
-from understudy.evaluate.subsample import prepare
+from understudy.evaluate.panels import subsampled
 
 
 def _prepared(panel: Panel, other: Panel):
-    return prepare(panel, other, None, BRIEF)
+    return subsampled(panel, other, None, BRIEF)
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,5 @@ def test_series_of_many_lengths_are_cut_at_their_beginning() -> None:
 def test_small_panels_and_thorough_efforts_are_left_whole() -> None:
     small = _prepared(waves(80), waves(80, seed=1))
     assert (small.real.num_series, small.real.num_steps) == (40, 24)
-    whole = prepare(waves(60, steps=1_000), waves(60, seed=1, steps=1_000), None, QUICK)
+    whole = subsampled(waves(60, steps=1_000), waves(60, seed=1, steps=1_000), None, QUICK)
     assert whole.real.num_steps == 1_000

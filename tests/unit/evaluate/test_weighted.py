@@ -7,10 +7,9 @@ import pytest
 
 from tests.unit.evaluate.odd import LEAST
 from tests.unit.evaluate.sets import waves
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.intervals import bootstrap
 from understudy.evaluate.metric import Undefined
-from understudy.evaluate.weighted import drawn_units, kolmogorov_smirnov, mean_figure, mean_share, of_sums
+from understudy.evaluate.panels import Comparison
+from understudy.evaluate.weighted import bootstrap, drawn_units, kolmogorov_smirnov, mean_figure, mean_share, of_sums
 
 REAL, CANDIDATE = waves(40), waves(30, seed=1)
 BOTH = Comparison(real=REAL, candidate=CANDIDATE, reference=CANDIDATE, unseen=CANDIDATE)

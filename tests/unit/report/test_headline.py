@@ -12,14 +12,12 @@ import pytest
 from tests.unit.evaluate.sets import panel_of, waves
 from tests.unit.report.test_words import score
 from understudy.data import Continuous, Panel
-from understudy.evaluate.matters import MATTERS
-from understudy.evaluate.metric import QUICK
+from understudy.evaluate.metric import MATTERS, QUICK, metrics_of
 from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Scorecard, evaluate
-from understudy.evaluate.suites import metrics_of
 from understudy.report import words
-from understudy.report.headline import headline, with_verdicts
 from understudy.report.views import scores
+from understudy.report.words import headline, with_verdicts
 
 NUM_SERIES = 300
 CHEAP = replace(QUICK, replicates=10)

@@ -3,9 +3,8 @@
 import pytest
 
 from understudy.report import words
-from understudy.report.cautions import internal_cautions, public_cautions
 from understudy.report.views import standing
-from understudy.report.words import figure, printable, verdict
+from understudy.report.words import figure, internal_cautions, printable, public_cautions, verdict
 
 
 def score(synthetic: float | None, *, low=0.0, high=0.1, held=0.05, control: float = 1.0, direction="lower"):

@@ -53,7 +53,7 @@ def toy_record(number: int = 60, seed: int = 0, planted: float | None = PLANTED,
     synthetic = made.sample(80, rng=np.random.default_rng(5))
     panels = Panels.prepare(real, synthetic, max_series=500)
     card = evaluate(panels, METRICS, replace(QUICK, splits=3))
-    return make_record(made, synthetic, panels, card, training={"loss": [1.0, 0.5, 0.25]}, audit=AUDIT)
+    return make_record(made, synthetic, panels, card, audit=AUDIT)
 
 
 def _gap_of_means(comparison, effort, seed):

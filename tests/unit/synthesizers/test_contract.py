@@ -16,7 +16,7 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers import METHODS, PrivateSeries, Progress, SampleRequest
-from understudy.synthesizers.contract import CHECKS, odd_panels, protection, releases, samples, spending
+from understudy.synthesizers.contract import CHECKS, checks
 from understudy.synthesizers.independent import Independent
 
 
@@ -91,16 +91,16 @@ class IgnoresTheLabel(Honest):
 
 
 MUTANTS = [
-    (KeepsTheSeries, releases.check_the_release_holds_no_reference_to_the_panel),
-    (ShowsTheCount, releases.check_no_array_is_as_long_as_the_panel),
-    (ShowsTheCount, releases.check_one_unit_more_changes_nothing_but_numbers),
-    (LogsTheCount, releases.check_one_unit_more_changes_nothing_but_numbers),
-    (TellsProgress, releases.check_one_unit_more_changes_nothing_but_numbers),
-    (LooksAtTheFirstUnit, releases.check_the_order_of_units_does_not_matter),
-    (ForgetsToExecute, spending.check_fit_spends_what_the_certificate_says),
-    (LeavesTheBounds, samples.check_samples_obey_the_schema),
-    (DrawsAsManyAsItLikes, samples.check_the_number_of_series_is_the_callers),
-    (IgnoresTheLabel, samples.check_labels_can_be_asked_for),
+    (KeepsTheSeries, checks.check_the_release_holds_no_reference_to_the_panel),
+    (ShowsTheCount, checks.check_no_array_is_as_long_as_the_panel),
+    (ShowsTheCount, checks.check_one_unit_more_changes_nothing_but_numbers),
+    (LogsTheCount, checks.check_one_unit_more_changes_nothing_but_numbers),
+    (TellsProgress, checks.check_one_unit_more_changes_nothing_but_numbers),
+    (LooksAtTheFirstUnit, checks.check_the_order_of_units_does_not_matter),
+    (ForgetsToExecute, checks.check_fit_spends_what_the_certificate_says),
+    (LeavesTheBounds, checks.check_samples_obey_the_schema),
+    (DrawsAsManyAsItLikes, checks.check_the_number_of_series_is_the_callers),
+    (IgnoresTheLabel, checks.check_labels_can_be_asked_for),
 ]
 
 
@@ -114,7 +114,7 @@ def test_a_method_that_breaks_a_rule_is_caught(
 
 
 # All but one: the class inherits from the control, which never buys a count.
-FITTING = [check for check in CHECKS if check is not spending.check_a_population_can_be_bought]
+FITTING = [check for check in CHECKS if check is not checks.check_a_population_can_be_bought]
 
 
 @pytest.mark.parametrize("check", FITTING, ids=lambda check: check.__name__)
@@ -126,6 +126,5 @@ def test_an_honest_method_of_somebody_else_passes(
 
 
 def test_every_check_is_in_the_list() -> None:
-    modules = (spending, protection, releases, samples, odd_panels)
-    written = {value for module in modules for name, value in vars(module).items() if name.startswith("check_")}
+    written = {value for name, value in vars(checks).items() if name.startswith("check_")}
     assert written == set(CHECKS)

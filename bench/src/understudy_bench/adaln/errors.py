@@ -12,12 +12,12 @@ from sklearn.covariance import LedoitWolf
 from understudy.data import Panel
 from understudy.data.masks import MASKS
 from understudy.evaluate import fillings as point
-from understudy.evaluate.comparison import Completion
 from understudy.evaluate.fillings import straight_lines
-from understudy.evaluate.frequencies import jensen_shannon, kullback_leibler
+from understudy.evaluate.panels import Completion
 from understudy.evaluate.weighted import kolmogorov_smirnov, wasserstein
 from understudy_bench.adaln.data import Study
 from understudy_bench.metrics import adaln as distributions
+from understudy_bench.metrics.distances import jensen_shannon, kullback_leibler
 
 NUM_DRAWS = 19
 TASKS = {"impute": ("random", "stride"), "stride": ("stride",), "forecast": ("block",)}

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from understudy.evaluate.networks import Recurrent, seeded, train_iterations
 from understudy_bench.cells import Cells
+from understudy_bench.metrics.networks import Recurrent, seeded, train_iterations
 from understudy_bench.result import Progress, Row, result, row, spread
 
 _SIZES = ((52, 1), (100, 1), (168, 2), (360, 4))  # steps and channels: electricity, toy, homes, portfolios

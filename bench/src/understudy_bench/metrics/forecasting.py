@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from understudy.evaluate.networks import Checkpoint, Recurrent, Schedule, seeded, tensor, train_epochs
+from understudy_bench.metrics.networks import Checkpoint, Recurrent, Schedule, seeded, tensor, train_epochs
 
 PUBLISHED_EPOCHS, BATCH, HIDDEN = 100, 64, 64  # as the code released with paper 004 does for Stock
 

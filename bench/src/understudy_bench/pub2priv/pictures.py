@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.autocorrelation import autocorrelations
-from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.measures import autocorrelations
+from understudy.evaluate.panels import Comparison
 from understudy.evaluate.portraits import embedding
 from understudy_bench.metrics.pub2priv.context import correlations
 

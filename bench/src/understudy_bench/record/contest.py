@@ -15,10 +15,8 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.errors import UnderstudyError
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.general import dynamics, marginals
-from understudy.evaluate.naive import naive_errors, season_steps
-from understudy.evaluate.networks import deal
+from understudy.evaluate.general import dynamics
+from understudy.evaluate.panels import Comparison
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
@@ -26,6 +24,9 @@ from understudy.synthesizers.registry import METHODS
 from understudy_bench.baselines.aim import Aim
 from understudy_bench.baselines.dp_gan import DpGan
 from understudy_bench.cells import Cells
+from understudy_bench.metrics import distances
+from understudy_bench.metrics.naive import naive_errors, season_steps
+from understudy_bench.metrics.networks import deal
 from understudy_bench.metrics.pets.forecast import KNOWN, WATCHED, forecast_errors
 from understudy_bench.record.data import ARENAS, Arena
 from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
@@ -186,7 +187,7 @@ class _Judge:
         return {
             "tstr_mae": mae,
             "tstr_rmse": rmse,
-            "ks": float(np.mean(list(marginals.channel_distances(self._test, candidate).values()))),
+            "ks": float(np.mean(list(distances.channel_distances(self._test, candidate).values()))),
             "autocorrelation_error": dynamics.autocorrelation_error(self._test, candidate, _LAGS),
         }
 

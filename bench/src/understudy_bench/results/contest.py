@@ -9,9 +9,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from understudy.report.drawing import FAINT, INK, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
-from understudy.synthesizers.auto import FIRST, FOLLOWING, no_worse
 from understudy_bench.judging import named
 from understudy_bench.results.which_method import (
+    FIRST,
+    FOLLOWING,
     Cell,
     Chosen,
     cells_of,
@@ -21,6 +22,7 @@ from understudy_bench.results.which_method import (
     fit_rule,
     followed,
     left_out,
+    no_worse,
 )
 
 _TICKS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # of a ratio

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from understudy.synthesizers.auto import FIRST, FOLLOWING, no_worse, signal_of
 from understudy.synthesizers.registry import METHODS
 from understudy_bench.judging import ENOUGH_SEEDS
 
@@ -22,6 +21,18 @@ _FOLLOWED, _JUDGED_AT = "pub2priv-", 1.0  # benchmarks of series with contexts o
 _VARIED = ("strategies", "correlation")  # facts of rows that differ within a benchmark: of these none is one table
 _SHARED = "one week"  # homes of one context for all
 _WORTH = 0.02  # mean logarithm of the error that a second method has to save
+FIRST = "spectral"  # where nothing speaks for another
+FOLLOWING = "pub2priv"  # where every series met a stretch of public context of its own
+
+
+def signal_of(units: int, epsilon: float, steps: int, channels: int) -> float:
+    """Returns units times epsilon over the numbers in a series: how well a mean curve stands out of the noise."""
+    return units * epsilon / (steps * channels)
+
+
+def no_worse(judged: Mapping[str, int]) -> bool:
+    """Whether a choice was near the best at least as often as always taking the first."""
+    return judged["rule"] >= judged["rival"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +216,7 @@ def _loss(rule: Rule, cells: Sequence[Cell]) -> float:
 
 
 def shipped(cells: Sequence[Cell], contexts: Sequence[Cell]) -> dict[str, Any]:
-    """Returns what `understudy.synthesizers.auto` reads: the rule, what it was fitted to, and how good it was."""
+    """Returns the rule of `understudy.synthesizers.auto`, what it was fitted to, and how good it was."""
     return {
         "rule": vars(fit_rule(cells)),
         "left_out": counted(left_out(cells)),

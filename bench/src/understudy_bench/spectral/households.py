@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, Population, simulate_households
-from understudy.evaluate.general import dynamics, marginals
+from understudy.evaluate.general import dynamics
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
 from understudy_bench.cells import Cells
+from understudy_bench.metrics import distances as panel_distances
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
 _SIZES = {"quick": (1_000, 10_000), "target": (1_000, 10_000, 100_000), "full": (1_000, 10_000, 100_000)}
@@ -40,11 +41,11 @@ def households(scale: str, data_root: Path | None, progress: Progress, cells: Ce
 def distances(real: Panel, synthetic: Panel) -> dict[str, float]:
     """Returns every distance of the benchmark; all are zero for a perfect stand-in."""
     return {
-        **{f"ks_{name}": figure for name, figure in marginals.channel_distances(real, synthetic).items()},
-        **{f"level_ks_{name}": figure for name, figure in marginals.level_distances(real, synthetic).items()},
-        "tariff_total_variation": marginals.label_distance(real, synthetic),
-        "gaps_ks": marginals.gap_distance(real, synthetic),
-        "lengths_ks": marginals.length_distance(real, synthetic),
+        **{f"ks_{name}": figure for name, figure in panel_distances.channel_distances(real, synthetic).items()},
+        **{f"level_ks_{name}": figure for name, figure in panel_distances.level_distances(real, synthetic).items()},
+        "tariff_total_variation": panel_distances.label_distance(real, synthetic),
+        "gaps_ks": panel_distances.gap_distance(real, synthetic),
+        "lengths_ks": panel_distances.length_distance(real, synthetic),
         "autocorrelation_error": dynamics.autocorrelation_error(real, synthetic, _LAGS),
         "profile_error": dynamics.profile_error(real, synthetic),
     }

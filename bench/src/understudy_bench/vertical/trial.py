@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Measure
+from understudy.evaluate.panels import Comparison
 from understudy.evaluate.portraits import embedding
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger

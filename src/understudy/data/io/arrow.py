@@ -66,12 +66,15 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
 
 def encode(array: pa.Array, column: str, dtype: str) -> pa.DictionaryArray:
     """Returns a column of keys as codes and the keys they stand for, in the order of their first appearance."""
-    array = plain(array)
     if array.null_count:
         raise DataError(f"Column '{column}' misses an identifier. Fill it in or drop the row.", column=column)
+    if pa.types.is_dictionary(array.type):  # each key is looked at once, and not in every row
+        used = array.indices.dictionary_encode()
+        keys = encode(array.dictionary.take(used.dictionary), column, dtype)
+        return pa.DictionaryArray.from_arrays(keys.indices.take(used.indices), keys.dictionary)
     target = pa.int64() if dtype in INTEGER_DTYPES else pa.large_string()
     with _uncastable(column, f"identifiers of type {dtype}"):
-        return array.cast(target).dictionary_encode()
+        return plain(array).cast(target).dictionary_encode()
 
 
 def _codes(array: pa.Array, channel: Categorical) -> Float32[np.ndarray, " row"]:

@@ -14,7 +14,7 @@ import pyarrow.csv as pacsv
 from understudy.data.channels import Binary, Categorical, Channel
 from understudy.data.dtypes import INTEGER_DTYPES
 from understudy.data.io.stores import Place
-from understudy.data.schema import CsvFormat, Schema
+from understudy.data.schema import CsvFormat, Schema, column_names
 from understudy.errors import DataError
 
 _BLOCK_BYTES = 1 << 23
@@ -154,9 +154,8 @@ def without_mark(encoding: str) -> str:
 def _csv_types(schema: Schema) -> dict[str, pa.DataType]:
     time = schema.time
     types = {channel.name: _csv_type(channel) for channel in (*schema.channels, *schema.static, *schema.context)}
-    if time.layout == "wide":
-        for channel in schema.channels:
-            types |= {time.wide_column(channel.name, step): _csv_type(channel) for step in range(time.steps)}
+    for channel in schema.channels:
+        types |= dict.fromkeys(column_names(schema, channel.name), _csv_type(channel))
     if schema.unit.column is not None and schema.unit.dtype in INTEGER_DTYPES:
         types[schema.unit.column] = pa.int64()
     if time.column is not None and time.counts_steps:

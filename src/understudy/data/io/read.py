@@ -16,7 +16,7 @@ from understudy.data.io.sources import Source, open_source, require_column
 from understudy.data.io.stores import existing, is_array_file
 from understudy.data.io.wide import read_array, read_overlapping_windows, read_wide
 from understudy.data.panel import Panel, broadcast_context
-from understudy.data.schema import Schema
+from understudy.data.schema import Schema, column_names
 from understudy.data.type_checks import require_argument
 from understudy.errors import DataError, SchemaError
 
@@ -131,10 +131,9 @@ def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[lis
             f"Column '{column}': an array holds codes and no names. Bring a table (.parquet, .csv, .arrow, .feather).",
             column=column,
         )
-    opened, time, columns = open_source(source, schema), schema.time, [column]
-    if time.layout == "wide" and column in [channel.name for channel in schema.channels]:
-        columns = [time.wide_column(column, step) for step in range(schema.num_steps)]
-    unit = schema.unit.column or time.series_column
+    opened, unit = open_source(source, schema), schema.unit.column or schema.time.series_column
+    changes = column in [channel.name for channel in schema.channels]
+    columns = column_names(schema, column) if changes else [column]
     for name in (*columns, *([] if unit is None else [unit])):
         require_column(opened, name)
     first: dict[Any, str | None] = {}

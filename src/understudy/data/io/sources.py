@@ -91,9 +91,8 @@ def open_source(source: Any, schema: Schema) -> Source:
         try:
             reader = pa.RecordBatchReader.from_stream(source)
         except pa.ArrowException:
-            raise DataError(
-                f"Expected a table with named columns, got {type(source).__name__}. Convert it first.", column=None
-            ) from None
+            given = type(source).__name__
+            raise DataError(f"Expected a table with named columns, got {given}. Convert it first.") from None
         columns = tuple(reader.schema.names)
         return Source("table", columns, _guarded((_sliced(batch) for batch in reader), "table"))
     raise DataError(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from understudy.errors import DataError, InputError, MissingData
+from understudy.extras import require_extra
 
 TABLE_SUFFIXES = (".csv", ".parquet", ".arrow", ".feather")
 _KIND = re.compile(r"\.[a-z]{1,8}")
@@ -42,18 +43,13 @@ Fingerprint = tuple[int, str]
 _AnyPlace = TypeVar("_AnyPlace", bound=Path | StoredFile)
 
 
-def is_url(text: str | Path) -> bool:
-    """Tells whether a place is named by a URL."""
-    return isinstance(text, str) and "://" in text
-
-
 def located(place: str | Path | StoredFile) -> Place:
     """Returns a place of this machine as a path and any other as a file of its store."""
     if isinstance(place, Path | StoredFile):
         return place
     if place.startswith(_LOCAL):
         return Path(place.removeprefix(_LOCAL))
-    return StoredFile(place) if is_url(place) else Path(place)
+    return StoredFile(place) if "://" in place else Path(place)
 
 
 def is_folder(place: Place) -> bool:
@@ -144,10 +140,9 @@ def _listed(folder: Place) -> Sequence[tuple[Place, bool]]:
 
 def _system(url: str) -> tuple[Any, str]:
     """Returns fsspec's file system of a URL and the path in it."""
-    try:
-        import fsspec
-    except ModuleNotFoundError as problem:
-        raise MissingData("A table in a store needs the extra: pip install 'understudy[scale]'.") from problem
+    require_extra("fsspec", by="a table in a store")
+    import fsspec
+
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ValueError, ImportError) as problem:

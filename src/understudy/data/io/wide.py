@@ -11,7 +11,7 @@ from understudy.data.channels import Continuous
 from understudy.data.io.arrow import encode, plain, to_values
 from understudy.data.io.long import Grid
 from understudy.data.io.sources import Source, refuse_unknown_columns
-from understudy.data.schema import Schema, table_columns
+from understudy.data.schema import Schema, column_names, table_columns
 from understudy.data.windows import sliding
 from understudy.errors import DataError
 
@@ -41,8 +41,8 @@ def _wide_batch(
 ) -> tuple[Float32[np.ndarray, "row step channel"], Float32[np.ndarray, "row static"], pa.Array | None]:
     values = np.empty((batch.num_rows, schema.num_steps, schema.num_channels), dtype=np.float32)
     for index, channel in enumerate(schema.channels):
-        for step in range(schema.num_steps):
-            values[:, step, index] = to_values(batch.column(schema.time.wide_column(channel.name, step)), channel)
+        for step, name in enumerate(column_names(schema, channel.name)):
+            values[:, step, index] = to_values(batch.column(name), channel)
     static = np.empty((batch.num_rows, len(schema.static)), dtype=np.float32)
     for index, channel in enumerate(schema.static):
         static[:, index] = to_values(batch.column(channel.name), channel)

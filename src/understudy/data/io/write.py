@@ -17,7 +17,7 @@ from jaxtyping import Float32, Float64, Int64
 from understudy.data.channels import Categorical, Channel, Continuous
 from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
 from understudy.data.panel import Panel
-from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, table_columns
+from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, column_names, table_columns
 from understudy.data.timegrid import Time, chosen_dtype, step_ticks
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError
@@ -142,11 +142,10 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
     if time.layout == "long" and unit is None and time.series_column is None:
         names = (FALLBACK_SERIES_COLUMN, *names)
     types: dict[str | None, str] = {time.series_column or FALLBACK_SERIES_COLUMN: "int64"}
-    types |= {channel.name: channel.dtype for channel in (*schema.static, *schema.context, *schema.channels)}
+    types |= {channel.name: channel.dtype for channel in (*schema.static, *schema.context)}
     types |= {unit: schema.unit.dtype, time.column: time.dtype}
-    if time.layout == "wide":
-        for channel in schema.channels:
-            types |= {time.wide_column(channel.name, step): channel.dtype for step in range(time.steps)}
+    for channel in schema.channels:
+        types |= dict.fromkeys(column_names(schema, channel.name), channel.dtype)
     return pa.schema([(name, arrow_type(types[name])) for name in names])
 
 
@@ -184,8 +183,7 @@ def _long_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Ar
 def _wide_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
     columns = _series_columns(panel, rows, first_unit)
     for index, channel in enumerate(panel.schema.channels):
-        for step in range(panel.num_steps):
-            name = panel.schema.time.wide_column(channel.name, step)
+        for step, name in enumerate(column_names(panel.schema, channel.name)):
             columns[name] = _to_arrow(np.ascontiguousarray(panel.values[rows, step, index]), channel)
     return columns
 

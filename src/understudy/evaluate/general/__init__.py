@@ -1,15 +1,12 @@
-"""`general`: what any synthetic table of series can be asked, whatever method made it."""
+"""The suite `general`: measures for any synthetic table of series, whatever method made it."""
 
-from understudy.evaluate.general import balls, boosting, copies, dynamics, location, marginals, resolution, rules, skill
+from understudy.evaluate.general import dynamics, marginals, neighbours, rules, skill, trees
 
 METRICS = (
-    *location.METRICS,
     *marginals.METRICS,
     *dynamics.METRICS,
-    *boosting.METRICS,
+    *trees.METRICS,
     *skill.METRICS,
-    *balls.METRICS,
-    *copies.METRICS,
-    *resolution.METRICS,
+    *neighbours.METRICS,
     *rules.METRICS,
 )

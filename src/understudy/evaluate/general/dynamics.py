@@ -7,12 +7,10 @@ from functools import partial
 import numpy as np
 
 from understudy.data import Panel
-from understudy.data.timegrid import hours_of_day, parse_frequency
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.frequencies import total_variation
+from understudy.data.timegrid import hours_of_day, parse_frequency, season_steps
+from understudy.evaluate.measures import spectra, total_variation
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.naive import season_steps
-from understudy.evaluate.spectra import spectra
+from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import mean_figure, of_sums
 
 _NUM_LAGS = 12

@@ -1,57 +1,17 @@
-"""How values, levels, fixed columns, gaps and lengths are distributed, one column at a time."""
+"""Values one at a time: distributions, means and tails, categories, gaps and lengths."""
 
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import ks_2samp
 
 from understudy.data import Channel, Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.frequencies import cell_counts, total_variation
+from understudy.evaluate.measures import cell_counts, total_variation
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import Aspect, kolmogorov_smirnov, mean_figure, of_sums, wasserstein
 
 NO_NUMBERS = "no channel holds numbers that were observed on both sides."
-Pair = tuple[np.ndarray, np.ndarray]
-
-
-def channel_distances(real: Panel, candidate: Panel) -> dict[str, float]:
-    """Returns the Kolmogorov–Smirnov distance of observed values, for each channel."""
-    return {
-        channel.name: _distance(*_seen(real.values[:, :, place], candidate.values[:, :, place]))
-        for place, channel in enumerate(real.schema.channels)
-    }
-
-
-def level_distances(real: Panel, candidate: Panel) -> dict[str, float]:
-    """Returns the Kolmogorov–Smirnov distance of the series' means, for each channel."""
-    return {
-        channel.name: _distance(*_seen(*(series_means(panel.values[:, :, place]) for panel in (real, candidate))))
-        for place, channel in enumerate(real.schema.channels)
-    }
-
-
-def label_distance(real: Panel, candidate: Panel) -> float:
-    """Returns the total variation distance between the frequencies of labels; 0 without a label."""
-    if real.schema.label_column is None or real.label is None or candidate.label is None:
-        return 0.0
-    kinds = len(real.schema.label_column.categories) + 1
-    return float(total_variation(*(np.bincount(label + 1, minlength=kinds) for label in (real.label, candidate.label))))
-
-
-def gap_distance(real: Panel, candidate: Panel) -> float:
-    """Returns the Kolmogorov–Smirnov distance of the share of missing values per series."""
-    return _distance(*(missing_shares(panel).mean(axis=1) for panel in (real, candidate)))
-
-
-def length_distance(real: Panel, candidate: Panel) -> float:
-    """Returns the Kolmogorov–Smirnov distance of the lengths."""
-    return _distance(real.lengths, candidate.lengths)
-
-
-def _distance(first: np.ndarray, second: np.ndarray) -> float:
-    return float(ks_2samp(first, second).statistic) if len(first) and len(second) else 1.0
 
 
 def series_means(values: np.ndarray) -> np.ndarray:
@@ -181,10 +141,6 @@ def _lengths(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     return mean_figure([aspect], comparison, effort, seed, otherwise="there are no series.")
 
 
-def _seen(real: np.ndarray, candidate: np.ndarray) -> Pair:
-    return real[~np.isnan(real)], candidate[~np.isnan(candidate)]
-
-
 def _as_is(values: np.ndarray) -> np.ndarray:
     return values
 
@@ -201,7 +157,86 @@ def _metric(name: str, title: str, reference: str, measure: Callable[[Comparison
 
 
 _KS = "two-sample Kolmogorov–Smirnov statistic"
+
+
+TAIL = 0.01
+_SPLITS = 40
+_NEAR_MEAN = 0.1  # mean absolute deviations
+_NEAR_TAILS = 0.5  # of a doubling: shares that differ by a factor of 1.4
+_SMOOTHING = TAIL / 10  # of all values: shares that small can't be told apart
+
+
+def _mean(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    aspects = []
+    for name, (real, candidate) in _channels(comparison):
+        seen = real[~np.isnan(real)].astype(np.float64)
+        deviation = float(np.abs(seen - seen.mean()).mean()) if len(seen) else 0.0
+        aspects.append(_mean_aspect(name, real, candidate, deviation or 1.0))
+    return mean_figure(aspects, comparison, effort, seed, otherwise=NO_NUMBERS, summary=np.nanmax)
+
+
+def _mean_aspect(name: str, real: np.ndarray, candidate: np.ndarray, deviation: float) -> Aspect:
+    def gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        means = [total[0] / total[1] if total[1] > 0 else np.nan for total in (first, second)]
+        return np.atleast_1d(np.abs(means[0] - means[1]) / deviation)
+
+    return of_sums([name], _sums(real), _sums(candidate), gap)
+
+
+def _sums(values: np.ndarray) -> np.ndarray:
+    """Returns [series, 2]: the sum of what was observed, and how much was."""
+    seen = ~np.isnan(values)
+    return np.stack([np.where(seen, values, 0).sum(axis=1, dtype=np.float64), seen.sum(axis=1)], axis=1)
+
+
+def _tails(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    aspects = []
+    for name, (real, candidate) in _channels(comparison):
+        seen = real[~np.isnan(real)]
+        if len(seen):
+            ends = np.quantile(seen, (TAIL, 1 - TAIL)).astype(seen.dtype)
+            names = [f"{name}: low", f"{name}: high"]
+            aspects.append(of_sums(names, _beyond(real, *ends), _beyond(candidate, *ends), _tail_gap))
+    return mean_figure(aspects, comparison, effort, seed, otherwise=NO_NUMBERS, summary=np.nanmax)
+
+
+def _beyond(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Returns [series, 3]: how many values lie at or below `low`, at or above `high`, and how many there are."""
+    return np.stack([(values <= low).sum(1), (values >= high).sum(1), (~np.isnan(values)).sum(1)], 1).astype(float)
+
+
+def _tail_gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns by how many doublings the shares of values in the low and in the high tail differ."""
+    shares = [total[:2] / total[2] if total[2] > 0 else np.full(2, np.nan) for total in (first, second)]
+    return np.asarray(np.abs(np.log2((shares[1] + _SMOOTHING) / (shares[0] + _SMOOTHING))))
+
+
+def _channels(comparison: Comparison) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]:
+    both = [comparison.numeric(panel) for panel in (comparison.real, comparison.candidate)]
+    return [(name, (both[0][:, :, place], both[1][:, :, place])) for place, name in enumerate(comparison.numeric_names)]
+
+
 METRICS = (
+    Metric(
+        name="general.mean",
+        title="Mean of the worst channel: distance in mean absolute deviations",
+        direction="lower",
+        range=(0.0, float("inf")),
+        reference="|mean of candidate − mean of real| / mean |real − mean of real|, largest over channels",
+        measure=_mean,
+        splits=_SPLITS,
+        near=_NEAR_MEAN,
+    ),
+    Metric(
+        name="general.tails",
+        title="Tails of the worst channel: doublings of the share beyond the real 1 % and 99 %",
+        direction="lower",
+        range=(0.0, float("inf")),
+        reference="|log2| of the ratio of shares beyond the real quantiles, largest over channels and sides",
+        measure=_tails,
+        splits=_SPLITS,
+        near=_NEAR_TAILS,
+    ),
     _metric(
         "values_ks", "Values of each channel: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _as_is)
     ),

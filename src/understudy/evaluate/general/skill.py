@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison
+from understudy.data.timegrid import season_steps
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.naive import season_steps
+from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import drawn_units
 
 _MAX_LAGS = 12

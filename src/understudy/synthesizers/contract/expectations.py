@@ -19,7 +19,7 @@ from understudy.privacy.keys import SigningKey
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.contract.panels import shared_context
+from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
 BUDGET = Guarantee(2.0, 2e-6)  # of a ledger
@@ -34,6 +34,19 @@ def new_ledger(max_runs: int = 1) -> Ledger:
 def fit(synthesizer: Synthesizer, panel: Panel, noise: NoiseSource | None = None) -> Release:
     """Fits with all of a new budget."""
     return synthesizer.fit(panel, new_ledger(), noise=noise)
+
+
+_RELEASED: dict[tuple[str, bool], tuple[Synthesizer, Release]] = {}
+
+
+def released(synthesizer: Synthesizer, *, plain: bool = False) -> Release:
+    """Returns a release that checks may read and not change: one per method and schema, fitted on first use."""
+    key = (synthesizer.name, plain)
+    held = _RELEASED.get(key)
+    if held is None or type(held[0]) is not type(synthesizer) or held[0] != synthesizer:
+        held = synthesizer, fit(synthesizer, make_panel(plain_schema() if plain else rich_schema()))
+        _RELEASED[key] = held
+    return held[1]
 
 
 def new_key() -> SigningKey:

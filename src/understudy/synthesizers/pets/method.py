@@ -86,7 +86,7 @@ class PETS(Synthesizer):
         return recipe_of(self.recipe, self.start)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """One histogram per iteration, after what is bought beside the votes; refuses what the modules can't fit."""
+        """Return the facts, then one histogram per iteration; refuse what the modules can't fit."""
         self._check_public_facts(schema)
         facts = self._fact_entries(schema, guarantee)
         if self.settings.votes == "none":
@@ -119,10 +119,10 @@ class PETS(Synthesizer):
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return members of the last population, and relatives of them when more are asked for."""
-        return sampling.draw(self, arrays, schema, request)
+        return sampling.sample(self, arrays, schema, request)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
-        """Says how votes compare with noise, and how the modules were made to fit."""
+        """Say how votes compare with noise, and how the modules were made to fit."""
         learned, voters = self.learned_schema(schema), self.num_contributions(schema, schema.population.size or 1)
         noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
         fitted = public_side.modules_of(public_side.load_pack(self.pack), learned)

@@ -183,10 +183,10 @@ class EncoderSimilarity:
 
     Attributes:
         network: A `TS2Vec`, pooled by its maximum over the steps, or a network that embeds whole series.
-        level_weight: If given, the network sees series without their level and scale, which are put beside its
+        level_weight: If given, the network sees series without their level and scale, which are appended to its
             embedding with this weight: 1 makes a difference of 1 in working scale count as much as the distance
             between the shapes of two arbitrary public series. None, as published, shows the network series as they are.
-        num_steps: Series are resampled to so many steps first, if given.
+        num_steps: Length that series are resampled to first, if given.
     """
 
     network: TS2Vec | PooledConv
@@ -310,7 +310,7 @@ class ModulePack:
         """Reads a pack that `save` wrote."""
         source = Path(path)
         if not source.is_file():
-            raise MissingData(f"'{source}' is not there. Make a pack with `understudy pretrain pets`.")
+            raise MissingData(f"'{source}' does not exist. Make a pack with `understudy pretrain pets`.")
         return cls.from_bytes(source.read_bytes(), f"'{source}'")
 
     @classmethod

@@ -295,7 +295,7 @@ def _train_published(
 def _train_small(
     public: Generation, autoencoder: ConvVAE, num_steps: int, effort: Effort, seed: int, progress: Progress
 ) -> _Trained:
-    """Return the small encoder that learned from a TS2Vec of shapes; levels are put beside its embedding."""
+    """Return the small encoder that learned from a TS2Vec of shapes; levels are appended to its embedding."""
     rng = np.random.default_rng(seed + 1)
     series, report = public(effort.distillation_series // 2, rng), _stage(progress, "TS2Vec", 0.45, 0.7)
     teacher = train_ts2vec(_shapes(series), iterations=effort.ts2vec_iterations, batch=16, seed=seed, progress=report)

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from understudy.synthesizers.pets.method import PETS
 
 
+GENERAL = "general"  # name of the pack that comes with the package
+_FEWEST_STEPS = 4  # that modules can be made to fit
+# What the course of a series counts in a vote where series share a calendar. Series made by rules know no calendar: if
+# it counted much, everybody's nearest candidate would be the flattest one.
+_COURSE_WEIGHT = {"rules": 0.3, "public": 1.0}
+_ENOUGH = 512  # candidates that the lattice is measured by
+
+
 def by_rules(
     encoding: Encoding, group: np.ndarray, public: Panel | None, rng: np.random.Generator, *, preset: str = "rich"
 ) -> Population:
@@ -74,14 +82,6 @@ def _any_static(encoding: Encoding, number: int, rng: np.random.Generator) -> np
     for begin, end in encoding.static_codes:
         static[:, begin:end] = np.eye(end - begin, dtype=np.float32)[rng.integers(0, end - begin, number)]
     return static
-
-
-GENERAL = "general"  # name of the pack that comes with the package
-_FEWEST_STEPS = 4  # that modules can be made to fit
-# What the course of a series counts in a vote where series share a calendar. Series made by rules know no calendar: if
-# it counted much, everybody's nearest candidate would be the flattest one.
-_COURSE_WEIGHT = {"rules": 0.3, "public": 1.0}
-_ENOUGH = 512  # candidates that the lattice is measured by
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

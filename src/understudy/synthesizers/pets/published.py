@@ -12,6 +12,10 @@ from jaxtyping import Float32, Int64
 
 from understudy.synthesizers.pets.modules import Similarity, Variation
 
+_COURSE_CELLS = 48
+_PASS_CHANNELS = 512  # channels that the variation module is shown at a time: its memory grows with them
+Vote = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (embeddings, classes) of candidates → noisy votes
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Population:
@@ -56,9 +60,6 @@ class Population:
         return len(np.unique(self.ancestor))
 
 
-_COURSE_CELLS = 48
-_PASS_CHANNELS = 512  # channels that the variation module is shown at a time: its memory grows with them
-Vote = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (embeddings, classes) of candidates → noisy votes
 Watch = Callable[[int, Population], None]  # (iterations done, population)
 
 
@@ -67,9 +68,9 @@ class Environment:
     """What the population lives in: the two modules and how candidates are judged.
 
     Attributes:
-        lookahead: A candidate is embedded as the mean of so many relatives; 0 embeds the candidate itself.
+        lookahead: A candidate is embedded as the mean of this many variations; 0 embeds the candidate itself.
         static_codes: First and last-plus-one static column of each group of codes.
-        static_weight: How much a static column counts beside the embedding of the series.
+        static_weight: How much a static column counts relative to the embedding of the series.
         course_weight: How much it counts at which steps a series is high or low. An embedding that is blind to time
             can't tell morning from evening, which is what series on one calendar have in common; 0 leaves it out.
         by_chance: Children are sampled at random as published; else each parent gets its share, up to rounding.

@@ -122,4 +122,6 @@ def recipe_of(given: Recipe | Mapping[str, Any] | str, start: str) -> Recipe:
         if given not in ("default", "paper"):
             raise InputError(f"recipe: one of default, paper is expected, got '{given}'.")
         return PAPER if given == "paper" else BY_START[start]
+    if not isinstance(given, Recipe):
+        raise InputError("recipe: default, paper or a Recipe is expected.")
     return given

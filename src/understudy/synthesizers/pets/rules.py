@@ -5,6 +5,7 @@ Nothing here looks at private data. Parts have amplitude about 1; absolute scale
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -217,8 +218,7 @@ def add_changes(series: np.ndarray, weights: tuple[tuple[str, float], ...], rng:
 
 def _ramp(rise: int, fall: int, plateau: int = 0) -> np.ndarray:
     """0 → 1 in `rise` steps, 1 for `plateau` further steps, back to 0 in `fall` steps."""
-    up = np.arange(1, rise + 1) / rise
-    down = 1 - np.arange(1, fall + 1) / fall
+    up, down = np.arange(1, rise + 1) / rise, 1 - np.arange(1, fall + 1) / fall
     return np.concatenate([up, np.ones(plateau), down])
 
 
@@ -227,89 +227,77 @@ def _steepness(rng: np.random.Generator) -> int:
 
 
 def _stretch(num_steps: int, rng: np.random.Generator) -> int:
-    """Length of a change that takes its time."""
+    """Length of a slow change."""
     return int(rng.integers(max(num_steps // 16, 4), max(num_steps // 6, 5) + 1))
 
 
-def spike(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """One point, seldom two or three, out of line."""
+def _spike(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     return _ramp(_steepness(rng), _steepness(rng)), 0.0
 
 
-def spikes(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+def _spikes(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     """Two to five spikes in a row, of different height."""
-    single = [rng.uniform(0.5, 1) * spike(num_steps, rng)[0] for _ in range(rng.integers(2, 6))]
+    single = [rng.uniform(0.5, 1) * _spike(num_steps, rng)[0] for _ in range(rng.integers(2, 6))]
     gap = np.zeros(int(rng.integers(1, max(num_steps // 64, 2) + 1)))
     return np.concatenate([part for one in single for part in (one, gap)])[: num_steps // 2], 0.0
 
 
-def wide_spike(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """A spike that takes several steps to rise and to fall."""
+def _wide_spike(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     widest = max(num_steps // 32, 4)
     return _ramp(int(rng.integers(3, widest + 1)), int(rng.integers(3, widest + 1)), int(rng.integers(0, widest))), 0.0
 
 
-def step(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+def _step(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     """A new level, reached in one to ten steps; half of them go back by up to a third."""
     rise = int(rng.integers(1, min(10, num_steps // 4) + 1))
     back = rng.uniform(0, 1 / 3) if rng.random() < 0.5 else 0.0
-    recovery = 1 - back * np.arange(1, rise + 1) / rise
-    return np.concatenate([np.arange(1, rise + 1) / rise, recovery]), 1 - back
+    ramp = np.arange(1, rise + 1) / rise
+    return np.concatenate([ramp, 1 - back * ramp]), 1 - back
 
 
-def shake(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """A stretch of trembling."""
+def _shake(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     longest = min(max(int(0.15 * num_steps), 16), num_steps // 2)
     return rng.uniform(-1, 1, int(rng.integers(min(8, longest), longest + 1))), 0.0
 
 
-def hump(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """A rounded rise and fall."""
+def _hump(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     return np.sin(np.pi * np.linspace(0, 1, _stretch(num_steps, rng))), 0.0
 
 
-def fast_then_slow(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """There in a few steps, back in many."""
+def _fast_then_slow(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     return _ramp(int(rng.integers(1, 4)), _stretch(num_steps, rng)), 0.0
 
 
-def slow_then_fast(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """There in many steps, back in a few."""
+def _slow_then_fast(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
     return _ramp(_stretch(num_steps, rng), int(rng.integers(1, 4))), 0.0
 
 
-def spike_then_same(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """A spike that leaves a lasting shift in its own direction."""
-    level = rng.uniform(0.2, 0.6)
-    return np.append(_ramp(1, 1)[:1], level), float(level)
-
-
-def spike_then_opposite(num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """A spike that leaves a lasting shift in the other direction."""
-    level = -rng.uniform(0.2, 0.6)
-    return np.append(_ramp(1, 1)[:1], level), float(level)
+def _spike_then_shift(direction: float, num_steps: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """A spike that leaves a lasting shift in its own or in the other direction."""
+    level = direction * rng.uniform(0.2, 0.6)
+    return np.array([1.0, level]), level
 
 
 CHANGES: Mapping[str, Change] = {
-    "spike up": Change(spike, 1, 6.0),
-    "spike down": Change(spike, -1, 6.0),
-    "step up": Change(step, 1),
-    "step down": Change(step, -1),
-    "spikes up": Change(spikes, 1, 6.0),
-    "spikes down": Change(spikes, -1, 6.0),
-    "shake": Change(shake, 1),
-    "hump up": Change(hump, 1),
-    "hump down": Change(hump, -1),
-    "fast rise, slow fall": Change(fast_then_slow, 1),
-    "slow rise, fast fall": Change(slow_then_fast, 1),
-    "fast fall, slow rise": Change(fast_then_slow, -1),
-    "slow fall, fast rise": Change(slow_then_fast, -1),
-    "spike up, then higher": Change(spike_then_same, 1),
-    "spike up, then lower": Change(spike_then_opposite, 1),
-    "spike down, then lower": Change(spike_then_same, -1),
-    "spike down, then higher": Change(spike_then_opposite, -1),
-    "wide spike up": Change(wide_spike, 1, 6.0),
-    "wide spike down": Change(wide_spike, -1, 6.0),
+    "spike up": Change(_spike, 1, 6.0),
+    "spike down": Change(_spike, -1, 6.0),
+    "step up": Change(_step, 1),
+    "step down": Change(_step, -1),
+    "spikes up": Change(_spikes, 1, 6.0),
+    "spikes down": Change(_spikes, -1, 6.0),
+    "shake": Change(_shake, 1),
+    "hump up": Change(_hump, 1),
+    "hump down": Change(_hump, -1),
+    "fast rise, slow fall": Change(_fast_then_slow, 1),
+    "slow rise, fast fall": Change(_slow_then_fast, 1),
+    "fast fall, slow rise": Change(_fast_then_slow, -1),
+    "slow fall, fast rise": Change(_slow_then_fast, -1),
+    "spike up, then higher": Change(partial(_spike_then_shift, 1.0), 1),
+    "spike up, then lower": Change(partial(_spike_then_shift, -1.0), 1),
+    "spike down, then lower": Change(partial(_spike_then_shift, 1.0), -1),
+    "spike down, then higher": Change(partial(_spike_then_shift, -1.0), -1),
+    "wide spike up": Change(_wide_spike, 1, 6.0),
+    "wide spike down": Change(_wide_spike, -1, 6.0),
 }
 
 

@@ -47,7 +47,7 @@ def population_of(arrays: dict[str, np.ndarray]) -> Population:
     return Population(**{name: arrays[f"{_PREFIX}{name}"] for name in _PARTS})
 
 
-def draw(method: "PETS", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
+def sample(method: "PETS", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
     """Return members in their classes' released proportions; who is drawn again is drawn as a relative."""
     rng, facts = request.rng, Facts.from_arrays(arrays)
     encoding = public_side.encoding_of(schema, arrays)

@@ -35,6 +35,8 @@ from understudy.synthesizers.pets.published import Environment, Population, Prop
 from understudy.synthesizers.pets.voting import LABEL, Lattice, blank, private_vote, voters_of
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
+_KEPT = ("run", "schema", "noise", "pack", "options")
+_RELATIVES = "relatives."
 FORMAT = 1
 BOUGHT, LATTICE = "bought.", "lattice."  # prefixes of arrays
 _KEY = "understudy-pets"
@@ -49,7 +51,7 @@ class Message:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Writes the file whole or not at all; an existing one is not overwritten, except a state."""
+        """Write the file whole or not at all; an existing one is not overwritten, except a state."""
         facts = json.dumps({"format": FORMAT, "kind": self.kind, **self.facts}, sort_keys=True)
         content = save({name: np.ascontiguousarray(array) for name, array in self.arrays.items()}, {_KEY: facts})
         if self.kind != "state" and path.exists():
@@ -59,9 +61,9 @@ class Message:
 
     @classmethod
     def load(cls, path: Path, kind: str) -> "Message":
-        """Reads a file of the expected kind."""
+        """Read a file of the expected kind."""
         if not path.is_file():
-            raise MissingData(f"'{path}' is not there: a {kind} file is expected.")
+            raise MissingData(f"'{path}' does not exist: a {kind} file is expected.")
         try:
             with safe_open(path, framework="numpy") as file:
                 facts = json.loads((file.metadata() or {})[_KEY])
@@ -84,7 +86,7 @@ class Message:
 
 
 def options_of(message: Message) -> PETS:
-    """Return the method as a paper describes it."""
+    """Return the method as a message describes it."""
     try:
         return PETS(**message.facts["options"])
     except (KeyError, TypeError) as problem:
@@ -94,7 +96,7 @@ def options_of(message: Message) -> PETS:
 def open_run(
     method: PETS, panel: Panel, ledger: Ledger, guarantee: Guarantee, noise: NoiseSource, *, whole: bool = True
 ) -> Message:
-    """Charges the whole run, buys the facts, and returns the first ballot.
+    """Charge the whole run, release the facts, and return the first ballot.
 
     Args:
         panel: The private series, or the first of several files of them if not `whole`.
@@ -205,10 +207,6 @@ def _certificate(grant: Grant, schema: Schema, method: PETS, overrides: Mapping[
     named = {**method.departures(), **overrides}
     trust = method.trust(schema, grant.plan)
     return issue(grant, schema, method=method.name, public_inputs=inputs, overrides=named, trust=trust)
-
-
-_KEPT = ("run", "schema", "noise", "pack", "options")
-_RELATIVES = "relatives."
 
 
 def begin(ballot: Message, pack: str) -> Message:

@@ -23,6 +23,8 @@ from understudy.statistics.columns import classes_of
 from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.pets.published import Environment, Vote
 
+LABEL = "votes"  # under which histograms are charged
+_BATCH = 256  # series encoded at a time, a constant: libraries round batches of different size differently
 _BLOCK_SERIES = 4096
 _REACH = 4.0  # deviations of the first candidates that the lattice covers; what lies beyond is moved to its edge
 
@@ -50,7 +52,7 @@ class Lattice:
     def coordinates(self, embeddings: np.ndarray) -> np.ndarray:
         """Return int16 coordinates [row, dimension]; each row follows from its own embedding alone.
 
-        Privacy: distances are exact for so many dimensions as the lattice has, so embeddings may have no others.
+        Privacy: distances are exact for the dimensions of the lattice, so embeddings must have the same number.
         """
         if not self.centre.shape == self.step.shape == embeddings.shape[1:]:
             raise InputError("lattice: as many dimensions as embeddings have are expected. Ask for the proposal again.")
@@ -129,10 +131,6 @@ def contributions(voters: Voters, candidates: np.ndarray, group: np.ndarray, nei
 def _limit(dimension: int) -> int:
     """Return the largest coordinate for which all sums of a distance are exact in float32."""
     return int(np.sqrt(2**24 / (3 * dimension)))
-
-
-LABEL = "votes"  # under which histograms are charged
-_BATCH = 256  # series encoded at a time, always so many: libraries round small batches otherwise than large ones
 
 
 def voters_of(parts: Iterable[PrivateSeries], encoding: Encoding, environment: Environment, lattice: Lattice) -> Voters:

@@ -53,4 +53,6 @@ def recipe_of(given: Recipe | dict[str, object] | str) -> Recipe:
         if given not in PRESETS:
             raise InputError(f"recipe: one of {', '.join(PRESETS)} is expected, got '{given}'.")
         return PRESETS[given]
+    if not isinstance(given, Recipe):
+        raise InputError("recipe: default, paper or a Recipe is expected.")
     return given

@@ -12,12 +12,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison, Scale
-from understudy.evaluate.intervals import bootstrap
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.networks import seeded
-from understudy.evaluate.ranked import RankedPools
+from understudy.evaluate.panels import Comparison, Scale
+from understudy.evaluate.weighted import RankedPools, bootstrap
 from understudy.synthesizers.pets.networks import TS2Vec, encode, encoder_sha256, train_ts2vec
+from understudy_bench.metrics.networks import seeded
 
 MATCHED = 400  # series of each side that are matched exactly: the work grows with the third power
 PROJECTIONS = 128

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Measure, Measured, Metric, Undefined
-from understudy.evaluate.naive import NaiveError, naive_errors, naive_parts, season_steps
-from understudy.evaluate.networks import Schedule, deal, perceptron, seeded, seeds, tensor, train_epochs
+from understudy.evaluate.panels import Comparison
+from understudy_bench.metrics.naive import NaiveError, naive_errors, naive_parts, season_steps
+from understudy_bench.metrics.networks import Schedule, deal, perceptron, seeded, seeds, tensor, train_epochs
 
 HIDDEN, DROPOUT, BATCH, EPOCHS, PATIENCE = 512, 0.1, 256, 30, 6  # paper 001, section 4
 KNOWN, WATCHED = 0.75, 0.1

@@ -6,10 +6,10 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.intervals import bootstrap_mean
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.panels import Comparison
 from understudy.nn.nearest import nearest
+from understudy_bench.metrics.distances import bootstrap_mean
 
 
 def context_correlation_gap(comparison: Comparison, effort: Effort, seed: int) -> Measured:

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from understudy.evaluate.autocorrelation import autocorrelations
-from understudy.evaluate.comparison import Comparison
+from understudy.evaluate.measures import autocorrelations
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.ranked import RankedPools
-from understudy.evaluate.weighted import Aspect, mean_figure
+from understudy.evaluate.panels import Comparison
+from understudy.evaluate.weighted import Aspect, RankedPools, mean_figure
 
 MOST_LAGS = 30
 _NO_PAIRS = "no two neighbouring steps were observed; bring series with fewer gaps."

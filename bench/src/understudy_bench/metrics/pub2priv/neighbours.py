@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from scipy.stats import entropy
 
-from understudy.evaluate.comparison import Comparison
-from understudy.evaluate.intervals import bootstrap_mean
 from understudy.evaluate.metric import Effort, Measured, Metric
+from understudy.evaluate.panels import Comparison
 from understudy.nn.nearest import nearest
+from understudy_bench.metrics.distances import bootstrap_mean
 
 BASELINE = 0.5
 

@@ -11,10 +11,10 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional
 
-from understudy.evaluate.comparison import Comparison
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.naive import naive_errors
-from understudy.evaluate.networks import Recurrent, deal, seeded, seeds, tensor, train_iterations
+from understudy.evaluate.panels import Comparison
+from understudy_bench.metrics.naive import naive_errors
+from understudy_bench.metrics.networks import Recurrent, deal, seeded, seeds, tensor, train_iterations
 
 BATCH = 128
 DISCRIMINATIVE_ITERATIONS, PREDICTIVE_ITERATIONS, CLASSIFIER_ITERATIONS = 2_000, 5_000, 2_000

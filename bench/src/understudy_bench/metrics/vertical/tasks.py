@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.data import Panel
-from understudy.evaluate.comparison import Comparison, Scale
 from understudy.evaluate.metric import Effort, Measure, Measured, Metric, Undefined
-from understudy.evaluate.naive import naive_errors, naive_parts
-from understudy.evaluate.networks import (
+from understudy.evaluate.panels import Comparison, Scale
+from understudy_bench.metrics.forecasting import BATCH, HIDDEN, PUBLISHED_EPOCHS, last_step_error, train_forecaster
+from understudy_bench.metrics.naive import naive_errors, naive_parts
+from understudy_bench.metrics.networks import (
     Checkpoint,
     Schedule,
     deal,
@@ -24,7 +25,6 @@ from understudy.evaluate.networks import (
     tensor,
     train_epochs,
 )
-from understudy_bench.metrics.forecasting import BATCH, HIDDEN, PUBLISHED_EPOCHS, last_step_error, train_forecaster
 
 SHARES = (0.64, 0.16, 0.2)  # train, watch, test
 FEWEST_LABELLED = 20

@@ -1,0 +1,51 @@
+"""The population's ledger in a command: asked early, opened once, and named in every error after a charge."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.errors import LedgerError
+
+if TYPE_CHECKING:
+    from understudy.data import Schema
+    from understudy.privacy.ledger import Ledger
+    from understudy.privacy.plan import SpendingPlan
+
+
+def ledger_file(schema_file: Path, schema: "Schema") -> Path:
+    """Returns where the population's ledger lies or will lie: beside the schema."""
+    from understudy.privacy.charges import file_name
+
+    return schema_file.absolute().parent / f"{file_name(schema.name)}.ledger"
+
+
+def able_to_pay(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> "Ledger | None":
+    """Refuses what the ledger can't pay, before the table is read; returns it, or None where the run will make it.
+
+    A ledger that does not exist yet is judged by what it would declare.
+    """
+    from understudy.privacy.charges import declared
+    from understudy.privacy.ledger import Ledger
+
+    if ledger_file(schema_file, schema).exists():
+        ledger = Ledger.open_for(schema, schema_file.absolute().parent)
+        ledger.check(plan, label=label)
+        return ledger
+    Ledger.in_memory(**declared(schema)).check(plan, label=label)
+    return None
+
+
+@contextmanager
+def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
+    """Adds to any error whether the ledger had been charged: a charge is never given back."""
+    before = ledger.head()
+    try:
+        yield
+    except BaseException as problem:
+        try:
+            if ledger.head() != before:
+                problem.add_note("The run had been charged and stays charged: `understudy ledger show` prints it.")
+        except LedgerError:  # the disk fails
+            problem.add_note("Whether the run was charged can't be read now: run `understudy ledger show` later.")
+        raise

@@ -1,0 +1,214 @@
+"""Neighbours: precision, recall, density and coverage, and copies of training series or of each other."""
+
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TypeVar
+
+import numpy as np
+
+from understudy.data import Panel
+from understudy.evaluate.measures import (
+    BAND,
+    band_steps,
+    equally_many,
+    flat_series,
+    squared_distances,
+    warped_distances,
+)
+from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.panels import Comparison
+from understudy.evaluate.weighted import drawn_units, mean_share
+from understudy.nn.nearest import nearest
+
+NEIGHBOURS = 5
+
+
+def radii(points: np.ndarray, neighbours: int = NEIGHBOURS) -> np.ndarray:
+    """Returns each point's squared distance to its k-th nearest other point."""
+    return np.asarray(nearest(points, points, min(neighbours, len(points) - 1) + 1)[1][:, -1])
+
+
+def ball_shares(real: np.ndarray, candidate: np.ndarray, neighbours: int = NEIGHBOURS) -> dict[str, np.ndarray]:
+    """Returns what each point adds to the four figures, which are the means of these.
+
+    Notation: B(x) is the ball around x that reaches its k-th nearest fellow. Precision: candidates in some B(real).
+    Recall: real points in some B(candidate); outliers inflate these balls, so a wild candidate may recall everything.
+    Density: how many B(real) hold a candidate, over k. Coverage: B(real) that hold a candidate.
+    """
+    limits = radii(real, neighbours), radii(candidate, neighbours)
+    covered = np.zeros(len(real), dtype=bool)
+    holders, recalled = [], []
+    for _, distances in squared_distances(candidate, real):
+        inside = distances <= limits[0]
+        holders.append(inside.sum(axis=1))
+        covered |= inside.any(axis=0)
+    for _, distances in squared_distances(real, candidate):
+        recalled.append((distances <= limits[1]).any(axis=1))
+    count = np.concatenate(holders)
+    return {
+        "precision": (count > 0).astype(float),
+        "recall": np.concatenate(recalled).astype(float),
+        "density": count / min(neighbours, len(real) - 1),
+        "coverage": covered.astype(float),
+    }
+
+
+@lru_cache(maxsize=16)  # four metrics ask for the same balls
+def _shares(real: Panel, candidate: Panel, seed: int) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    rows = equally_many(real, candidate, seed=seed)
+    points = (side[chosen] for side, chosen in zip(flat_series(real, candidate), rows, strict=True))
+    return rows, ball_shares(*points)
+
+
+def _measure(name: str, comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    rows, shares = _shares(comparison.real, comparison.candidate, seed)
+    of_candidates = name in ("precision", "density")
+    unit = comparison.candidate.unit[rows[1]] if of_candidates else comparison.real.unit[rows[0]]
+    value, replicates = mean_share(shares[name], unit, effort, seed)
+    note = f"{NEIGHBOURS} neighbours, {len(unit)} series of each side, Euclidean distance of scaled series."
+    return Measured(value=value, replicates=replicates, notes=(note,))
+
+
+def _metric(name: str, title: str, reference: str) -> Metric:
+    density = name == "density"
+    return Metric(
+        name=f"general.{name}",
+        title=title,
+        direction="near" if density else "higher",
+        range=(0.0, float("inf") if density else 1.0),
+        reference=reference,
+        measure=partial(_measure, name),
+    )
+
+
+_KYNKAANNIEMI = "Kynkäänniemi et al. (2019), arXiv:1904.06991, Eq. 1–2"
+_NAEEM = "Naeem et al. (2020), arXiv:2002.09797"
+
+
+_WARPED_CANDIDATES, _WARPED_NEIGHBOURS = 300, 40
+Numbers = TypeVar("Numbers", float, np.ndarray)
+
+
+def nearer_to_training(to_training: np.ndarray, to_others: np.ndarray) -> np.ndarray:
+    """Returns 1 for each candidate that is nearer to its nearest training series, 0 to another one, ½ to neither."""
+    return np.asarray((to_training < to_others) + 0.5 * (to_training == to_others))
+
+
+def corrected_share(share: Numbers, num_training: int, num_others: int) -> Numbers:
+    """Returns the share of the training side with its odds divided by what mere number gives it.
+
+    Of n training series and m others the nearest is a training series with odds n/m where nothing was copied: that
+    becomes 0.5. Where every candidate is a copy it is 1 whatever the numbers.
+    """
+    return share * num_others / (share * num_others + (1 - share) * num_training)
+
+
+def _copied(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    real, candidate, reference = flat_series(comparison.real, comparison.candidate, comparison.reference)
+    to_training, to_others = (nearest(candidate, side)[1][:, 0] for side in (real, reference))
+    share = nearer_to_training(to_training, to_others)
+    return _corrected(share, comparison, comparison.candidate.unit, effort, seed)
+
+
+def _copied_warped(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    """Warping costs too much for all pairs, so it decides among the series of both sides that are nearest unwarped.
+
+    Both sides are one pool here, so that without copying any of its series is the nearest with the same chance.
+    """
+    real, candidate, reference = flat_series(comparison.real, comparison.candidate, comparison.reference)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(candidate))[:_WARPED_CANDIDATES])
+    pool = np.concatenate([comparison.real_unit, comparison.reference_unit]).astype(np.float64)
+    number, band = min(_WARPED_NEIGHBOURS, len(pool)), band_steps(comparison.real.num_steps)
+    places, _ = nearest(candidate[rows], np.concatenate([real, reference]), number)
+    distances = warped_distances(comparison.candidate_unit[rows, None].astype(np.float64), pool[places], band)
+    training = places < len(real)
+    sides = (np.where(side, distances, np.inf).min(axis=1) for side in (training, ~training))
+    measured = _corrected(nearer_to_training(*sides), comparison, comparison.candidate.unit[rows], effort, seed)
+    note = (
+        f"{len(rows)} candidates; dynamic time warping by at most {band} steps ({BAND:.0%} of the length) of their "
+        f"{number} nearest series."
+    )
+    return replace(measured, notes=(*measured.notes, note))
+
+
+def _corrected(share: np.ndarray, comparison: Comparison, unit: np.ndarray, effort: Effort, seed: int) -> Measured:
+    sizes = comparison.real.num_series, comparison.reference.num_series
+    value, replicates = mean_share(share, unit, effort, seed)
+    note = f"{sizes[0]} training series and {sizes[1]} others, Euclidean distance of scaled series."
+    return Measured(value=corrected_share(value, *sizes), replicates=corrected_share(replicates, *sizes), notes=(note,))
+
+
+def _variety(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    """Distance to the nearest fellow, candidate over real: 0 for repetitions of a few series."""
+    panels = comparison.real, comparison.candidate
+    both, rows = flat_series(*panels), equally_many(*panels, seed=seed)
+    gaps = [np.sqrt(radii(points[chosen], 1)) for points, chosen in zip(both, rows, strict=True)]
+    if not gaps[0].mean() > 0:
+        raise Undefined("every real series has an exact double.")
+    drawn = [
+        drawn_units(panel.unit[chosen], effort.replicates, seed + side) @ gap
+        for side, (panel, chosen, gap) in enumerate(zip(panels, rows, gaps, strict=True))
+    ]
+    spreads = [float(points.std(axis=0).mean()) for points in both]
+    return Measured(
+        value=float(gaps[1].mean() / gaps[0].mean()),
+        replicates=drawn[1] / np.maximum(drawn[0], 1e-12),
+        parts={"spread over all series, candidate over real": spreads[1] / spreads[0]},
+        notes=(f"{len(rows[0])} series of each side, Euclidean distance of scaled series.",),
+    )
+
+
+def _doubles(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    keys, real = _keys(comparison.candidate), set(_keys(comparison.real))
+    times = Counter(keys)
+    double = np.array([times[key] > 1 for key in keys], dtype=float)
+    value, replicates = mean_share(double, comparison.candidate.unit, effort, seed)
+    copied = float(np.mean([key in real for key in keys]))
+    return Measured(value=value, replicates=replicates, parts={"also among the training series": copied})
+
+
+def _keys(panel: Panel) -> list[bytes]:
+    return [series.tobytes() for series in panel.values]
+
+
+_near = partial(Metric, direction="near")
+_COPIED = (
+    "share of candidates nearer to a training series than to others, corrected for their number; 0.5 if not copied"
+)
+
+
+METRICS = (
+    _metric("precision", "Candidates that lie among real series", _KYNKAANNIEMI),
+    _metric("recall", "Real series that lie among candidates", _KYNKAANNIEMI),
+    _metric("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3"),
+    _metric("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4"),
+    _near(
+        name="general.copied",
+        title="Nearer to training series than to others",
+        range=(0.0, 1.0),
+        reference=_COPIED,
+        measure=_copied,
+    ),
+    _near(
+        name="general.copied_warped",
+        title="Nearer to training series than to others, warped in time",
+        range=(0.0, 1.0),
+        reference=_COPIED,
+        measure=_copied_warped,
+    ),
+    _near(
+        name="general.variety",
+        title="Distance to the nearest fellow, over that of real series",
+        range=(0.0, float("inf")),
+        reference="mean nearest-neighbour distance, candidate over real",
+        measure=_variety,
+    ),
+    _near(
+        name="general.doubles",
+        title="Series that occur more than once",
+        range=(0.0, 1.0),
+        reference="share of exact duplicates",
+        measure=_doubles,
+    ),
+)

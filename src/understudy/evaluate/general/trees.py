@@ -1,0 +1,294 @@
+"""Can boosted trees tell candidate from real? A test of two samples by a learner that does learn.
+
+Lopez-Paz and Oquab (2017), arXiv:1610.06545. The recurrent discriminators of the papers often stay near chance on
+series that a glance tells apart; trees on raw values and on summaries seldom do, and their features have names.
+A candidate that copies real series makes trees wrong more often than right: its twin, learned from, is on the other
+side. |accuracy − 0.5| counts that as well.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from scipy.stats import rankdata
+
+from understudy.data import Panel
+from understudy.data.channels import num_codes
+from understudy.data.timegrid import season_steps
+from understudy.evaluate.general.marginals import missing
+from understudy.evaluate.general.rules import rounded
+from understudy.evaluate.measures import spectra
+from understudy.evaluate.metric import Effort, Measured, Metric
+from understudy.evaluate.panels import Comparison
+from understudy.evaluate.weighted import mean_share
+
+_MAX_ALL_PAIRS = 8  # with more channels only neighbours in the schema's order are paired
+_EDGE = 1e-6  # of the real range: closer to its ends counts as being there
+_TINY = 1e-12
+Columns = Iterator[tuple[str, np.ndarray]]
+
+
+def raw_features(comparison: Comparison, panel: Panel) -> tuple[list[str], np.ndarray]:
+    """Returns every value of every step, NaN where not observed, and the static columns. Values as real ones round."""
+    panel = rounded(panel, comparison.real)
+    names = [
+        f"{channel.name} at step {step + 1}" for step in range(panel.num_steps) for channel in panel.schema.channels
+    ]
+    values = panel.values.reshape(panel.num_series, -1)
+    return _table([*zip(names, values.T, strict=True), *_statics(panel)])
+
+
+def summary_features(comparison: Comparison, panel: Panel) -> tuple[list[str], np.ndarray]:
+    """Returns what a person would look at: levels, spread, changes, memory, rhythm, edges, gaps, pairs of channels.
+
+    Values as real ones round: digits alone would tell unrounded candidates apart, and `resolution` says that already.
+    """
+    panel = rounded(panel, comparison.real)
+    season = season_steps(panel.schema.time, panel.num_steps)
+    unit = comparison.numeric_unit(panel).astype(np.float64)
+    columns: list[tuple[str, np.ndarray]] = []
+    for place, channel in enumerate(comparison.numeric_names):
+        of_channel = (*_levels(unit[:, :, place]), *_changes(unit[:, :, place]), *_rhythm(unit[:, :, place], season))
+        columns += [(f"{channel}: {name}", values) for name, values in of_channel]
+    columns += [*_pairs(unit, comparison.numeric_names), *_categories(panel), *_gaps(panel), *_statics(panel)]
+    return _table(columns)
+
+
+def _levels(x: np.ndarray) -> Columns:
+    centred = x - x.mean(axis=1, keepdims=True)
+    spread = x.std(axis=1)
+    yield "mean", x.mean(axis=1)
+    yield "standard deviation", spread
+    for share, name in (
+        (0, "minimum"),
+        (0.25, "lower quartile"),
+        (0.5, "median"),
+        (0.75, "upper quartile"),
+        (1, "maximum"),
+    ):
+        yield name, np.quantile(x, share, axis=1)
+    yield "skewness", (centred**3).mean(axis=1) / np.maximum(spread, _TINY) ** 3
+    yield "kurtosis", (centred**4).mean(axis=1) / np.maximum(spread, _TINY) ** 4
+    yield "share at the real minimum", (x <= _EDGE).mean(axis=1)
+    yield "share at the real maximum", (x >= 1 - _EDGE).mean(axis=1)
+    yield "share of different values", 1 - (np.diff(np.sort(x, axis=1), axis=1) == 0).sum(axis=1) / x.shape[1]
+    yield "first step", x[:, 0]
+    yield "last step", x[:, -1]
+
+
+def _changes(x: np.ndarray) -> Columns:
+    if x.shape[1] < 2:
+        return
+    change = np.diff(x, axis=1)
+    size, spread = np.abs(change), np.maximum(change.std(axis=1), _TINY)
+    centred = change - change.mean(axis=1, keepdims=True)
+    yield "mean size of changes", size.mean(axis=1)
+    yield "median size of changes", np.median(size, axis=1)
+    yield "spread of changes", spread
+    yield "skewness of changes", (centred**3).mean(axis=1) / spread**3  # differs when time runs backwards
+    yield "kurtosis of changes", (centred**4).mean(axis=1) / spread**4
+    yield "share of steps without change", (change == 0).mean(axis=1)
+    yield "largest rise", change.max(axis=1)
+    yield "largest fall", change.min(axis=1)
+    yield "turning points", (change[:, 1:] * change[:, :-1] < 0).mean(axis=1) if x.shape[1] > 2 else np.zeros(len(x))
+    if x.shape[1] > 2:
+        yield "memory of the size of changes", _correlation(size[:, :-1], size[:, 1:])
+
+
+def _rhythm(x: np.ndarray, season: int | None) -> Columns:
+    steps = x.shape[1]
+    for lag in sorted({lag for lag in (1, 2, 4, season) if lag is not None and lag <= steps // 2}):
+        yield f"autocorrelation at lag {lag}", _correlation(x[:, :-lag], x[:, lag:])
+    yield "longest stretch above its mean", _longest(x > x.mean(axis=1, keepdims=True)) / steps
+    if steps >= 8:
+        power = spectra(x[:, :, None])[:, :, 0]
+        for name, part in zip(("slow", "middle", "fast"), np.array_split(power, 3, axis=1), strict=True):
+            yield f"power of {name} movements", part.sum(axis=1)
+        yield "spread of power over frequencies", -(power * np.log(np.maximum(power, _TINY))).sum(axis=1)
+    if season is not None:
+        whole = x[:, : steps // season * season].reshape(len(x), -1, season)
+        yield "spread of the mean season", whole.mean(axis=1).std(axis=1)
+        yield "spread around the mean season", (whole - whole.mean(axis=1, keepdims=True)).std(axis=(1, 2))
+
+
+def _pairs(unit: np.ndarray, names: list[str]) -> Columns:
+    number = len(names)
+    for i in range(number):
+        for j in range(i + 1, number if number <= _MAX_ALL_PAIRS else min(i + 2, number)):
+            yield f"{names[i]} – {names[j]}: correlation", _correlation(unit[:, :, i], unit[:, :, j])
+            yield f"{names[i]} – {names[j]}: mean difference", (unit[:, :, i] - unit[:, :, j]).mean(axis=1)
+            yield f"{names[i]} – {names[j]}: size of difference", np.abs(unit[:, :, i] - unit[:, :, j]).mean(axis=1)
+            if unit.shape[1] > 2:
+                yield f"{names[i]} – {names[j]} 1 later", _correlation(unit[:, :-1, i], unit[:, 1:, j])
+                yield f"{names[j]} – {names[i]} 1 later", _correlation(unit[:, :-1, j], unit[:, 1:, i])
+
+
+def _categories(panel: Panel) -> Columns:
+    for place, channel in enumerate(panel.schema.channels):
+        codes, values = num_codes(channel), panel.values[:, :, place]
+        if codes is None:
+            continue
+        seen = np.maximum((~np.isnan(values)).sum(axis=1), 1)
+        for code in range(codes):
+            yield f"{channel.name}: share of code {code}", (values == code).sum(axis=1) / seen
+        both = ~np.isnan(values[:, 1:]) & ~np.isnan(values[:, :-1])
+        yield f"{channel.name}: changes", ((values[:, 1:] != values[:, :-1]) & both).sum(axis=1) / seen
+
+
+def _gaps(panel: Panel) -> Columns:
+    holes = missing(panel)
+    for place, channel in enumerate(panel.schema.channels):
+        if channel.missing or holes[:, :, place].any():
+            yield f"{channel.name}: share missing", holes[:, :, place].sum(axis=1) / panel.lengths
+            yield f"{channel.name}: longest gap", _longest(holes[:, :, place])
+    if panel.schema.time.variable_length:
+        yield "length", panel.lengths.astype(float)
+
+
+def _statics(panel: Panel) -> Columns:
+    for place, column in enumerate(panel.schema.static):
+        yield column.name, panel.static[:, place]
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Returns the correlation of each row; 0 where one does not move."""
+    x, y = (side - side.mean(axis=1, keepdims=True, dtype=np.float64) for side in (x, y))
+    size = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+    return np.where(size > _TINY, (x * y).sum(axis=1) / np.maximum(size, _TINY), 0.0)
+
+
+def _longest(where: np.ndarray) -> np.ndarray:
+    """Returns the length of the longest run of true steps of each row."""
+    run = longest = np.zeros(len(where))
+    for step in range(where.shape[1]):
+        run = np.where(where[:, step], run + 1, 0)
+        longest = np.maximum(longest, run)
+    return longest
+
+
+def _table(columns: list[tuple[str, np.ndarray]]) -> tuple[list[str], np.ndarray]:
+    return [name for name, _ in columns], np.stack([values for _, values in columns], axis=1).astype(np.float32)
+
+
+FOLDS = 5
+_MAX_SERIES = 2_000
+_MAX_FEATURES = 300
+_TOP = 12
+_NEAR = 0.1  # an accuracy of 60 %
+Features = Callable[[Comparison, Panel], tuple[list[str], np.ndarray]]
+
+
+def told_apart(first: np.ndarray, second: np.ndarray, units: tuple[np.ndarray, np.ndarray], seed: int) -> np.ndarray:
+    """Returns whether each row was put on its side by trees that learned from other units: `first`, then `second`.
+
+    Args:
+        first, second: Feature tables [row, feature], equally many rows; NaN where a feature is missing.
+        units: Unit of each row; all rows of a unit are learned from, or none.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    rng = np.random.default_rng(seed)
+    table = np.concatenate([first, second])
+    side = np.repeat([0, 1], [len(first), len(second)])
+    right = np.empty(len(table), dtype=bool)
+    folds = (deal(unit, [1 / FOLDS] * FOLDS, rng) for unit in units)
+    for own, other in zip(*folds, strict=True):
+        tested = np.concatenate([own, other + len(first)])
+        learned = np.setdiff1d(np.arange(len(table)), tested)
+        trees = HistGradientBoostingClassifier(
+            max_iter=60, learning_rate=0.15, max_leaf_nodes=15, max_bins=63, early_stopping=False, random_state=seed
+        )
+        seen = ~np.isnan(table[learned]).all(axis=0)
+        guess = trees.fit(table[learned][:, seen], side[learned]).predict(table[tested][:, seen]) if seen.any() else 0
+        right[tested] = guess == side[tested]
+    return right
+
+
+def deal(
+    unit: np.ndarray, shares: Sequence[float], rng: np.random.Generator, strata: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Returns the rows of series, dealt at random into parts; the series of one unit stay together.
+
+    Args:
+        unit: Unit of each series, as in a panel.
+        shares: Share of units in each part; they add up to 1.
+        strata: Class of each series; every class is dealt in the same shares.
+    """
+    units, first = np.unique(unit, return_index=True)
+    classes = np.zeros(len(units)) if strata is None else strata[first]
+    part = np.empty(len(units), dtype=np.int64)
+    for kind in np.unique(classes):
+        members = rng.permutation(np.flatnonzero(classes == kind))
+        borders = np.rint(np.cumsum(shares)[:-1] * len(members)).astype(int)
+        for place, chosen in enumerate(np.split(members, borders)):
+            part[chosen] = place
+    of_series = part[np.searchsorted(units, unit)]
+    return [np.flatnonzero(of_series == place) for place in range(len(shares))]
+
+
+def alone(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns |AUC − 0.5| of each single feature: 0 says nothing, 0.5 tells all rows apart. Missing ranks lowest."""
+    table = np.concatenate([first, second])
+    ranks = rankdata(np.where(np.isnan(table), -np.inf, table), axis=0)[: len(first)].sum(axis=0)
+    area = (ranks - len(first) * (len(first) + 1) / 2) / (len(first) * len(second))
+    return np.asarray(np.abs(area - 0.5))
+
+
+def _measure(features: Features, comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    panels = comparison.real, comparison.candidate
+    number = min(_MAX_SERIES, *(panel.num_series for panel in panels))
+    rng = np.random.default_rng(seed)
+    rows = [_rows(panel, number, rng) for panel in panels]
+    (names, first), (_, second) = (features(comparison, panel) for panel in panels)
+    columns, chosen = _columns(len(names), effort, rng), ""
+    if len(columns) < len(names):
+        chosen = f", {len(columns)} of them drawn at random"
+    tables = first[rows[0]][:, columns], second[rows[1]][:, columns]
+    units = panels[0].unit[rows[0]], panels[1].unit[rows[1]]
+    right = told_apart(*tables, units, seed).astype(float)
+    both = np.concatenate([units[0], units[1] + panels[0].num_units])
+    accuracy, replicates = mean_share(right, both, effort, seed)
+    single = alone(*tables)
+    return Measured(
+        value=abs(accuracy - 0.5),
+        replicates=np.abs(replicates - 0.5),
+        parts={
+            f"alone: {names[columns[place]]}": float(single[place])
+            for place in np.argsort(-single, kind="stable")[:_TOP]
+        },
+        notes=(
+            f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features{chosen}. Parts: |AUC − 0.5| "
+            "of the most telling single features.",
+        ),
+    )
+
+
+def _columns(number: int, effort: Effort, rng: np.random.Generator) -> np.ndarray:
+    """Returns all features, or some of them where the effort is bounded: time grows with their number."""
+    if effort.max_values is None or number <= _MAX_FEATURES:
+        return np.arange(number)
+    return np.sort(rng.choice(number, _MAX_FEATURES, replace=False))
+
+
+def _rows(panel: Panel, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Returns that many series, unit by unit in random order."""
+    order = rng.permutation(panel.num_units)[panel.unit]
+    return np.sort(np.argsort(order, kind="stable")[:number])
+
+
+def _metric(name: str, title: str, features: Features) -> Metric:
+    return Metric(
+        name=f"general.{name}",
+        title=title,
+        direction="lower",
+        range=(0.0, 0.5),
+        reference="classifier two-sample test, arXiv:1610.06545, section 3, by boosted trees: |accuracy − 0.5|",
+        measure=partial(_measure, features),
+        near=_NEAR,
+    )
+
+
+METRICS = (
+    _metric("trees_raw", "Told apart by boosted trees that see every value", raw_features),
+    _metric("trees_summary", "Told apart by boosted trees that see summaries", summary_features),
+)

@@ -1,0 +1,184 @@
+"""A run as it is asked for: its guarantee, and its method with every option, checked before any table is read."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from understudy.data import Schema
+from understudy.errors import InputError, SchemaError
+from understudy.privacy.budget import Guarantee, check_delta
+from understudy.privacy.charges import Composition, declared
+from understudy.synthesizers import METHODS, Synthesizer
+from understudy.synthesizers.auto import TASKS, choose
+
+# The lowest ratio of gradient noise to the largest possible summed gradient at which `dit` was measured
+# (bench/docs/record, record-*.json: 0.8 for 10,000 homes at epsilon 10 and for 100,000 at epsilon 1). All 49
+# releases of `dit` and `dp-gan` at or above this ratio were poor: evidence begins here; whether noise alone is to blame
+# is not known.
+_LEAST_NOISE_TRIED = 0.75
+_ELSEWHERE = ("window_steps", "window_stride")  # options of the command itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodChoice:
+    """The method of a run by name, and its options.
+
+    Attributes:
+        name: A name in `METHODS`, or "auto" to choose from public facts.
+        task: What "auto" chooses for: "series" to share series, "complete" to fill gaps and forecast.
+        pack: Pretrained modules to start from.
+        preset: "default", or "paper" for the options that were published.
+        options: NAME=VALUE, one for each option of the method; NAME may name a part, such as recipe.iterations.
+    """
+
+    name: str = "auto"
+    task: str = "series"
+    window_steps: int | None = None
+    window_stride: int | None = None
+    pack: Path | None = None
+    preset: str = "default"
+    options: tuple[str, ...] = ()
+
+    def configured(self, schema: Schema, guarantee: Guarantee) -> tuple[Synthesizer, tuple[str, ...]]:
+        """Returns the method, and the reasons for it where it was chosen from public facts."""
+        self._check(schema)
+        name, reasons = self.name, tuple[str, ...]()
+        if name == "auto":
+            chosen = choose(schema, guarantee, window_steps=self.window_steps, task=self.task)
+            name, reasons = chosen.method, chosen.reasons
+        kind = METHODS[name]
+        if self.pack is not None and "pack" not in kind.__dataclass_fields__:
+            raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
+        given = {"window_steps": self.window_steps, "window_stride": self.window_stride, "pack": self.pack}
+        changed = {name: str(v) if name == "pack" else v for name, v in given.items() if v is not None}
+        return configured(kind, self.options, self.preset, **changed), reasons
+
+    def _check(self, schema: Schema) -> None:
+        if self.name != "auto" and self.name not in METHODS:
+            raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{self.name}'.")
+        if self.window_steps is not None and self.window_steps > schema.num_steps:
+            raise InputError(
+                f"--window-steps: at most the schema's {schema.num_steps} steps are expected, got {self.window_steps}."
+            )
+        if self.window_stride is not None and not 1 <= self.window_stride <= (self.window_steps or 0):
+            raise InputError(f"--window-stride: 1 to --window-steps is expected, got {self.window_stride}.")
+        if self.task not in TASKS:
+            raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{self.task}'.")
+
+
+def require_budget(schema: Schema) -> None:
+    """Refuses a schema that has no ledger to charge."""
+    if schema.budget is None:
+        raise SchemaError(
+            "The schema declares no [budget], so there is no ledger to charge. Add [budget] with epsilon and "
+            "max_runs: all that may ever be spent on this population.",
+            key="budget",
+        )
+
+
+def guarantee_for(schema: Schema, epsilon: float | None, delta: float | None) -> Guarantee:
+    """Returns the guarantee of one run: what was asked for, completed by a share of the declared budget.
+
+    Delta is checked here, before any table is read, so that a refusal costs nothing.
+    """
+    share = None if schema.budget is None else _share_of_a_run(schema)
+    if epsilon is None:
+        if share is None:
+            raise InputError("--epsilon: a number is expected, because the schema declares no [budget] yet.")
+        epsilon = share.epsilon
+    if delta is None:
+        delta = schema.delta if share is None else share.delta
+    asked = Guarantee(epsilon, delta)
+    if not asked.epsilon < float("inf"):
+        raise InputError("--epsilon: a finite number above 0 is expected. 1 is strict, 10 is weak.")
+    check_delta(asked.delta, schema.protected_units)
+    return asked
+
+
+def doubts(method: Synthesizer, schema: Schema, guarantee: Guarantee, task: str) -> list[str]:
+    """Returns a warning where gradient noise foretells poor series, with the better method; nothing otherwise.
+
+    Judged where it was measured: series of persons or other entities. Filling gaps, and events of one series, are not.
+    """
+    if task != "series" or schema.unit.kind == "event":
+        return []
+    ratio = method.gradient_noise(schema, guarantee)
+    if ratio is None or ratio < _LEAST_NOISE_TRIED:
+        return []
+    return [
+        f"Expect poor series: the noise on a summed gradient is {ratio:.2g} times the largest possible sum. From "
+        f"{_LEAST_NOISE_TRIED:g} on, forecasters trained on series of `dit` or `dp-gan` erred at least 2.5 times as "
+        "much as on real ones, on every table of the record. `--method spectral` erred less on all of them: use that."
+    ]
+
+
+def configured(kind: type[Synthesizer], given: Sequence[str], preset: str = "default", **arguments: Any) -> Synthesizer:
+    """Returns a preset with `arguments` and the options of `--set`, each checked against its declared type."""
+    whole, parts = _sorted(kind, given)
+    method = kind.from_preset(
+        preset, **arguments | {name: _checked(kind, name, value) for name, value in whole.items()}
+    )
+    for name, values in parts.items():
+        part: Any = getattr(method, name)
+        if not hasattr(part, "__dataclass_fields__"):
+            raise InputError(f"--set: '{name}' of '{kind.name}' has no parts. Write {name}=VALUE.")
+        known = {inner: _checked(type(part), inner, value, f"{name}.") for inner, value in values.items()}
+        changed: dict[str, Any] = {name: replace(part, **known)}
+        method = replace(method, **changed)
+    return method
+
+
+def _sorted(kind: type[Synthesizer], given: Sequence[str]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Returns values by option, and by option and part."""
+    whole: dict[str, str] = {}
+    parts: dict[str, dict[str, str]] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        name, _, part = name.strip().replace("-", "_").partition(".")
+        if not equals:
+            raise InputError(f"--set: NAME=VALUE is expected, got '{text}'.")
+        _known(kind, name, "")
+        (parts.setdefault(name, {}) if part else whole)[part or name] = value.strip()
+    return whole, parts
+
+
+def _known(kind: Any, name: str, prefix: str) -> None:
+    names = [field.name for field in fields(kind) if field.init and field.name not in _ELSEWHERE]
+    if name not in names:
+        expected = ", ".join(prefix + one for one in names) or "none"
+        raise InputError(f"--set: one of {expected} is expected, got '{prefix}{name}'.")
+
+
+def _checked(kind: Any, name: str, text: str, prefix: str = "") -> Any:
+    """Returns the value in the option's own type."""
+    from pydantic import TypeAdapter, ValidationError
+
+    _known(kind, name, prefix)
+    hint = get_type_hints(kind)[name]
+    if is_dataclass(hint):
+        raise InputError(f"--set: '{prefix}{name}' has parts. Write {prefix}{name}.PART=VALUE.")
+    message = ""
+    for value in (_value(text), text):
+        try:
+            return TypeAdapter(hint).validate_python(value)
+        except ValidationError as problem:
+            message = message or str(problem.errors()[0]["msg"])
+    raise InputError(f"--set {prefix}{name}: {message}; got '{text}'.")
+
+
+def _value(text: str) -> Any:
+    """Returns a TOML value, such as 3, 0.5, true or [0.2, 0.8]; anything else is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def _share_of_a_run(schema: Schema) -> Guarantee:
+    """Returns an equal share of epsilon, and the delta that the ledger gives each run."""
+    facts = declared(schema)
+    whole, runs = facts["guarantee"], facts["max_runs"]
+    rule = Composition(kind=facts["composition"], guarantee=whole, max_runs=runs)
+    return Guarantee(whole.epsilon / (runs if rule.kind == "basic" else 1), rule.run_delta)

@@ -1,0 +1,261 @@
+"""Public stand-ins for a private table, and what several epsilons buy on them.
+
+Nothing here has seen private data: series come from the schema, from the package's own simulator, or from a
+public file that the user names.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.signal import lfilter
+from scipy.special import ndtr
+
+from understudy.data import Channel, Panel, Population, Schema, read_panel, simulate_households
+from understudy.data.channels import num_codes
+from understudy.data.households import households_schema
+from understudy.data.panel import broadcast_context
+from understudy.errors import InputError, MissingData
+from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers import METHODS, Progress, Release, SampleRequest, Synthesizer
+
+_TRIED = (0.5, 1.0, 2.0, 5.0, 10.0)  # epsilons
+_FEWEST_TRIED = 100
+_MAX_TRIED = 4_000_000  # values in a trial; a larger population is tried with fewer units and less noise
+_SEED = 7
+_SKEW = 2.5  # most values low, a few high: what meters, vitals and accounts have in common
+_MEMORY = 0.8
+_MAX_LAG = 24
+_MAX_VALUES = 400_000  # distances are computed on so many values; more would not change a digit that is shown
+
+
+@dataclass(frozen=True)
+class Utility:
+    """How far synthetic series are from the public ones they were made from; 0 is perfect.
+
+    Attributes:
+        marginal_distance: Kolmogorov–Smirnov distance of the values, the mean over channels.
+        autocorrelation_error: Mean difference of autocorrelations over lags and channels.
+    """
+
+    marginal_distance: float
+    autocorrelation_error: float
+
+    def gains_over(self, control: "Utility") -> str:
+        """Says what is closer to the truth than with the control: values, movement, both or nothing."""
+        values = self.marginal_distance < control.marginal_distance
+        movement = self.autocorrelation_error < control.autocorrelation_error
+        return " and ".join([*["values"] * values, *["movement"] * movement]) or "nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """Trials at several epsilons.
+
+    Attributes:
+        data: What the series are.
+        noise_scaled: Whether fewer units were tried than the population has, with less noise.
+        tried: Utility by epsilon.
+        control: Utility of a control that reads no data.
+    """
+
+    method: str
+    data: str
+    units_tried: int
+    noise_scaled: bool
+    tried: dict[float, Utility]
+    control: Utility
+
+    def gains(self, epsilon: float) -> str:
+        """Returns what is closer to the truth at this epsilon than with the control."""
+        return self.tried[epsilon].gains_over(self.control)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the trials as plain values."""
+        rows = [
+            {"method": self.method, "epsilon": epsilon, **vars(found), "better_than_control": self.gains(epsilon)}
+            for epsilon, found in self.tried.items()
+        ]
+        return {
+            "data": self.data,
+            "units_tried": self.units_tried,
+            "noise_scaled": self.noise_scaled,
+            "rows": rows,
+            "control": {"method": "independent", "epsilon": 0.0, **vars(self.control)},
+        }
+
+
+def simulate(
+    method: Synthesizer,
+    schema: Schema,
+    guarantee: Guarantee,
+    *,
+    public: Path | None = None,
+    context: Path | None = None,
+    progress: Progress,
+) -> Simulation:
+    """Returns what several epsilons buy on invented series, or on those of a public table.
+
+    A trial with fewer units than the population gets less noise, so that the signal-to-noise ratio is the same.
+    """
+    size = schema.population.size or 1
+    units = _num_tried(schema, size)
+    panel, source = invented(schema, units), "units invented from the schema"
+    if public is not None:
+        if not public.exists():
+            raise MissingData(f"--public: nothing is at '{public}'. Check the path.")
+        table = read_panel(public, schema, context=context, allow_few_units=True)
+        panel, source = _resized(table, units), f"units of {public.name}, sampled with replacement"
+    scale, tried = size / panel.num_units, {}
+    epsilons = sorted({*_TRIED, guarantee.epsilon})
+    for place, epsilon in enumerate(epsilons):
+        progress(f"trying epsilon = {epsilon:g}", place / len(epsilons))
+        mu = gaussian_mu(epsilon, guarantee.delta) * scale
+        same = epsilon if scale == 1 else gaussian_epsilon(mu, guarantee.delta)
+        tried[epsilon] = _utility(method, panel, replace(guarantee, epsilon=same))
+    control = _utility(METHODS["independent"](window_steps=method.window_steps), panel, guarantee)
+    return Simulation(
+        method=method.name, data=source, units_tried=units, noise_scaled=units != size, tried=tried, control=control
+    )
+
+
+def invented(schema: Schema, num_series: int) -> Panel:
+    """Returns invented series that obey the schema; the package's own homes if it is their schema."""
+    homes, facts = households_schema(num_series), ("channels", "static", "context", "time")
+    if all(getattr(schema, name) == getattr(homes, name) for name in facts):
+        return replace(simulate_households(num_series), schema=sized(schema, num_series))
+    return _generic(sized(schema, num_series), num_series)
+
+
+def sized(schema: Schema, num_units: int) -> Schema:
+    """Returns the schema with a declared population of this size."""
+    return replace(schema, population=Population(num_units))
+
+
+def context_for(release: Release) -> np.ndarray | None:
+    """Returns an invented context for a release that needs one to be sampled; None for others."""
+    return _context(release.schema) if release.synthesizer.needs_context(release.schema) else None
+
+
+def _num_tried(schema: Schema, population: int) -> int:
+    """Returns how many units a trial takes: the population, up to what fits into seconds."""
+    values = schema.num_steps * schema.num_channels
+    if _FEWEST_TRIED * values > _MAX_TRIED:
+        raise InputError(
+            f"--simulate: at most {_MAX_TRIED // _FEWEST_TRIED} values in a series are expected, got {values}. Use "
+            "--window-steps or fewer channels."
+        )
+    return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
+
+
+def _resized(panel: Panel, num_series: int) -> Panel:
+    """Returns this many units of a public panel, sampled with replacement."""
+    rng = np.random.default_rng(_SEED)
+    public = replace(panel, private=False, unit_ids=None)
+    chosen = public.take_units(rng.integers(0, public.num_units, num_series))
+    return replace(chosen, schema=sized(panel.schema, num_series))
+
+
+def _utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
+    """Fits a public panel as if it were private, with a ledger that is thrown away, and compares."""
+    release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED))
+    context = context_for(release)
+    if context is not None and panel.context is not None and panel.num_steps == release.schema.num_steps:
+        context = np.array(panel.context)
+    synthetic = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context)
+    return compared(panel, synthetic)
+
+
+def compared(real: Panel, drawn: Panel) -> Utility:
+    """Returns the distances between two panels of the same channels."""
+    channels = range(real.schema.num_channels)
+    distances = [_distance(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
+    errors = [_correlation_error(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
+    return Utility(float(np.mean(distances)), float(np.mean(errors)))
+
+
+def _distance(real: np.ndarray, drawn: np.ndarray) -> float:
+    """Largest gap between two distribution functions, ties included."""
+    one, other = (np.sort(_some(values)) for values in (real, drawn))
+    if not len(one) or not len(other):
+        return 1.0
+    points = np.concatenate([one, other])
+    gap = np.searchsorted(one, points, "right") / len(one) - np.searchsorted(other, points, "right") / len(other)
+    return float(np.abs(gap).max())
+
+
+def _some(values: np.ndarray) -> np.ndarray:
+    observed = values[~np.isnan(values)]
+    return observed[:: max(1, len(observed) // _MAX_VALUES)]
+
+
+def _correlation_error(real: np.ndarray, drawn: np.ndarray) -> float:
+    lags = range(1, min(_MAX_LAG, real.shape[1] - 1, drawn.shape[1] - 1) + 1)
+    differences = [abs(_correlation(real, lag) - _correlation(drawn, lag)) for lag in lags]
+    return float(np.mean(differences)) if differences else 0.0
+
+
+def _correlation(values: np.ndarray, lag: int) -> float:
+    """Correlation of a value with the one `lag` steps later, over all series; 0 for a constant channel."""
+    both = ~np.isnan(values[:, :-lag]) & ~np.isnan(values[:, lag:])
+    now, later = values[:, :-lag][both].astype(np.float64), values[:, lag:][both].astype(np.float64)
+    if len(now) < 2 or now.std() == 0 or later.std() == 0:
+        return 0.0
+    return float(np.corrcoef(now, later)[0, 1])
+
+
+def _generic(schema: Schema, num_series: int) -> Panel:
+    """Series with levels, a rhythm, memory, skewed values, uneven categories, gaps and early ends."""
+    rng = np.random.default_rng(_SEED)
+    level = rng.standard_normal((num_series, 1))
+    columns = [_channel(channel, place, level, schema.num_steps, rng) for place, channel in enumerate(schema.channels)]
+    static = [
+        _skewed(column, ndtr(0.6 * level[:, 0] + 0.8 * rng.standard_normal(num_series))) for column in schema.static
+    ]
+    lengths = np.full(num_series, schema.num_steps)
+    if schema.time.min_steps is not None:
+        early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
+        lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
+    context: Any = _context(schema)
+    request = SampleRequest(
+        num_series=num_series,
+        rng=rng,
+        context=None if context is None else broadcast_context(context, num_series),
+    )
+    stacked = np.stack(static, axis=1) if static else np.zeros((num_series, 0))
+    return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
+
+
+def _channel(channel: Channel, place: int, level: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.ndarray:
+    steps = np.arange(num_steps)
+    rhythm = np.sin(2 * np.pi * steps / max(4, min(24, num_steps // 2)) + place)
+    fresh = rng.standard_normal((num_steps, len(level))).T
+    fresh[:, 1:] *= np.sqrt(1 - _MEMORY**2)
+    movement = lfilter([1.0], [1.0, -_MEMORY], fresh, axis=1)
+    values = _skewed(channel, ndtr(0.6 * level + 0.5 * rhythm + 0.6 * movement))
+    return np.where(rng.random(values.shape) < 0.03, np.nan, values) if channel.missing else values
+
+
+def _skewed(channel: Channel, ranks: np.ndarray) -> np.ndarray:
+    low, high = channel.bounds
+    codes = num_codes(channel)
+    if codes is not None:
+        return np.asarray(np.minimum(np.floor(ranks**_SKEW * codes), codes - 1))
+    return np.asarray(low + (high - low) * ranks**_SKEW)
+
+
+def _context(schema: Schema) -> np.ndarray | None:
+    """A slow wave inside the bounds of each public channel."""
+    if not schema.context:
+        return None
+    wave = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(schema.num_steps) / max(4, min(24, schema.num_steps)))
+    columns = []
+    for column in schema.context:
+        low, high = column.bounds
+        exact = low + (high - low) * wave
+        columns.append(exact if column.kind == "continuous" else np.rint(exact))
+    return np.stack(columns, axis=1).astype(np.float32)

@@ -1,0 +1,378 @@
+"""The checks of the contract, one function each: takes a synthesizer, raises AssertionError.
+
+Checks that only read a release share one per method (`released`).
+"""
+
+import gc
+import tempfile
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from understudy.data import (
+    Categorical,
+    Continuous,
+    Population,
+    PrivacyUnit,
+    Time,
+    constraints,
+    panel_to_arrow,
+    read_panel,
+)
+from understudy.errors import BudgetExceeded, InputError
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.certificate import recompute
+from understudy.privacy.events import MixtureOfGaussians, NonPrivate, SubsampledGaussian, to_json
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.contract.expectations import (
+    BUDGET,
+    ONE_RUN,
+    expect,
+    expect_raises,
+    expect_same_view,
+    expect_valid,
+    expect_valid_samples,
+    fit,
+    new_key,
+    new_ledger,
+    reachable,
+    released,
+)
+from understudy.synthesizers.contract.panels import (
+    MIN_STEPS,
+    NUM_UNITS,
+    make_panel,
+    one_unit_more,
+    plain_schema,
+    rich_schema,
+    shared_context,
+    without_values,
+)
+from understudy.synthesizers.release import Release
+
+# --- what a run costs, and what is refused -------------------------------------------------------------------------
+
+
+def check_fit_spends_what_the_certificate_says(synthesizer: Synthesizer) -> None:
+    """Planned, charged, executed and certified are one and the same, and no more than was allowed."""
+    panel, ledger = make_panel(rich_schema()), new_ledger(max_runs=2)
+    release = synthesizer.fit(panel, ledger, guarantee=ONE_RUN)
+    plan, certificate = synthesizer.spending_plan(panel.schema, ONE_RUN), release.certificate
+    spent = BUDGET.epsilon - ledger.remaining().epsilon if plan.entries else 0.0
+    expect(certificate.events == tuple(to_json(event) for event in plan.events), "The plan was not certified.")
+    expect(
+        certificate.executed == {e.label: plan.executions(e.label) for e in plan.entries},
+        "Not executed as charged.",
+    )
+    expect(certificate.epsilon <= ONE_RUN.epsilon, "More was certified than allowed.")
+    expect(np.isclose(spent, certificate.epsilon, rtol=1e-9, atol=1e-12), "Charged is not what is certified.")
+    expect(np.isclose(recompute(certificate), certificate.epsilon, rtol=1e-6), "The events cost something else.")
+
+
+def check_a_spent_ledger_refuses_and_is_left_as_it_was(synthesizer: Synthesizer) -> None:
+    """Without budget there is no look at the data: BudgetExceeded, and the ledger's head has not moved."""
+    panel, ledger = make_panel(plain_schema()), new_ledger(max_runs=1)
+    synthesizer.fit(panel, ledger, guarantee=BUDGET)
+    head = ledger.head()
+    if not synthesizer.spending_plan(panel.schema, ONE_RUN).entries:
+        synthesizer.fit(panel, ledger, guarantee=ONE_RUN)  # costs nothing, so there is nothing to refuse
+        return
+    expect_raises(BudgetExceeded, lambda: synthesizer.fit(panel, ledger, guarantee=ONE_RUN))
+    expect(ledger.head() == head, "A refused run was written down.")
+
+
+def check_all_that_is_left_of_a_spent_ledger_is_refused_too(synthesizer: Synthesizer) -> None:
+    """A run that names no guarantee takes what is left; of nothing, that is BudgetExceeded."""
+    panel, ledger = make_panel(plain_schema()), new_ledger(max_runs=1)
+    synthesizer.fit(panel, ledger)
+    head = ledger.head()
+    if synthesizer.spending_plan(panel.schema, ONE_RUN).entries:
+        expect_raises(BudgetExceeded, lambda: synthesizer.fit(panel, ledger))
+        expect(ledger.head() == head, "A refused run was written down.")
+
+
+def check_bad_public_facts_are_refused_before_spending(synthesizer: Synthesizer) -> None:
+    """What can be known to be wrong without the data costs nothing."""
+    panel, draft = make_panel(plain_schema()), make_panel(plain_schema())
+    object.__setattr__(draft, "schema", plain_schema(channels=(Continuous("load", 0.0, None),)))
+    too_long = replace(synthesizer, window_steps=panel.num_steps + 1)
+    attempts: tuple[Callable[[Ledger], Release], ...] = (
+        partial(synthesizer.fit, draft, guarantee=ONE_RUN),
+        partial(synthesizer.fit, panel, guarantee=Guarantee(1.0, 1e-3)),
+        partial(too_long.fit, panel, guarantee=ONE_RUN),
+    )
+    for attempt in attempts:
+        ledger = Ledger.in_memory(Guarantee(2.0, 1e-3))
+        expect_raises(InputError, partial(attempt, ledger))
+        expect(not ledger.entries(), "A run that could have been refused was charged.")
+
+
+def check_reproducible_noise_is_never_called_private(synthesizer: Synthesizer) -> None:
+    """Whoever knows the seed can subtract the noise, and the certificate says so first."""
+    panel = make_panel(plain_schema())
+    for noise in (NoiseSource.seeded(3), NoiseSource.constant(0)):
+        certificate = synthesizer.fit(panel, new_ledger(), noise=noise).certificate
+        expect(certificate.status.startswith("not private"), "Reproducible noise was called private.")
+    expect(synthesizer.fit(panel, new_ledger()).certificate.is_private, "Secure noise was not called private.")
+
+
+def check_a_population_can_be_bought(synthesizer: Synthesizer) -> None:
+    """The count is part of the plan, comes back noisy, and the whole run stays within the guarantee."""
+    schema = plain_schema(population=Population(count_epsilon=0.25))
+    release = synthesizer.fit(make_panel(schema), new_ledger(), guarantee=BUDGET)
+    expect(release.certificate.epsilon <= BUDGET.epsilon, "The count was not paid from the guarantee.")
+    if release.certificate.events:
+        expect(release.certificate.executed.get("population") == 1, "The count was not charged.")
+        expect(release.schema.population.size is not None, "The count was bought and not used.")
+    release.sample(3)
+
+
+# --- who is protected ----------------------------------------------------------------------------------------------
+
+
+def check_windows_that_overlap_protect_no_person(synthesizer: Synthesizer) -> None:
+    """The first field of the certificate says so."""
+    schema = plain_schema(unit=PrivacyUnit(kind="overlapping-window"))
+    certificate = synthesizer.fit(make_panel(schema), new_ledger()).certificate
+    expect(certificate.status.startswith("not private: protects no person"), "The status promises too much.")
+
+
+def check_events_are_protected_through_windows(synthesizer: Synthesizer) -> None:
+    """A method fits windows of series whose protected unit is a few steps, and the certificate says which."""
+    schema = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
+    for method, steps in ((synthesizer, 8), (replace(synthesizer, window_steps=3), 3)):
+        release = method.fit(make_panel(schema), new_ledger())
+        expect(release.certificate.unit == schema.unit.sentence(), "The certificate names another unit.")
+        expect(release.sample(4).num_steps == steps, "Samples are not as long as windows.")
+
+
+def check_units_may_have_several_series(synthesizer: Synthesizer) -> None:
+    """Three series of a unit are still one unit."""
+    schema = rich_schema(unit=PrivacyUnit(column="home", max_series=3))
+    expect_valid(fit(synthesizer, make_panel(schema)).sample(40, context=shared_context(schema)))
+
+
+# --- what leaves the building --------------------------------------------------------------------------------------
+
+
+def check_the_release_holds_no_reference_to_the_panel(synthesizer: Synthesizer) -> None:
+    """When the caller lets go of the panel, it is gone, and no array of the release looks into its memory."""
+    panel = make_panel(rich_schema())
+    release = fit(synthesizer, panel)
+    private = [panel.values, panel.static, panel.lengths, panel.unit]
+    arrays = [item for item in reachable(release) if isinstance(item, np.ndarray)]
+    expect(arrays, "The walk over the release found no arrays.")
+    shared = [array for array in arrays if any(np.shares_memory(array, other) for other in private)]
+    expect(not shared, "The release sees the panel.")
+    watched = [weakref.ref(item) for item in [panel, *private]]
+    del panel, private, arrays
+    gc.collect()
+    expect(all(reference() is None for reference in watched), "Something still holds the panel.")
+    release.sample(2, context=shared_context(release.schema))
+
+
+def check_no_array_is_as_long_as_the_panel(synthesizer: Synthesizer) -> None:
+    """The number of series is private and must not show in any shape."""
+    release = released(synthesizer)
+    for name, array in release.arrays.items():
+        expect(NUM_UNITS not in array.shape, f"'{name}' is as long as the private panel.")
+        expect(np.isfinite(array).all(), f"'{name}' holds numbers that are not finite.")
+
+
+def check_one_unit_more_changes_nothing_but_numbers(synthesizer: Synthesizer) -> None:
+    """Shapes, dtypes, file names, file sizes, progress and everything printed stay with one unit more.
+
+    The population is small, so that no method finds room for structure that noise may or may not reveal.
+    """
+    for schema in (rich_schema(), plain_schema()):
+        panel = make_panel(schema)
+        for smaller in (panel, panel.take_units([0])):
+            expect_same_view(synthesizer, smaller, one_unit_more(smaller))
+
+
+def check_an_empty_panel_looks_like_any_other(synthesizer: Synthesizer) -> None:
+    """Nobody and one unit are neighbours as well: the release has the same shapes, files and public context."""
+    windowed = replace(synthesizer, window_steps=MIN_STEPS)
+    for method, schema in ((synthesizer, plain_schema()), (synthesizer, rich_schema()), (windowed, plain_schema())):
+        expect_same_view(method, make_panel(schema, 0), make_panel(schema, 1))
+
+
+def check_an_event_that_leaves_no_whole_series_does_not_show(synthesizer: Synthesizer) -> None:
+    """One reading less may take away the last series that a method learns from; its public context stays."""
+    load = replace(plain_schema().channels[0], missing=True)
+    event = PrivacyUnit(column="home", kind="event", event_steps=1)
+    panel = make_panel(plain_schema(unit=event, channels=(load,), context=rich_schema().context), 2)
+    values = np.full_like(panel.values, 1.0)
+    values[0, 0] = np.nan  # one series has a gap already
+    fewer = values.copy()
+    fewer[1, 3] = np.nan
+    expect_same_view(synthesizer, panel.with_values(values), panel.with_values(fewer))
+
+
+def check_the_order_of_units_does_not_matter(synthesizer: Synthesizer) -> None:
+    """Without noise, panels that differ in the order of their units give the same arrays.
+
+    Methods that draw batches give the same distribution of arrays instead; for them shapes are compared.
+    """
+    panel = make_panel(rich_schema(unit=PrivacyUnit(column="home", max_series=2)))
+    shuffled = panel.take_units(np.random.default_rng(1).permutation(panel.num_units))
+    plan = synthesizer.spending_plan(panel.schema, BUDGET)
+    drawn = any(isinstance(event, SubsampledGaussian | MixtureOfGaussians | NonPrivate) for event in plan.events)
+    first, second = (fit(synthesizer, data, NoiseSource.constant(0)).arrays for data in (panel, shuffled))
+    for name in first:
+        same = first[name].shape == second[name].shape
+        same = same and (drawn or np.allclose(first[name], second[name], rtol=1e-5, atol=1e-7))
+        expect(same, f"'{name}' depends on the order of units.")
+
+
+def check_save_and_load_change_nothing(synthesizer: Synthesizer) -> None:
+    """Arrays come back bit by bit, and the same generator draws the same series."""
+    release = released(synthesizer)
+    with tempfile.TemporaryDirectory() as folder:
+        saved = release.save(Path(folder) / "release", key=new_key())
+        loaded = Release.load(Path(folder) / "release")
+    expect(set(loaded.arrays) == set(release.arrays), "Arrays were lost or added.")
+    for name, array in release.arrays.items():
+        expect(loaded.arrays[name].dtype == array.dtype, f"'{name}' changed its dtype.")
+        expect(np.array_equal(loaded.arrays[name], array), f"'{name}' changed.")
+    expect(loaded.schema == release.schema, "The schema changed.")
+    expect(loaded.synthesizer == synthesizer, "The method's options changed.")
+    expect(loaded.certificate == saved.certificate, "The certificate changed.")
+    context = shared_context(release.schema)
+    first, second = (r.sample(9, rng=np.random.default_rng(4), context=context) for r in (release, loaded))
+    for part in ("values", "lengths", "static"):
+        same = np.array_equal(getattr(first, part), getattr(second, part), equal_nan=True)
+        expect(same, f"Other {part} are drawn.")
+
+
+# --- what is sampled -----------------------------------------------------------------------------------------------
+
+
+def check_samples_obey_the_schema(synthesizer: Synthesizer) -> None:
+    """Bounds, whole numbers, categories, lengths, gaps only where declared, and every constraint."""
+    expect_valid(released(synthesizer).sample(120, context=shared_context(rich_schema())))
+    expect_valid(released(synthesizer, plain=True).sample(120))
+
+
+def check_samples_can_be_read_back(synthesizer: Synthesizer) -> None:
+    """Synthetic series are a table like the user's, which the same schema reads without complaint."""
+    schema = rich_schema()
+    context = shared_context(schema)
+    sampled = released(synthesizer).sample(50, context=context)
+    again = read_panel(panel_to_arrow(sampled), schema, context=context, allow_few_units=True)
+    for part in ("values", "lengths", "static"):
+        same = np.array_equal(getattr(again, part), getattr(sampled, part), equal_nan=True)
+        expect(same, f"The {part} changed on the way to a table and back.")
+
+
+def check_the_number_of_series_is_the_callers(synthesizer: Synthesizer) -> None:
+    """One or a thousand, whatever the private panel held; none is refused."""
+    release = released(synthesizer, plain=True)
+    for number in (1, 2, 1009):
+        expect(release.sample(number).num_series == number, "Another number of series was drawn.")
+    expect_raises(InputError, partial(release.sample, 0))
+
+
+def check_labels_can_be_asked_for(synthesizer: Synthesizer) -> None:
+    """Every declared category, also one that nobody has; another word is refused."""
+    schema = rich_schema(constraints=())
+    panel = make_panel(schema)
+    static = np.array(panel.static)
+    static[:, 0] = np.minimum(static[:, 0], 1)  # nobody has the last one
+    release = fit(synthesizer, replace(panel, static=static))
+    for code, category in enumerate(("flat", "night", "dynamic")):
+        sampled = release.sample(11, label=category)
+        expect(bool((sampled.static[:, 0] == code).all()), "Another label was drawn than was asked for.")
+    expect_raises(InputError, partial(release.sample, 2, label="weekend"))
+    unlabelled = released(synthesizer, plain=True)
+    expect_raises(InputError, partial(unlabelled.sample, 2, label="flat"))
+
+
+def check_context_can_be_given(synthesizer: Synthesizer) -> None:
+    """One context for all or one for each series; constraints look at the context that was given."""
+    schema = rich_schema()
+    for own in (False, True):
+        release = fit(synthesizer, make_panel(schema, own_context=own))
+        for_all = shared_context(schema)[::-1].copy()
+        each = np.stack([for_all, shared_context(schema)] * 6)
+        for context in (for_all, each):
+            sampled = release.sample(12, context=context)
+            expect_valid(sampled)
+            given = sampled.context is not None and (sampled.context == context).all()
+            expect(given, "Samples do not carry the context that was given.")
+        for wrong in (for_all[:-1], for_all[:, :1], each[:5], np.full_like(for_all, np.nan)):
+            expect_raises(InputError, partial(release.sample, 12, context=wrong))
+
+
+def check_the_context_of_the_fit_is_the_default(synthesizer: Synthesizer) -> None:
+    """Without a context, samples belong to the one of the fit, also where a constraint looks at it."""
+    release = released(synthesizer)
+    sampled = release.sample(12)
+    broken = constraints.violations(sampled.values, sampled.schema, context=shared_context(release.schema))
+    expect(not broken, f"Constraints are broken: {broken}.")
+
+
+# --- small and odd panels ------------------------------------------------------------------------------------------
+
+
+def check_small_panels(synthesizer: Synthesizer) -> None:
+    """Nobody, one unit, one step, two steps: the same road, and samples that obey the schema."""
+    expect_valid_samples(synthesizer, make_panel(rich_schema(), 0))
+    expect_valid_samples(synthesizer, make_panel(rich_schema(), 1))
+    for steps in (1, 2):
+        fixed, varying = (Time(column="when", steps=steps, min_steps=fewest) for fewest in (None, 1))
+        expect_valid_samples(synthesizer, make_panel(plain_schema(time=fixed)))
+        expect_valid_samples(synthesizer, make_panel(rich_schema(time=varying)))
+
+
+def check_nothing_observed(synthesizer: Synthesizer) -> None:
+    """A channel, or every channel, without a single value."""
+    columns = tuple(replace(channel, missing=True) for channel in rich_schema().channels)
+    panel = make_panel(rich_schema(channels=columns))
+    expect_valid_samples(synthesizer, without_values(panel, "load"))
+    expect_valid_samples(synthesizer, without_values(panel, *(channel.name for channel in columns)))
+
+
+def check_a_column_with_one_category(synthesizer: Synthesizer) -> None:
+    """A category without alternative is declared by some schemas and teaches nothing."""
+    schema = rich_schema(
+        channels=(Categorical("state", ("on",), missing=True), rich_schema().channels[0]),
+        static=(Categorical("tariff", ("flat",)), Categorical("region", ("north",))),
+        constraints=(),
+    )
+    expect_valid_samples(synthesizer, make_panel(schema))
+
+
+CHECKS: tuple[Callable[[Synthesizer], None], ...] = (
+    check_fit_spends_what_the_certificate_says,
+    check_a_spent_ledger_refuses_and_is_left_as_it_was,
+    check_all_that_is_left_of_a_spent_ledger_is_refused_too,
+    check_bad_public_facts_are_refused_before_spending,
+    check_reproducible_noise_is_never_called_private,
+    check_a_population_can_be_bought,
+    check_windows_that_overlap_protect_no_person,
+    check_events_are_protected_through_windows,
+    check_units_may_have_several_series,
+    check_the_release_holds_no_reference_to_the_panel,
+    check_no_array_is_as_long_as_the_panel,
+    check_one_unit_more_changes_nothing_but_numbers,
+    check_an_empty_panel_looks_like_any_other,
+    check_an_event_that_leaves_no_whole_series_does_not_show,
+    check_the_order_of_units_does_not_matter,
+    check_save_and_load_change_nothing,
+    check_samples_obey_the_schema,
+    check_samples_can_be_read_back,
+    check_the_number_of_series_is_the_callers,
+    check_labels_can_be_asked_for,
+    check_context_can_be_given,
+    check_the_context_of_the_fit_is_the_default,
+    check_small_panels,
+    check_nothing_observed,
+    check_a_column_with_one_category,
+)
