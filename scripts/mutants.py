@@ -178,7 +178,7 @@ def _rewrite(path: Path, text: str) -> None:
 
 def _read_result(code: int, text: str) -> tuple[str, str]:
     """A kill is a test that ran and failed; a module that no longer loads would prove nothing about tests."""
-    failed = re.search(r"^FAILED (tests/\S+(?: [^-\s]\S*)*)", text, re.MULTILINE)
+    failed = re.search(r"^FAILED ((?:bench/)?tests/\S+(?: [^-\s]\S*)*)", text, re.MULTILINE)
     if code == 1 and failed:
         return KILLED, failed[1]
     if code == 0:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from understudy_bench.pub2priv.experiment import SCALES, methods
+from understudy_bench.pub2priv.experiment import SCALES, methods, published
 from understudy_bench.pub2priv.portfolio import PERIODS
 from understudy_bench.pub2priv.tables import RIVALS
 from understudy_bench.registry import BENCHMARKS
@@ -92,7 +92,7 @@ def test_every_finding_names_a_benchmark_and_every_paper_has_some() -> None:
 
 
 def test_findings_of_pub2priv_name_rows_that_its_benchmarks_have() -> None:
-    made = {*methods(SCALES["quick"]), *RIVALS}
+    made = {*methods(SCALES["quick"]), *published(SCALES["quick"]), *RIVALS}
     named = {which.method for one in ALL if one.paper == "000" for which in (one.better, one.worse)}
     assert named <= made
     assert "pub2priv w/o c" in named

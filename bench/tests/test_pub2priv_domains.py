@@ -96,7 +96,7 @@ def test_the_toy_says_whether_the_error_falls_with_every_step():
     ]
     assert toy._falls(rows, 100, 1.0)
     assert not toy._falls([*rows[:2], rows[0], rows[3]], 100, 1.0)
-    assert toy._falls([*rows, {**rows[0], "method": "pub2priv w/o theta_T"}], 100, 1.0)
+    assert toy._falls([*rows, {**rows[0], "method": "pub2priv w/o c"}], 100, 1.0)
 
 
 def test_a_trend_over_seeds_is_told_from_chance():
@@ -123,15 +123,14 @@ def test_the_toy_has_ablations_rivals_and_a_second_set_of_real_series(monkeypatc
     monkeypatch.setattr(toy, "FITS", 1)
     monkeypatch.setattr(toy, "LEAST_TRAINING", 1)
     monkeypatch.setattr(toy, "FEW_RIVALS", {"independent": Independent()})
-    options = {"iterations": 1, "batch": 100, "draws": 1, "diffusion_steps": 4, "sampling_steps": 2}
-    monkeypatch.setitem(toy.SCALES, "quick", replace(WORK, options=options, epsilons=(1.0, 5.0)))
+    monkeypatch.setitem(toy.SCALES, "quick", replace(WORK, epsilons=(1.0, 5.0)))
     found = toy.toy("quick", None, lambda *_: None, Cells())
     line = found["rows"][0]
     assert (line["correlation"], line["series"], line["seeds"]) == (0.9, 100, 1)
     assert 0 < line["epsilon_certified"] <= 1
     assert line["paper"] == {"discriminative": 0.480, "predictive": 0.005}
     assert told(found["rows"]) == [
-        ("pub2priv", 1.0), ("pub2priv", 5.0), ("pub2priv w/o theta_T", 1.0), ("pub2priv w/o c", 1.0),
+        ("pub2priv", 1.0), ("pub2priv", 5.0), ("pub2priv w/o c", 1.0),
     ]  # fmt: skip
     others = [("second real series", None), ("spectral", 1.0), ("spectral", 5.0), ("independent", 1.0)]
     assert told(found["controls"]) == others
@@ -140,9 +139,9 @@ def test_the_toy_has_ablations_rivals_and_a_second_set_of_real_series(monkeypatc
     assert set(found["data"]["predictive_falls"]) == set(found["data"]["predictive_trend"]) == {"100 series, epsilon 1"}
 
 
-def test_every_correlation_of_the_toy_has_the_method_theta_t_left_out_and_spectral():
+def test_every_correlation_of_the_toy_has_the_method_and_spectral():
     ours, rivals = (make(SCALES["quick"]) for make in (toy._ours, toy._rivals))
-    for name in ("pub2priv", "pub2priv w/o theta_T", "spectral"):
+    for name in ("pub2priv", "spectral"):
         at_one = {one.correlation for one in (*ours, *rivals) if (one.name, one.series, one.epsilon) == (name, 100, 1)}
         assert at_one == {0.0, 0.3, 0.6, 0.9}
     curve = {one.epsilon for one in ours if (one.name, one.series, one.correlation) == ("pub2priv", 100, 0.9)}
@@ -152,15 +151,14 @@ def test_every_correlation_of_the_toy_has_the_method_theta_t_left_out_and_spectr
 
 def test_every_number_of_strategies_has_the_curve_ablations_and_rivals(monkeypatch):
     market, info = simulate_market(400), DatasetInfo(name="portfolios", path=Path("none"), sha256="0", stand_in=True)
-    options = {"iterations": 1, "batch": 20, "draws": 1, "diffusion_steps": 4, "sampling_steps": 2}
     monkeypatch.setattr(portfolios, "load_market", lambda root: (market, info))
     monkeypatch.setattr(portfolios, "PERIODS", (3,))
     monkeypatch.setattr(portfolios, "FEW_RIVALS", {"independent": Independent()})
     monkeypatch.setattr(portfolio_experiment, "__defaults__", (REVIEW_DAYS, 100))
-    monkeypatch.setitem(portfolios.SCALES, "quick", replace(WORK, options=options, epsilons=(1.0, 5.0), seeds=1))
+    monkeypatch.setitem(portfolios.SCALES, "quick", replace(WORK, epsilons=(1.0, 5.0), seeds=1))
     shares = []
     found = portfolios.strategies("quick", None, lambda stage, share: shares.append(share), Cells())
-    ours = [("pub2priv", 1.0), ("pub2priv", 5.0), ("pub2priv w/o c", 1.0), ("pub2priv w/o theta_T", 1.0)]
+    ours = [("pub2priv", 1.0), ("pub2priv", 5.0), ("pub2priv w/o c", 1.0)]
     others = [("second real series", None), ("independent", 1.0), ("spectral", 1.0), ("spectral", 5.0)]
     for kind, lines in {"rows": ours, "controls": others}.items():
         assert told(found[kind]) == lines

@@ -115,7 +115,8 @@ def test_a_pack_is_trained_on_public_series(tmp_path: Path) -> None:
 def test_public_context_of_the_steps_ahead_changes_a_forecast(tmp_path: Path) -> None:
     """Two tables of context for the same steps, then none; and a release that knows no context refuses one."""
     homes = replace(simulate_households(120), private=True)
-    tuned = replace(SMALL, network=replace(SMALL.network, tightness="none"), recipe=replace(SMALL.recipe, clip=1000.0))
+    network = replace(SMALL.recipe.network, tightness="none")
+    tuned = replace(SMALL, recipe=replace(SMALL.recipe, network=network, clipping_norm=1000.0))
     guarantee = Guarantee(1e5, 1e-6)
     tuned.fit(homes, Ledger.in_memory(guarantee), guarantee=guarantee).save(tmp_path / "release")
     write_panel(simulate_households(3, seed=5), tmp_path / "others.parquet")

@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.commands import OPTIONS, Clinic, charges, make_clinic, run
 from understudy.privacy.budget import Guarantee
 from understudy.synthesizers.contract.panels import plain_schema
-from understudy.synthesizers.dit.method import Dit
+from understudy.synthesizers.dit.method import DiT
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_a_plan_does_not_doubt_where_nothing_speaks_against_it(clinic: Clinic) -
 
 def test_public_weights_are_not_judged_by_networks_that_started_from_nothing() -> None:
     schema, guarantee = plain_schema(), Guarantee(1.0, 1e-5)
-    assert Dit().gradient_noise(schema, guarantee) is not None
-    assert Dit(pack="town.safetensors").gradient_noise(schema, guarantee) is None
+    assert DiT().gradient_noise(schema, guarantee) is not None
+    assert DiT(pack="town.safetensors").gradient_noise(schema, guarantee) is None
 
 
 def test_synth_says_so_before_the_charge(clinic: Clinic) -> None:

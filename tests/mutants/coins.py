@@ -10,8 +10,8 @@ MUTANTS = (
         name="windows of dit chosen by its public seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
         file="synthesizers/dit/method.py",
-        before="UnitWindows(examples, unit, draw, np.random.default_rng())",
-        after="UnitWindows(examples, unit, draw, np.random.default_rng(self.seed))",
+        before="UnitWindows(examples, unit, batches, np.random.default_rng())",
+        after="UnitWindows(examples, unit, batches, np.random.default_rng(self.seed))",
         tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[dit]",),
     ),
     Mutant(
@@ -26,9 +26,9 @@ MUTANTS = (
     Mutant(
         name="windows of pub2priv chosen by its public seed",
         why="with one unit more everybody else shows other windows, and an observer who knows the seed sees it",
-        file="synthesizers/pub2priv/method.py",
-        before="            np.random.default_rng(),  # nobody knows it",
-        after="            np.random.default_rng(self.seed),  # nobody knows it",
+        file="synthesizers/pub2priv/published.py",
+        before="            np.random.default_rng(),  # secret",
+        after="            np.random.default_rng(self.seed),  # secret",
         tests=(f"{COINS}::test_which_windows_of_a_unit_are_shown_is_secret[pub2priv]",),
     ),
     Mutant(

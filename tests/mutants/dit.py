@@ -3,7 +3,9 @@
 from tests.mutants.mutant import Mutant
 
 FOLDER = "tests/unit/synthesizers/dit"
-DENOISING, EVENTS, METHOD, MEMORY = (f"{FOLDER}/test_{name}.py" for name in ("denoising", "events", "method", "memory"))
+DENOISING, EVENTS, METHOD, INTERPOLATION = (
+    f"{FOLDER}/test_{name}.py" for name in ("denoising", "events", "method", "interpolation")
+)
 COMPLETING = "tests/unit/synthesizers/test_completing.py"
 STATISTICS = f"{METHOD}::test_one_unit_moves_each_statistic_by_at_most_its_bound"
 
@@ -59,10 +61,10 @@ MUTANTS = (
     Mutant(
         name="hidden values read as the day before",
         why="what is to be filled is looked up",
-        file="synthesizers/dit/bridge.py",
+        file="synthesizers/dit/interpolation.py",
         before="(values * shown)[:, :-season], shown[:, :-season]",
         after="values[:, :-season], torch.ones_like(shown)[:, :-season]",
-        tests=(f"{MEMORY}::test_hidden_values_are_not_read",),
+        tests=(f"{INTERPOLATION}::test_hidden_values_are_not_read",),
     ),
     Mutant(
         name="observed values replaced when imputing",

@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-SKETCHED = "tests/unit/synthesizers/pub2priv/test_sketched.py"
-FOLLOWING = "tests/unit/synthesizers/pub2priv/test_followed.py"
+REGRESSION = "tests/unit/synthesizers/pub2priv/test_regression.py"
+CORRELATION = "tests/unit/synthesizers/pub2priv/test_correlation.py"
 METHOD = "tests/unit/synthesizers/pub2priv/test_method.py"
 FOLDER = "synthesizers/pub2priv"
 
@@ -19,15 +19,15 @@ MUTANTS = (
     Mutant(
         name="windows drawn by a seed that the release tells",
         why="one unit more shows other windows of everybody else, and one clipped gradient was priced",
-        file="synthesizers/pub2priv/method.py",
-        before="            np.random.default_rng(),  # nobody knows it",
-        after="            np.random.default_rng([self.seed, 5]),  # everybody knows it",
+        file=f"{FOLDER}/published.py",
+        before="            np.random.default_rng(),  # secret",
+        after="            np.random.default_rng([self.seed, 5]),  # known",
         tests=("tests/unit/synthesizers/pub2priv/test_method.py::test_nobody_knows_which_windows_were_drawn",),
     ),
     Mutant(
         name="windows that an event changes counted once",
         why="an event replaces windows, which moves the sum twice as far as taking them away",
-        file=f"{FOLDER}/method.py",
+        file=f"{FOLDER}/published.py",
         before="return WindowBatches(2 * schema.unit.max_series)",
         after="return WindowBatches(schema.unit.max_series)",
         tests=(f"{METHOD}::test_an_event_is_priced_for_every_window_it_may_change_twice",),
@@ -35,45 +35,48 @@ MUTANTS = (
     Mutant(
         name="amplification for replaced windows",
         why="the price of a subsampled mixture holds for windows that come or go, not for windows that change",
-        file=f"{FOLDER}/method.py",
+        file=f"{FOLDER}/published.py",
         before='if size is None or schema.unit.kind == "event":',
         after="if size is None:",
         tests=(f"{METHOD}::test_an_event_is_priced_for_every_window_it_may_change_twice",),
     ),
     Mutant(
         name="gradients priced without what was bought before",
-        why="the spectral release and the gradients together cost more than was allowed",
-        file=f"{FOLDER}/method.py",
-        before="config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in bought])",
-        after="config = self._config(schema).calibrated(guarantee)",
+        why="the distributions and the gradients together cost more than was allowed",
+        file=f"{FOLDER}/published.py",
+        before="return sgd_config(schema, recipe).calibrated(guarantee, others=others)",
+        after="return sgd_config(schema, recipe).calibrated(guarantee)",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
     Mutant(
         name="batch divided by the private number",
         why="what the noisy sum is divided by tells how many units there are",
-        file=f"{FOLDER}/method.py",
-        before="config = _charged(grant.plan.event(TRAINING), private.population, self.clip, self._draw(schema))",
-        after="config = _charged(grant.plan.event(TRAINING), private.panel.num_units, self.clip, self._draw(schema))",
+        file=f"{FOLDER}/published.py",
+        before="config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))",
+        after="config = charged_config(charged, private.panel.num_units, recipe.clipping_norm, unit_sampling(schema))",
         tests=(f"{METHOD}::test_what_a_sum_is_divided_by_does_not_follow_the_private_number",),
     ),
     Mutant(
         name="private series shown before private training",
         why="a start from private series is learned without noise",
-        file=f"{FOLDER}/method.py",
-        before="        model = self._publicly_trained(core, schema)\n",
+        file=f"{FOLDER}/published.py",
+        before="        charged = grant.plan.event(TRAINING)\n",
         after="""\
-        model = self._publicly_trained(core, schema)
-        shown = core.examples(private.panel, classes_of(private))
-        train_on_public_data(model, self._loss(core), shown, iterations=5, learning_rate=0.1, seed=0)
+        charged = grant.plan.event(TRAINING)
+        shown = self.examples(private.panel, classes_of(private.panel), self.encoding(released))
+        batch = {name: torch.from_numpy(np.array(array)) for name, array in shown.items()}
+        loss = denoising_loss(schedule(recipe.diffusion_steps))(model, batch, torch.Generator())
+        loss.mean().backward()
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
 """,
         tests=(f"{METHOD}::test_private_series_reach_the_network_through_private_training_only",),
     ),
     Mutant(
-        name="measurements scaled by their own deviation",
-        why="one unit moves the scale of everybody's measurements, and so everybody's gradient",
-        file=f"{FOLDER}/projected.py",
-        before="""return {"x": np.where(known, x, 0), "known": known""",
-        after="""return {"x": np.where(known, x / (1e-9 + x.std(axis=0)), 0), "known": known""",
+        name="series scaled by their own deviation",
+        why="one unit moves the scale of everybody's series, and so everybody's gradient",
+        file=f"{FOLDER}/published.py",
+        before='"x": encoding.series(panel, slice(None)),',
+        after='"x": encoding.series(panel, slice(None)) / encoding.series(panel, slice(None)).std(axis=0),',
         tests=(f"{METHOD}::test_one_more_unit_changes_no_other_units_rows",),
     ),
     Mutant(
@@ -95,49 +98,49 @@ MUTANTS = (
     Mutant(
         name="vote left out of the bound of the products",
         why="a unit moves the sum further than its noise was made for",
-        file=f"{FOLDER}/moments.py",
+        file=f"{FOLDER}/regression.py",
         before="return float(np.hypot(self._products_bound, self.vote_weight))",
         after="return float(self._products_bound)",
-        tests=(f"{SKETCHED}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
+        tests=(f"{REGRESSION}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
     ),
     Mutant(
         name="columns of context that are followed counted once",
         why="a series adds a product for each column, and all of them may be one",
-        file=f"{FOLDER}/followed.py",
+        file=f"{FOLDER}/correlation.py",
         before="np.hypot(np.sqrt(num_channels * num_columns), vote_weight(num_channels, num_columns))",
         after="np.hypot(np.sqrt(num_channels), vote_weight(num_channels, num_columns))",
-        tests=(f"{FOLLOWING}::test_several_columns_that_are_one_are_bounded_as_several",),
+        tests=(f"{CORRELATION}::test_several_columns_that_are_one_are_bounded_as_several",),
     ),
     Mutant(
         name="what is followed divided by the private number",
         why="what the noisy sum is divided by tells how many units there are",
-        file=f"{FOLDER}/followed.py",
-        before="products, votes = np.split(noisy / private.population, [-NUM_CELLS])",
-        after="products, votes = np.split(noisy / private.panel.num_units, [-NUM_CELLS])",
-        tests=(f"{FOLLOWING}::test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part",),
+        file=f"{FOLDER}/correlation.py",
+        before="products, votes = np.split(noisy / private.population, [-NUM_RUN_CELLS])",
+        after="products, votes = np.split(noisy / private.panel.num_units, [-NUM_RUN_CELLS])",
+        tests=(f"{CORRELATION}::test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part",),
     ),
     Mutant(
         name="what is followed left out of the bound beside the regression",
         why="the sum has a part that its noise was not made for",
-        file=f"{FOLDER}/sketched.py",
-        before="return float(np.hypot(layout.bound, self.weight(layout) * self.followed.reach))",
-        after="return float(layout.bound)",
-        tests=(f"{SKETCHED}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
+        file=f"{FOLDER}/regression.py",
+        before="float(np.hypot(layout.bound, self.correlation_weight(layout) * self.correlation.products_bound))",
+        after="float(layout.bound)",
+        tests=(f"{REGRESSION}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
     ),
     Mutant(
         name="private contexts taken for public windows",
         why="means and products of private contexts are released without noise",
         file=f"{FOLDER}/method.py",
-        before="public = purchases.public_windows(self.public_context, schema)",
+        before="public = public_windows(self.public_context, schema)",
         after="public = private.panel.context",
-        tests=(f"{SKETCHED}::test_what_context_looks_like_is_told_by_public_windows_only",),
+        tests=(f"{REGRESSION}::test_what_context_looks_like_is_told_by_public_windows_only",),
     ),
     Mutant(
         name="products priced as if nothing else was bought",
         why="the spectral release and the products together cost more than was allowed",
-        file=f"{FOLDER}/purchases.py",
-        before="rest = noise_multipliers(guarantee, {network: 1 - share})[network]",
-        after="rest = noise_multipliers(guarantee, {network: 1.0})[network]",
+        file=f"{FOLDER}/method.py",
+        before="rest = noise_multipliers(guarantee, {model: 1 - share})[model]",
+        after="rest = noise_multipliers(guarantee, {model: 1.0})[model]",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
     Mutant(
@@ -146,6 +149,6 @@ MUTANTS = (
         file=f"{FOLDER}/knowledge.py",
         before="parts = [self.transformer(torch.tensor(one[None], dtype=torch.float32)) - at_rest for one in context]",
         after="parts = [self.transformer(torch.from_numpy(context).float()) - at_rest]",
-        tests=("tests/unit/synthesizers/pub2priv/test_conditions.py",),
+        tests=("tests/unit/synthesizers/pub2priv/test_context.py",),
     ),
 )

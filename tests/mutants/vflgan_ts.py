@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 FOLDER = "tests/unit/synthesizers/vflgan_ts"
 SOUND, METHOD, EXCHANGE = (f"{FOLDER}/test_{name}.py" for name in ("sound", "method", "exchange"))
-HOLDERS = "tests/unit/synthesizers/spectral/test_holders.py"
+HOLDERS = "tests/unit/synthesizers/spectral/test_recipe.py"
 BLOCKS = "tests/unit/training/test_plan.py"
 
 MUTANTS = (
@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         name="an aggregator that need not be trusted",
         why="the certificate is silent about who saw every row",
-        file="synthesizers/spectral/holders.py",
+        file="synthesizers/spectral/recipe.py",
         before="    number = len(parties_of(schema))\n    if number < 2:\n",
         after="    number = len(parties_of(schema))\n    if number < 3:\n",
         tests=(f"{HOLDERS}::test_the_certificate_says_who_is_trusted_with_what",),

@@ -35,7 +35,7 @@ def test_a_method_whose_package_is_missing_says_so(monkeypatch: pytest.MonkeyPat
     for module in [name for name in sys.modules if name.startswith("understudy.synthesizers.dit")]:
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(MissingExtra, match="`dit` needs PyTorch"):
-        Methods(dit="dit.network.MaskedDiT")["dit"]
+        Methods(dit="dit.published.MaskedDiT")["dit"]
 
 
 def test_a_broken_import_of_our_own_is_no_missing_extra() -> None:

@@ -1,8 +1,8 @@
-"""How long gradients of `dit` are, on the way of the condition and elsewhere, with bounds and without (paper 003).
+"""Norms of gradients of `dit` along the conditioning path and elsewhere, with bounds and without.
 
-Tables 2, 3 and 12 and Fig. 1 to 4 of the paper are made of norms of single units' gradients. Such norms are as private
-as the units, and no noise is on them; here they are taken of public or simulated series, in a run whose updates are
-those of private training, and what is found is internal all the same.
+Tables 2, 3 and 12 and Fig. 1 to 4 of DP-aware AdaLN-Zero are made of norms of single units' gradients. Such norms are
+as private as the units, and no noise is on them; here they are taken of public or simulated series, in a run
+whose updates are those of private training, and what is found is internal all the same.
 
 Notation: g = (g_cond, g_other) is a unit's gradient; η = min(1, C/‖g‖) what clipping leaves of it; S a high quantile
 of norms; ρ the bounded network's S over that of the network without bounds (Eq. 11).
@@ -23,12 +23,11 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.dit import packs
 from understudy.synthesizers.dit.denoising import Denoising
-from understudy.synthesizers.dit.method import Dit
-from understudy.synthesizers.dit.model import empty_network
-from understudy.synthesizers.dit.network import MaskedDiT, conditioning_names
+from understudy.synthesizers.dit.method import DiT
+from understudy.synthesizers.dit.model import empty_network, load_pack, reference_of
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
+from understudy.synthesizers.dit.published import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.recipe import Tightness
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, adam, train
 from understudy.training.clipping.engine import PerUnitClipper
@@ -89,7 +88,7 @@ def _over(ours: np.ndarray, theirs: np.ndarray, q: float) -> float:
     return float(np.quantile(ours, q) / max(np.quantile(theirs, q), 1e-12))
 
 
-def diagnose(public: Panel, method: Dit, *, noise_multiplier: float, progress: Progress) -> dict[str, Norms]:
+def diagnose(public: Panel, method: DiT, *, noise_multiplier: float, progress: Progress) -> dict[str, Norms]:
     """Returns the norms of training without bounds ("vanilla") and with the method's own ("aware").
 
     Args:
@@ -100,10 +99,11 @@ def diagnose(public: Panel, method: Dit, *, noise_multiplier: float, progress: P
         raise InputError("Diagnostics read single units' gradients: public or simulated series are expected.")
     if public.num_series < MIN_SERIES:
         raise InputError(f"Public series: at least {MIN_SERIES} are expected. Cut long ones into windows.")
-    variants: Mapping[str, Tightness] = {"vanilla": "none", "aware": method.network.tightness}
+    variants: Mapping[str, Tightness] = {"vanilla": "none", "aware": method.recipe.network.tightness}
     found = {}
     for place, (name, tightness) in enumerate(variants.items()):
-        own = replace(method, network=replace(method.network, tightness=tightness))
+        network = replace(method.recipe.network, tightness=tightness)
+        own = replace(method, recipe=replace(method.recipe, network=network))
         told = partial(_part, progress, name, place / len(variants), 1 / len(variants))
         found[name] = _watched(public, own, noise_multiplier, told)
     return found
@@ -113,15 +113,15 @@ def _part(progress: Progress, name: str, begin: float, share: float, done: int, 
     progress(name, begin + share * done / planned)
 
 
-def _watched(public: Panel, method: Dit, noise_multiplier: float, told: partial[None]) -> Norms:
+def _watched(public: Panel, method: DiT, noise_multiplier: float, told: partial[None]) -> Norms:
     schema, recipe = public.schema, method.recipe
     examples, neighbours = public_examples(public, method)
     denoising = method.denoising(schema, neighbours)
-    reference = packs.reference(packs.load(method.pack), method.shape(schema))
+    reference = reference_of(load_pack(method.pack), method.shape(schema))
     model = empty_network(method.shape(schema), schema, reference, method.seed)
     number = len(examples["x"])
     config = DPSGDConfig.for_population(
-        number, expected_batch=recipe.batch, iterations=recipe.iterations, clip_norm=recipe.clip
+        number, expected_batch=recipe.batch, iterations=recipe.iterations, clip_norm=recipe.clipping_norm
     )
     plan = replace(config, noise_multiplier=noise_multiplier).plan()
     unlimited = Guarantee(math.inf, default_delta(number))
@@ -138,11 +138,13 @@ def _watched(public: Panel, method: Dit, noise_multiplier: float, told: partial[
         plan,
         grant,
         label=TRAINING,
-        optimisation=Optimisation(make=adam(recipe.learning_rate), warm_up=recipe.warm_up),
+        optimisation=Optimisation(
+            make=adam(recipe.learning_rate, recipe.weight_decay), warm_up=recipe.warm_up_iterations
+        ),
         progress=told,
     )
     return Norms(
-        conditioning=np.concatenate(watch.conditioning), other=np.concatenate(watch.other), clip=recipe.clip,
+        conditioning=np.concatenate(watch.conditioning), other=np.concatenate(watch.other), clip=recipe.clipping_norm,
         losses=np.array(watch.losses),
     )  # fmt: skip
 

@@ -36,14 +36,14 @@ def diagnose(
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
     from understudy.audit import diagnose as diagnostics
-    from understudy.synthesizers.dit.method import Dit
+    from understudy.synthesizers.dit.method import DiT
     from understudy.synthesizers.dit.recipe import Network, Recipe
 
     output = Output(json=json, quiet=quiet)
     network = Network(tightness=tightness, operator=operator)  # type: ignore[arg-type] # checked there
     if tightness == "none":
         raise InputError("--tightness: loose, medium, tight or too-tight is expected; 'none' is what it is beside.")
-    method = Dit(network=network, recipe=Recipe(iterations=iterations), seed=seed)
+    method = DiT(recipe=Recipe(network=network, iterations=iterations), seed=seed)
     with output.progress() as progress:
         progress("reading", 0.0)
         series = _series(public, schema, context, window_steps, window_stride)

@@ -74,7 +74,7 @@ def _train(
     series: "Panel", options: dict[str, Any], files: list[Path], bounds_only: bool, out: str, progress: Progress
 ) -> "Pack":
     from understudy.privacy.canonical import file_sha256
-    from understudy.synthesizers.dit.method import Dit
+    from understudy.synthesizers.dit.method import DiT
     from understudy.synthesizers.dit.pretraining import pretrain
 
     named = zip(("--public", "--schema", "--context"), files, strict=False)
@@ -83,7 +83,7 @@ def _train(
     command = " ".join(["understudy pretrain dit", *parts, *["--bounds-only"] * bounds_only, f"--out {out}"])
     return pretrain(
         series,
-        Dit(seed=options["seed"]),
+        DiT(seed=options["seed"]),
         iterations=options["iterations"],
         with_weights=not bounds_only,
         provenance={"command": command, "public": {path.name: file_sha256(path) for path in files}},

@@ -1,5 +1,6 @@
 """`understudy pretrain pub2priv`: θ_T, which says what public signals know about every step."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,13 @@ _PACK_BYTES = 5 * 2**20
 _HELD_OUT = 0.2
 
 
+class Preset(StrEnum):
+    """Shapes of θ_T."""
+
+    default = "default"
+    paper = "paper"
+
+
 @app.command("pub2priv")
 def pub2priv(
     out: Annotated[Path, typer.Option(help="The pack to write, such as market.safetensors; it must not exist yet.")],
@@ -28,6 +36,9 @@ def pub2priv(
         bool, typer.Option("--simulated", help="Train on simulated signals: a pack for any context.")
     ] = False,
     window_steps: Annotated[int, typer.Option(min=8, help="Steps that θ_T sees at once (with --public).")] = 96,
+    preset: Annotated[
+        Preset, typer.Option(help="Shape of θ_T. paper: that of the publication's Table 3; needs hours.")
+    ] = Preset.default,
     work: Annotated[Work, typer.Option(help="quick: for trying out.")] = Work.standard,
     seed: Annotated[int, typer.Option(min=0, help="Another seed gives another pack.")] = 0,
     json: Json = False,
@@ -39,6 +50,7 @@ def pub2priv(
     unused(out, "--out")
     require_room(out, _PACK_BYTES)
     options: dict[str, Any] = {} if public is None else {"window-steps": window_steps}
+    options |= {"preset": str(preset)} if preset is Preset.paper else {}
     options |= {"work": str(work), "seed": seed}
     output = Output(json=json, quiet=quiet)
     with output.progress() as progress:
@@ -59,8 +71,9 @@ def _train(public: Path | None, out: str, options: dict[str, Any], progress: Pro
     import numpy as np
 
     from understudy.privacy.canonical import file_sha256
-    from understudy.synthesizers.pub2priv import public_file
-    from understudy.synthesizers.pub2priv.pretraining import Effort, Windows, pretrain, simulated, windows_from
+    from understudy.synthesizers.pub2priv.context import read_signals
+    from understudy.synthesizers.pub2priv.knowledge import Windows, pretrain, simulated, split, windows_from
+    from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
 
     rng = np.random.default_rng([options["seed"], 1])
     windows: Windows = simulated
@@ -68,8 +81,8 @@ def _train(public: Path | None, out: str, options: dict[str, Any], progress: Pro
     if public is None:
         held_out, trained_on = simulated(64, rng), {"simulated": "signals of six kinds"}
     else:
-        signals = public_file.read_signals(existing(public, "--public"))
-        learned, kept = public_file.split(signals, _HELD_OUT)
+        signals = read_signals(existing(public, "--public"))
+        learned, kept = split(signals, _HELD_OUT)
         steps = min(options["window-steps"], kept.shape[1])
         windows, held_out = windows_from(learned, steps), windows_from(kept, steps)(64, rng)
         trained_on = {public.name: file_sha256(public)}
@@ -84,7 +97,7 @@ def _train(public: Path | None, out: str, options: dict[str, Any], progress: Pro
     return pretrain(
         windows,
         held_out,
-        effort=Effort() if options["work"] == "standard" else Effort(iterations=20, width=16, num_heads=2, depth=1),
+        recipe=KNOWLEDGE_RECIPES["quick" if options["work"] == "quick" else options.get("preset", "default")],
         seed=options["seed"],
         provenance={"command": command, "public": trained_on},
         progress=progress,

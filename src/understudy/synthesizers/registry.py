@@ -55,7 +55,7 @@ METHODS = Methods(
     pets="pets.method.PETS",
     pub2priv="pub2priv.method.Pub2Priv",
     vflgan_ts="vflgan_ts.method.VFLGANTS",
-    dit="dit.method.Dit",
+    dit="dit.method.DiT",
     ppem="ppem.method.PPEM",
     independent="independent.Independent",
 )

@@ -24,8 +24,10 @@ Report = Callable[[int, int], None]  # iterations executed, iterations planned
 _TRIAL_UNITS = 3
 
 
-def adam(learning_rate: float) -> MakeOptimiser:
-    """Returns a factory of Adam optimisers."""
+def adam(learning_rate: float, weight_decay: float = 0.0) -> MakeOptimiser:
+    """Returns a factory of Adam optimisers, or of AdamW where weights decay."""
+    if weight_decay:
+        return lambda parameters: torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
     return lambda parameters: torch.optim.Adam(parameters, lr=learning_rate, fused=True)
 
 

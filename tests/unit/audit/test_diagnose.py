@@ -10,14 +10,14 @@ from understudy import simulate_households
 from understudy.audit.diagnose import Norms, diagnose, ratios
 from understudy.data import Panel
 from understudy.errors import InputError
-from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.model import default_reference, empty_network
-from understudy.synthesizers.dit.network import conditioning_names
 from understudy.synthesizers.dit.pretraining import public_examples
+from understudy.synthesizers.dit.published import conditioning_names
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.training.clipping.engine import PerUnitClipper
 
-SMALL = Dit(network=Network(width=16, depth=1, num_heads=2, patch=24), recipe=Recipe(iterations=4, batch=16, draws=1))
+SMALL = DiT(recipe=Recipe(network=Network(width=16, depth=1, num_heads=2, patch=24), iterations=4, batch=16, draws=1))
 
 
 def _public(number: int = 40) -> Panel:

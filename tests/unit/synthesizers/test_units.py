@@ -11,7 +11,7 @@ from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.spectral import Spectral
 
@@ -60,7 +60,7 @@ def test_series_of_fixed_length_and_series_that_are_not_cut_are_taken() -> None:
 
 def test_whole_windows_lose_no_more_than_the_event_touches() -> None:
     """`dit` leaves windows with an empty step out, so those behind the gap were never there."""
-    method = Dit(window_steps=WINDOW)
+    method = DiT(window_steps=WINDOW)
     lost = _windows(method, _with_late_row(True)) - _windows(method, _with_late_row(False))
     assert 0 <= lost <= method.influence(_with_late_row(True).schema)
     method._check(_with_late_row(True).schema, Ledger.in_memory(Guarantee(1.0, 1e-6)))
@@ -75,7 +75,7 @@ def test_windows_that_are_units_share_none(method: Synthesizer) -> None:
     assert (whole.num_units, whole.num_series) == (3, 15)
 
 
-@pytest.mark.parametrize("method", [Dit(), Dit(window_steps=WINDOW), Spectral(window_steps=WINDOW)], ids=repr)
+@pytest.mark.parametrize("method", [DiT(), DiT(window_steps=WINDOW), Spectral(window_steps=WINDOW)], ids=repr)
 def test_steps_without_rows_that_are_zeros_are_refused_where_windows_are_protected(method: Synthesizer) -> None:
     """A row less leaves a zero and no empty step: windows change and do not go, or all go with a unit's only row."""
     schema = waves(3, steps=STEPS, unit=EVENT).schema

@@ -9,7 +9,7 @@ from torch import nn
 
 from tests.unit.training.toy import plan_of, regression_arrays, squared_error, windows_of
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.dit.network import MaskedDiT
+from understudy.synthesizers.dit.published import MaskedDiT
 from understudy.training import Performance, PrivateGradient
 from understudy.training.private_gradient import FlatParameters, NormalReserve
 

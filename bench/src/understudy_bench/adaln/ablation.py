@@ -12,8 +12,8 @@ from typing import Any, get_args
 import numpy as np
 
 from understudy.audit.diagnose import diagnose, ratios
-from understudy.synthesizers.dit import Dit
-from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS
+from understudy.synthesizers.dit import DiT
+from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS
 from understudy.synthesizers.dit.recipe import Bounded, Tightness
 from understudy_bench.adaln import paper
 from understudy_bench.adaln.data import STUDIES
@@ -44,7 +44,7 @@ def ablation(scale: str, data_root: Path | None, progress: Progress, cells: Cell
 
 def _trials(work: Scale) -> Iterator[tuple[str, Trial]]:
     for table, name, sigma, network, clip in _variants(work):
-        recipe = work.recipe if clip is None else replace(work.recipe, clip=clip)
+        recipe = work.recipe if clip is None else replace(work.recipe, clipping_norm=clip)
         for seed in range(work.seeds):
             printed = paper.ablation(table, name, sigma)
             yield table, Trial(name=name, network=network, recipe=recipe, sigma=sigma, seed=seed, paper=printed)
@@ -90,7 +90,9 @@ def gradients(scale: str, data_root: Path | None, progress: Progress, cells: Cel
 
 def _norms(public: Any, work: Scale, noise: float, seed: int) -> dict[str, Any]:
     watch = Stopwatch()
-    method = Dit(network=replace(work.network, tightness="medium"), recipe=replace(work.recipe, clip=1.0), seed=seed)
+    method = DiT(
+        recipe=replace(work.recipe, network=replace(work.network, tightness="medium"), clipping_norm=1.0), seed=seed
+    )
     public = replace(public, private=False, unit_ids=None)
     found = diagnose(public, method, noise_multiplier=noise, progress=lambda stage, share: None)
     told = ratios(found["aware"], found["vanilla"])

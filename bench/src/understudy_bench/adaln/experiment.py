@@ -21,9 +21,9 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.completing import fillings
-from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.pretraining import pretrain
-from understudy.synthesizers.dit.recipe import Network, Recipe, Tightness
+from understudy.synthesizers.dit.recipe import PAPER, Network, Recipe, Tightness
 from understudy.synthesizers.release import Release
 from understudy.synthesizers.spectral import Spectral
 from understudy.training.plan import TRAINING
@@ -70,10 +70,7 @@ SCALES = {
         epsilons=(1.0, 2.0, 8.0), published=(0.03, 0.05, 0.1, 0.2), seeds=3, num_test=100,
     ),
     "full": Scale(
-        network=Network(width=256, depth=8, num_heads=8, patch=1),
-        recipe=Recipe(
-            iterations=20_000, batch=96, draws=1, learning_rate=7e-4, ema=0.999, predicts="noise", bridged=False
-        ),
+        network=PAPER.network, recipe=PAPER,
         epsilons=(1.0, 2.0, 8.0), published=(0.03, 0.05, 0.1, 0.2), seeds=3, num_test=400,
     ),
 }  # fmt: skip
@@ -144,7 +141,7 @@ def _trials(work: Scale, study: str, folder: Path) -> list[Trial]:
 def _started(study: Study, work: Scale, trial: Trial) -> Row:
     """Trains one network; public weights are made when the first network needs them."""
     if trial.pack is not None and not Path(trial.pack).exists():
-        method = Dit(network=trial.network, recipe=trial.recipe)
+        method = DiT(recipe=replace(trial.recipe, network=trial.network))
         made = pretrain(
             study.surrogate, method, iterations=work.public_iterations, with_weights=True,
             provenance={"command": "understudy-bench"}, progress=lambda stage, share: None,
@@ -157,9 +154,9 @@ def trained(study: Study, trial: Trial) -> Row:
     """Returns the row of one network: its errors on windows that nothing was learned from."""
     watch, schema = Stopwatch(), study.train.schema
     private = trial.sigma is not None or trial.epsilon is not None
-    recipe = trial.recipe if private else replace(trial.recipe, clip=1e3)
-    method = Dit(
-        network=trial.network, recipe=recipe, seed=trial.seed, pack=trial.pack,
+    recipe = trial.recipe if private else replace(trial.recipe, clipping_norm=1e3)
+    method = DiT(
+        recipe=replace(recipe, network=trial.network), seed=trial.seed, pack=trial.pack,
         window_steps=study.window_steps, window_stride=study.window_stride,
     )  # fmt: skip
     delta, epsilon = default_delta(schema.protected_units or 1), trial.epsilon
@@ -196,7 +193,7 @@ def _by_spectral(study: Study, epsilon: float) -> Row:
     return row("spectral, conditional", figures, epsilon=epsilon, delta=delta, unit=study.unit, seconds=watch.seconds)
 
 
-def _with_noise(method: Dit, study: Study, noise: float, delta: float) -> tuple[Release, float]:
+def _with_noise(method: DiT, study: Study, noise: float, delta: float) -> tuple[Release, float]:
     """Trains at a given noise multiplier, with scales that nobody paid for; returns the epsilon of the gradients."""
     schema = study.train.schema
     planned = method.spending_plan(schema, Guarantee(8.0, delta))

@@ -46,7 +46,7 @@ def _schema() -> Schema:
 
 def _denoising() -> Denoising:
     memory = np.tile(np.array([0.3, 0.7, 0.5, 0.8, 0.8, 0.5, 0.8])[:, None], CHANNELS)
-    return Denoising(memory=memory, season=24, num_channels=CHANNELS, num_classes=1)
+    return Denoising(autocovariance=memory, season=24, num_channels=CHANNELS, num_classes=1)
 
 
 def _sampling(number: int) -> Row:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.nn.attention import TimeEmbedding, positions
-from understudy.synthesizers.dit.network import (
+from understudy.synthesizers.dit.published import (
     SHIFT_SCALE,
     UNBOUNDED,
     Bounds,

@@ -11,22 +11,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import torch
 
-from understudy.data import Panel
 from understudy.data.datasets import file_sha256, find_file
 from understudy.data.portfolios import market_windows, simulate_market, simulate_portfolios
 from understudy.synthesizers import Synthesizer
-from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.pretraining import pretrain
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
+from understudy.synthesizers.pub2priv.knowledge import Knowledge, filling_error, load_pack, windows_from
 from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer
-from understudy.synthesizers.pub2priv.pretraining import filling_error, windows_from
 from understudy.synthesizers.spectral import Spectral
 from understudy_bench.cells import Cells
 from understudy_bench.pub2priv.experiment import SCALES, Experiment
@@ -39,24 +35,15 @@ RATES = (
 _PORTFOLIOS, _STEPS, _EPSILON = 1_260, 120, 1.0
 _PUBLIC_ITERATIONS, _OTHER_MARKET = 300, 40
 _BOUGHT = "what context looks like bought, not public"
-_PUBLISHED = Pub2Priv(network="paper", **SCALES["quick"].published)
 _LATER = ""  # stands for a public file until there is one
 VARIANTS: dict[str, Synthesizer] = {
     "as it is": Pub2Priv(),
-    "context as it is (w/o theta_T)": Pub2Priv(knowledge="direct"),
     "without context (w/o c)": Pub2Priv(knowledge="none"),
-    _BOUGHT: Pub2Priv(knowledge="direct"),
-    "gradients instead of products": Pub2Priv(network="projected"),
-    "gradients, one noise per window": Pub2Priv(network="projected", draws=1),
-    "gradients, a network beside the Gaussian": Pub2Priv(network="projected", layers=1, width=16),
-    "gradients, public training first": Pub2Priv(network="projected", public=_LATER),
-    "that network, public training first": Pub2Priv(network="projected", layers=1, width=16, public=_LATER),
-    "the published network": _PUBLISHED,
-    "the published network, public training first": replace(_PUBLISHED, public=_LATER),
-    "AdaLN-Zero with bounds (dit)": Dit(),
-    "AdaLN-Zero without bounds": Dit(network=Network(tightness="none")),
-    "AdaLN-Zero with bounds, public training first": Dit(pack=_LATER),
-    "the same, only conditioning and last layer private": Dit(pack=_LATER, recipe=Recipe(tuned="conditioning")),
+    _BOUGHT: Pub2Priv(),
+    "the published network": Pub2Priv(recipe=SCALES["quick"].published),
+    "AdaLN-Zero with bounds (dit)": DiT(),
+    "AdaLN-Zero without bounds": DiT(recipe=Recipe(network=Network(tightness="none"))),
+    "AdaLN-Zero with bounds, public training first": DiT(pack=_LATER),
 }
 
 
@@ -94,42 +81,21 @@ def knowledge(scale: str, data_root: Path | None, progress: Progress, cells: Cel
 
 
 def _takes_minutes(method: Synthesizer) -> bool:
-    return isinstance(method, Dit) or (isinstance(method, Pub2Priv) and method.network == "paper")
+    return isinstance(method, DiT) or (isinstance(method, Pub2Priv) and method.recipe.model == "diffusion")
 
 
 def _measured(experiment: Experiment, name: str, method: Synthesizer, seeds: int) -> Row:
     """Returns a variant's row; one that is trained publicly first learns from portfolios over another market."""
     with TemporaryDirectory() as folder:
         public = simulate_portfolios(simulate_market(seed=_OTHER_MARKET), _PORTFOLIOS, steps=_STEPS)
-        if isinstance(method, Dit) and method.pack == _LATER:
+        if isinstance(method, DiT) and method.pack == _LATER:
             file = Path(folder) / "pack.safetensors"
             pretrain(
                 public, replace(method, pack=None), iterations=_PUBLIC_ITERATIONS, with_weights=True,
                 provenance={"command": "understudy-bench"}, progress=lambda stage, share: None,
             ).save(file)  # fmt: skip
             method = replace(method, pack=str(file))
-        if isinstance(method, Pub2Priv) and method.public == _LATER:
-            file = Path(folder) / "public.parquet"
-            pyarrow.parquet.write_table(public_table(public), file)
-            method = replace(method, public=str(file), public_iterations=_PUBLIC_ITERATIONS)
         return experiment.row(name, method, _EPSILON, seeds, ())
-
-
-def public_table(panel: Panel) -> pa.Table:
-    """Returns series beside their contexts as a long table.
-
-    A context is told from the first day of its own series on, so two series can't share a day: each follows the last.
-    """
-    schema, context = panel.schema, panel.context
-    assert context is not None
-    days = np.arange(context[..., 0].size) * np.timedelta64(1, "D")
-    columns = [
-        (schema.unit.column, np.repeat(panel.unit, panel.num_steps)),
-        (schema.time.column, np.datetime64(schema.time.start or "2013-01-01") + days),
-    ]
-    for channels, values in ((schema.channels, panel.values), (schema.context, context)):
-        columns += [(channel.name, values[..., place].ravel()) for place, channel in enumerate(channels)]
-    return pa.table(dict(columns))
 
 
 def _experiment(number: int) -> Experiment:

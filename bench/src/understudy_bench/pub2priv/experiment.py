@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -29,6 +28,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.pub2priv import Pub2Priv
+from understudy.synthesizers.pub2priv.recipe import PAPER, Recipe
 from understudy_bench.metrics.pub2priv import METRICS as _SUITE
 from understudy_bench.metrics.pub2priv.context import correlations
 from understudy_bench.result import Row, Stopwatch, row, spread
@@ -46,7 +46,7 @@ _NAMES = {
     "nearer_to_real": "pub2priv.identifiability",
 }
 TRAINED = ("discriminative", "predictive")
-PUBLISHED = "pub2priv, published network"
+PUBLISHED, WITHOUT_THETA = "pub2priv, published network", "pub2priv, published network w/o theta_T"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,7 @@ class Scale:
     """How much work a benchmark does.
 
     Attributes:
-        options: Of the method.
-        published: Of the method with the published network.
+        published: Recipe of the published diffusion.
         judge: Of the metrics.
         seeds: Fits at epsilons of `repeated`; elsewhere one.
         sampled: Synthetic series that are judged.
@@ -63,8 +62,7 @@ class Scale:
         repeated: Epsilons that are compared with others.
     """
 
-    options: Mapping[str, Any]
-    published: Mapping[str, Any]
+    published: Recipe
     judge: Effort
     seeds: int
     sampled: int
@@ -76,42 +74,39 @@ class Scale:
         return self.seeds if epsilon in self.repeated else 1
 
 
-_OURS = {"width": 64, "diffusion_steps": 100, "sampling_steps": 25, "iterations": 300}
-_SMALL = {**_OURS, "layers": 2, "heads": 2, "batch": 8, "draws": 1, "learning_rate": 1e-3}
-_TABLE_3 = {
-    "width": 256, "layers": 4, "diffusion_steps": 400, "sampling_steps": 400, "iterations": 1000, "batch": 128,
-    "draws": 1, "learning_rate": 1e-4,
-}  # fmt: skip
+_SMALL = Recipe(
+    model="diffusion", width=64, layers=2, heads=2, diffusion_steps=100, sampling_steps=25, iterations=300, batch=8,
+    learning_rate=1e-3, ema=0.9,
+)  # fmt: skip
 _FIRST = Effort(name="quick", repeats=1, iteration_cap=150, replicates=50, splits=1, max_series=400)
 _LAST = Effort(name="target", repeats=1, iteration_cap=2_000, replicates=200, splits=1, max_series=1_260)
 _ALL = Effort(name="full", repeats=10, iteration_cap=None, replicates=200, splits=1, max_series=1_260)
 SCALES = {
     "quick": Scale(
-        options=_OURS,
         published=_SMALL,
         judge=_FIRST,
         seeds=3,
         sampled=400,
         repeated=(0.25, 1.0, 5.0),
     ),
-    "target": Scale(options={}, published=_TABLE_3, judge=_LAST, seeds=3, sampled=1_260),
-    "full": Scale(options={}, published=_TABLE_3, judge=_ALL, seeds=10, sampled=1_260),
+    "target": Scale(published=PAPER, judge=_LAST, seeds=3, sampled=1_260),
+    "full": Scale(published=PAPER, judge=_ALL, seeds=10, sampled=1_260),
 }
 
 
 def methods(scale: Scale) -> dict[str, Pub2Priv]:
-    """Returns the method and its two ablations (paper 000, section 6.6)."""
-    whole = Pub2Priv(**scale.options)
+    """Returns the default and its ablation without context (Pub2Priv, section 6.6); it uses no theta_T."""
+    whole = Pub2Priv()
     return {
         "pub2priv": whole,
         "pub2priv w/o c": replace(whole, knowledge="none"),
-        "pub2priv w/o theta_T": replace(whole, knowledge="direct"),
     }
 
 
 def published(scale: Scale) -> dict[str, Pub2Priv]:
-    """Returns the method with the published network, which diffuses whole series."""
-    return {PUBLISHED: Pub2Priv(network="paper", **scale.published)}
+    """Returns the published diffusion of whole series, and its ablation without theta_T."""
+    whole = Pub2Priv(recipe=scale.published)
+    return {PUBLISHED: whole, WITHOUT_THETA: replace(whole, knowledge="direct")}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -198,7 +193,7 @@ class Experiment:
         )
 
     def _published(self, name: str) -> dict[str, float]:
-        return dict((self.paper or {}).get("pub2priv" if name == PUBLISHED else name, {}))
+        return dict((self.paper or {}).get(name.replace(", published network", ""), {}))
 
     def control(self, name: str, panel: Panel) -> Row:
         """Returns the row of series that were not learned from the private ones, with intervals of their figures."""

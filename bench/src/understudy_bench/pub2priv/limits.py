@@ -87,7 +87,7 @@ def _moments(values: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, 
 
 
 def _released(experiment: Experiment, seed: int, *, epsilon: float) -> Panel:
-    return experiment.fitted(Pub2Priv(knowledge="direct"), epsilon, seed)[0]
+    return experiment.fitted(Pub2Priv(), epsilon, seed)[0]
 
 
 def _smoothed(experiment: Experiment, seed: int, *, kept: int) -> Panel:

@@ -73,12 +73,11 @@ def toy(scale: str, data_root: Path | None, progress: Progress, cells: Cells) ->
 
 def _ours(work: Scale) -> list[Case]:
     """The method at every correlation, its curve over epsilon at the strongest, and its ablations."""
-    whole, without_context, without_knowledge = methods(work).items()
+    whole, without_context = methods(work).items()
     curve = [(100, epsilon) for epsilon in work.epsilons if (100, epsilon) not in _SETTINGS]
     return [
         *(_case(whole, *setting, correlation) for setting in _SETTINGS for correlation in CORRELATIONS),
         *(_case(whole, *setting, _STRONGEST) for setting in curve),
-        *(_case(without_knowledge, *_SETTINGS[0], correlation) for correlation in CORRELATIONS),
         _case(without_context, *_SETTINGS[0], _STRONGEST),
     ]
 

@@ -132,7 +132,8 @@ _TABLE = """
 000 | Table 1 | predicts better than Private-GSD | pub2priv-portfolio | predictive | pub2priv @ 1 | private-gsd @ 1
 000 | Table 1 | context helps predicting | pub2priv-portfolio | predictive | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Table 1 | portfolios follow context | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
-000 | Table 1 | θ_T helps following it | pub2priv-portfolio | corr_meta | pub2priv @ 1 | pub2priv w/o theta_T @ 1
+000 | Table 1 | θ_T helps following it | pub2priv-portfolio | corr_meta | \
+ pub2priv, published network @ 1 | pub2priv, published network w/o theta_T @ 1
 000 | Table 1 | electricity follows context | pub2priv-electricity | corr_meta | pub2priv @ 1 | pub2priv w/o c @ 1
 000 | Table 1 | electricity: context helps predicting | pub2priv-electricity | predictive | pub2priv @ 1 | \
 pub2priv w/o c @ 1

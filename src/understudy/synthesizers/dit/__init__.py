@@ -1,5 +1,5 @@
 """`dit`: one private diffusion transformer that generates, imputes and forecasts."""
 
-from understudy.synthesizers.dit.method import Dit
+from understudy.synthesizers.dit.method import DiT
 
-__all__ = ["Dit"]
+__all__ = ["DiT"]

@@ -1,7 +1,7 @@
 """What is hidden is noised, and a network says what the noise is: the loss, and how hidden entries are filled.
 
-Notation (paper 003, sections 3 and 5): x are scores, of which some are shown and some hidden, the hidden ones measured
-from what the shown ones say (`bridge`); x_t = √ᾱ_t x + √(1−ᾱ_t) ε is what the network sees of them. It
+Notation (DP-aware AdaLN-Zero, sections 3 and 5): x are scores, some shown and some hidden, the hidden ones measured
+from what the shown ones say (`interpolation`); x_t = √ᾱ_t x + √(1−ᾱ_t) ε is what the network sees of them. It
 predicts ε, or the velocity √ᾱ_t ε − √(1−ᾱ_t) x. So measured they are roughly N(0, 1), where the best guess of the
 velocity without further knowledge is 0: a network that has learned nothing draws from the released distributions, and
 every bit that it learns makes its guesses better.
@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from understudy.data.masks import Coins, training_masks
 from understudy.nn.diffusion import Diffusion
-from understudy.synthesizers.dit.bridge import bridge
+from understudy.synthesizers.dit.interpolation import interpolate
 from understudy.training.batches import Batch
 
-DDPM = Diffusion(steps=1000, first_beta=1e-4, last_beta=0.02, schedule="linear")  # paper 003, section 5.1
+DDPM = Diffusion(steps=1000, first_beta=1e-4, last_beta=0.02, schedule="linear")  # section 5.1
 Prediction = Literal["velocity", "noise"]
 _CHUNK_ENTRIES = 1 << 18
 
@@ -27,7 +27,7 @@ _CHUNK_ENTRIES = 1 << 18
 def draw_hidden(num_series: int, num_steps: int, num_channels: int, num_static: int, rng: Coins) -> np.ndarray:
     """Returns True [series, step, column] where an entry is hidden in training.
 
-    Steps as paper 003 hides them. Real gaps are in one channel and not in all, so every second series has them hidden
+    Steps as the paper hides them. Real gaps are in one channel and not in all, so every second series has them hidden
     in some channels only. Static columns are hidden as a whole by a coin each. Where all steps are hidden, so is all.
     """
     steps = training_masks(num_series, num_steps, rng)
@@ -70,7 +70,7 @@ class Denoising:
     """How a network is trained and asked.
 
     Attributes:
-        memory: [7, column] as `bridge.ROWS` has it; `bridge.NOTHING` for the published diffusion.
+        autocovariance: [7, column] as `interpolation.ROWS` has it; `NO_AUTOCOVARIANCE` for the published diffusion.
         season: Steps of a day; 0 where a series has no day before.
         num_channels: The first columns, which change along a series; the others stand still.
         num_classes: Class that stands for "not said".
@@ -79,7 +79,7 @@ class Denoising:
         drop: Share of rows whose class, and whose context from some step on, is not said (classifier-free).
     """
 
-    memory: np.ndarray
+    autocovariance: np.ndarray
     num_channels: int
     num_classes: int
     season: int = 0
@@ -95,7 +95,7 @@ class Denoising:
         num_static = x.shape[2] - self.num_channels
         hidden = torch.from_numpy(draw_hidden(len(x), x.shape[1], self.num_channels, num_static, rng)).to(x.device)
         scored, shown = (hidden & known).to(x.dtype), (known & ~hidden).to(x.dtype)
-        mean, deviation, level = self._bridge(x, shown)
+        mean, deviation, level = self._interpolated(x, shown)
         measured = (x - mean) / deviation * scored
         time, noise = DDPM.draw_times(len(x), generator), torch.randn(x.shape, generator=generator).to(x)
         target = noise if self.predicts == "noise" else DDPM.velocity(measured, noise, time)
@@ -138,7 +138,7 @@ class Denoising:
         shown = torch.from_numpy(~np.isnan(asked.scores) & ~asked.hidden).float()
         label = torch.from_numpy(np.array(asked.label))
         context = None if asked.context is None else torch.from_numpy(np.array(asked.context))
-        mean, deviation, level = self._bridge(values, shown)
+        mean, deviation, level = self._interpolated(values, shown)
         silent = torch.full_like(label, self.num_classes), None if context is None else torch.zeros_like(context)
 
         def predict(noisy: Tensor, time: Tensor) -> Tensor:
@@ -151,8 +151,8 @@ class Denoising:
         drawn = DDPM.implicit(predict, start, num_steps) / DDPM.left_by_implicit(num_steps)
         return (mean + deviation * drawn).numpy()
 
-    def _bridge(self, values: Tensor, shown: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return bridge(values, shown, torch.from_numpy(self.memory).to(values), self.season)
+    def _interpolated(self, values: Tensor, shown: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return interpolate(values, shown, torch.from_numpy(self.autocovariance).to(values), self.season)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,21 +8,24 @@ import numpy as np
 import torch
 
 from understudy.data import Schema
+from understudy.errors import InputError
 from understudy.statistics.columns import num_labels
 from understudy.statistics.facts import Facts
-from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
-from understudy.synthesizers.dit.network import MaskedDiT, conditioning_names
+from understudy.synthesizers.dit.published import MaskedDiT
 from understudy.synthesizers.dit.recipe import Network
+from understudy.synthesizers.dit.scores import NormalScores
+from understudy.synthesizers.packs import Pack
 from understudy.training.networks import load_arrays
 
 if TYPE_CHECKING:
-    from understudy.synthesizers.dit.method import Dit
+    from understudy.synthesizers.dit.method import DiT
 
 NETWORK = "network."  # prefix of the released weights
-MEMORY = "memory"  # level and movement in each column, and how fast movement fades
+AUTOCOVARIANCE = "autocovariance"  # as `interpolation.ROWS` has it
 SCALES = "scales"  # sizes of the channels that are scaled
 REFERENCE = "reference"  # magnitudes (C₀, Γ₀, B₀, A₀) that bounds are shares of
+METHOD = "dit"
 Reference = tuple[float, float, float, float]
 
 
@@ -49,15 +52,7 @@ def empty_network(network: Network, schema: Schema, reference: Reference, seed: 
             num_heads=network.num_heads,
             patch=network.patch_for(schema.num_steps),
             bounds=network.bounds(reference),
-            literal=network.literal,
         )
-
-
-def freeze_all_but_conditioning(model: MaskedDiT) -> None:
-    """Leaves the conditioning path and the last layer to be trained."""
-    trained = conditioning_names(model)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in trained or name.startswith("predict."))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,11 +61,11 @@ class Released:
 
     model: MaskedDiT
     facts: Facts
-    columns: Columns
+    encoding: NormalScores
     denoising: Denoising
 
     @classmethod
-    def of(cls, method: "Dit", schema: Schema, arrays: Mapping[str, np.ndarray]) -> "Released":
+    def of(cls, method: "DiT", schema: Schema, arrays: Mapping[str, np.ndarray]) -> "Released":
         """Returns what the arrays of a release describe."""
         condition, scale, shift, gate = (float(size) for size in arrays[REFERENCE])
         network = method.shape(schema)
@@ -80,6 +75,65 @@ class Released:
         return cls(
             model=model.train(False),
             facts=facts,
-            columns=Columns(schema, tuple(facts.marginals), network.patch_for(schema.num_steps), arrays[SCALES]),
-            denoising=method.denoising(schema, arrays[MEMORY]),
+            encoding=NormalScores(schema, tuple(facts.marginals), network.patch_for(schema.num_steps), arrays[SCALES]),
+            denoising=method.denoising(schema, arrays[AUTOCOVARIANCE]),
         )
+
+
+# --- packs: reference magnitudes for the bounds, and weights to start from, from public data only ---------------------
+
+
+def load_pack(file: str | None) -> Pack | None:
+    """Returns the pack of a file; None without one."""
+    return None if file is None else Pack.load(file, METHOD)
+
+
+def pack_sha256(file: str) -> str:
+    """Returns the hash by which a certificate names the pack."""
+    return Pack.load(file, METHOD).sha256
+
+
+def shape_of(network: Network, schema: Schema) -> dict[str, int]:
+    """Returns what weights have to agree on with the run that starts from them."""
+    return {
+        "width": network.width,
+        "depth": network.depth,
+        "num_heads": network.num_heads,
+        "patch": network.patch_for(schema.num_steps),
+        "columns": num_columns(schema),
+        "context": len(schema.context),
+        "classes": num_labels(schema),
+    }
+
+
+def check_pack(file: str | None, network: Network, schema: Schema) -> None:
+    """Refuses, before anything is charged, a pack that does not fit."""
+    pack = load_pack(file)
+    if pack is None or not _has_weights(pack):
+        return
+    wanted = shape_of(network, schema)
+    wrong = [name for name in wanted if pack.shape.get(name) != wanted[name]]
+    if wrong:
+        told = ", ".join(f"{name} {pack.shape.get(name)} instead of {wanted[name]}" for name in wrong)
+        raise InputError(
+            f"pack: weights for another network: {told}. Train one on public series with the same columns "
+            "(`understudy pretrain dit`), or set the network's options as the pack has them."
+        )
+
+
+def reference_of(pack: Pack | None, network: Network) -> Reference:
+    """Returns the pack's magnitudes, or the constants that stand for them."""
+    if pack is None:
+        return default_reference(network.width)
+    condition, scale, shift, gate = (float(size) for size in pack.arrays[REFERENCE])
+    return condition, scale, shift, gate
+
+
+def start_from(pack: Pack | None, model: MaskedDiT) -> None:
+    """Puts the pack's weights into a network, if it has any."""
+    if pack is not None and _has_weights(pack):
+        load_arrays(model, pack.arrays, NETWORK)
+
+
+def _has_weights(pack: Pack) -> bool:
+    return any(name.startswith(NETWORK) for name in pack.arrays)

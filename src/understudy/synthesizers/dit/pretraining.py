@@ -16,14 +16,20 @@ from understudy.errors import InputError
 from understudy.statistics.columns import classes_of, single_columns, single_values
 from understudy.statistics.marginals import Marginal, grid_of, marginal_from, vote_counts
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.denoising import Denoising
-from understudy.synthesizers.dit.memory import memory_of, products
-from understudy.synthesizers.dit.method import Dit, season_of
-from understudy.synthesizers.dit.model import NETWORK, REFERENCE, Reference, default_reference, empty_network
-from understudy.synthesizers.dit.network import MaskedDiT, Modulation
-from understudy.synthesizers.dit.packs import METHOD, shape_of
-from understudy.synthesizers.dit.scale import scaled_channels, scales_of, votes
+from understudy.synthesizers.dit.interpolation import autocovariance_of, products
+from understudy.synthesizers.dit.method import DiT, season_of
+from understudy.synthesizers.dit.model import (
+    METHOD,
+    NETWORK,
+    REFERENCE,
+    Reference,
+    default_reference,
+    empty_network,
+    shape_of,
+)
+from understudy.synthesizers.dit.published import MaskedDiT, Modulation
+from understudy.synthesizers.dit.scores import NormalScores, scale_votes, scaled_channels, scales_of
 from understudy.synthesizers.packs import Pack
 from understudy.training.networks import to_arrays, train_on_public_data
 
@@ -34,7 +40,7 @@ _BOUNDED = 0.5  # iterations with bounds, per iteration without them
 
 def pretrain(
     public: Panel,
-    method: Dit,
+    method: DiT,
     *,
     iterations: int,
     with_weights: bool,
@@ -78,22 +84,22 @@ def pretrain(
     )
 
 
-def public_examples(public: Panel, method: Dit) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Returns *public* series as the network learns from them, and what `memory` would buy, without noise."""
+def public_examples(public: Panel, method: DiT) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Returns *public* series as the network learns from them, and the autocovariances, without noise."""
     season = season_of(public.schema)
     columns = public_columns(public, method)
     examples = columns.examples(public, classes_of(public))
     totals = products(examples["x"], examples["known"], season).sum(axis=0)
-    return examples, memory_of(totals, columns.variances, examples["x"].shape[1], season)
+    return examples, autocovariance_of(totals, columns.variances, examples["x"].shape[1], season)
 
 
-def public_columns(public: Panel, method: Dit) -> Columns:
+def public_columns(public: Panel, method: DiT) -> NormalScores:
     """Returns the columns of *public* series: distributions and sizes without noise."""
     schema = public.schema
     sizes = np.zeros(0)
     if scaled_channels(schema):
-        sizes = scales_of(schema, votes(public).weighted_sum(np.ones(public.num_series), 1.0).astype(np.float64))
-    return Columns(schema, public_marginals(public), method.shape(schema).patch_for(schema.num_steps), sizes)
+        sizes = scales_of(schema, scale_votes(public).weighted_sum(np.ones(public.num_series), 1.0).astype(np.float64))
+    return NormalScores(schema, public_marginals(public), method.shape(schema).patch_for(schema.num_steps), sizes)
 
 
 def public_marginals(public: Panel) -> tuple[Marginal, ...]:
@@ -120,7 +126,7 @@ def measured_reference(
         assert isinstance(module, Modulation)
         seen["condition"].append(inputs[0].norm(dim=1))
         for role, output in zip(module.roles, outputs, strict=True):
-            seen[role].append((output - float(role == "scale" and not module.literal)).abs().flatten())
+            seen[role].append((output - float(role == "scale")).abs().flatten())
 
     hooks = [part.register_forward_hook(record) for part in model.modules() if isinstance(part, Modulation)]
     with torch.no_grad():

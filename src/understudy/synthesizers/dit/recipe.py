@@ -1,17 +1,16 @@
-"""Shape of the network and how it is trained: public numbers, none of which changes a guarantee by itself."""
+"""Presets of `dit`: shape and training of the network, public numbers that change no guarantee by themselves."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from understudy.errors import InputError
 from understudy.synthesizers.dit.denoising import Prediction
-from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator, preset
+from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator, preset
 from understudy.synthesizers.options import require_above_zero, require_one_of
 
 _TOKENS = 16  # that the default patch cuts a series into at most
 Tightness = Literal["loose", "medium", "tight", "too-tight", "none"]
-Tuned = Literal["all", "conditioning"]
 Bounded = Literal["both", "condition", "modulation"]
 
 
@@ -20,12 +19,11 @@ class Network:
     """Shape of the transformer, and how small its condition is kept.
 
     Attributes:
-        width, depth, num_heads: Of the blocks; paper 003 has 256, 8 and 8.
-        patch: Steps per token; None cuts a series into at most 16. The paper has 1.
+        width, depth, num_heads: Of the blocks.
+        patch: Steps per token; None cuts a series into at most 16.
         tightness: Share of the reference magnitudes that bounds are set at; "none" is the network without bounds.
         operator: What keeps shift, scale and gate inside their bounds.
         bounded: "both" the condition (Eq. 5) and what is made of it (Eq. 7), or one of the two alone, to compare.
-        literal: Scale by γ as Eq. 2 prints it; otherwise by 1 + γ, as DiT does.
     """
 
     width: int = 64
@@ -35,7 +33,6 @@ class Network:
     tightness: Tightness = "medium"
     operator: Operator = "tanh"
     bounded: Bounded = "both"
-    literal: bool = False
 
     def __post_init__(self) -> None:
         for name in ("width", "depth", "num_heads"):
@@ -69,37 +66,61 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How the network learns.
+    """How the network is shaped and trained.
 
     Attributes:
         iterations: Private updates.
         batch: Units (for events: windows) expected in an iteration; at most all there are.
-        draws: Times, noises and masks that each drawn window is shown with, averaged before the clip.
-        learning_rate: Of Adam, after a warm-up over the first twentieth of the iterations.
-        ema: Weight of the past in the running average of parameters that is released.
-        clip: The most a unit may weigh.
+        draws: Times, noises and masks that each window of a batch is shown with, averaged before the clip.
+        learning_rate: Of AdamW, after a linear warm-up.
+        rate_by_noise: Divide the learning rate by the ratio of gradient noise to the largest possible sum, if above 1.
+        weight_decay: Of AdamW.
+        warm_up: Iterations over which the learning rate rises; None for a twentieth of all.
+        ema: Decay of the running average of parameters that is released.
+        clipping_norm: Bound on a unit's gradient.
         predicts: "velocity", or "noise" as published.
-        bridged: Measure what is hidden from what is shown, as `memory` has it; not as published.
-        tuned: "all" weights, or those of the "conditioning" path and the last layer; the rest stays as the pack has it.
+        interpolated: Measure hidden scores from what is shown, by released autocovariances; not as published.
     """
 
+    network: Network = field(default_factory=Network)
     iterations: int = 300
     batch: int = 512
     draws: int = 2
     learning_rate: float = 2e-3
+    rate_by_noise: bool = True
+    weight_decay: float = 0.0
+    warm_up: int | None = None
     ema: float = 0.95
-    clip: float = 0.5
+    clipping_norm: float = 0.5
     predicts: Prediction = "velocity"
-    bridged: bool = True
-    tuned: Tuned = "all"
+    interpolated: bool = True
 
     def __post_init__(self) -> None:
-        require_above_zero(self, "iterations", "batch", "draws", "learning_rate", "clip")
-        if not 0 <= self.ema < 1:
-            raise InputError(f"ema: a number from 0 to below 1 is expected, got {self.ema}.")
-        require_one_of(self, predicts=("velocity", "noise"), tuned=("all", "conditioning"))
+        if isinstance(self.network, dict):  # options of a release that was loaded
+            object.__setattr__(self, "network", Network(**self.network))
+        require_above_zero(self, "iterations", "batch", "draws", "learning_rate", "clipping_norm")
+        if not 0 <= self.ema < 1 or not self.weight_decay >= 0:
+            raise InputError(f"ema: 0 to below 1 is expected, got {self.ema}; weight_decay: 0 or more.")
+        require_one_of(self, predicts=("velocity", "noise"))
 
     @property
-    def warm_up(self) -> int:
+    def warm_up_iterations(self) -> int:
         """Iterations over which the learning rate rises."""
-        return max(1, self.iterations // 20)
+        return max(1, self.iterations // 20) if self.warm_up is None else min(self.warm_up, self.iterations)
+
+
+DEFAULT = Recipe()
+PAPER = Recipe(  # DP-aware AdaLN-Zero, section 5.1; its sigma is replaced by a guarantee
+    network=Network(width=256, depth=8, num_heads=8, patch=1),
+    iterations=20_000,
+    batch=96,
+    draws=1,
+    learning_rate=7e-4,
+    rate_by_noise=False,
+    weight_decay=2e-5,
+    warm_up=1000,
+    ema=0.999,
+    clipping_norm=1.0,
+    predicts="noise",
+    interpolated=False,
+)

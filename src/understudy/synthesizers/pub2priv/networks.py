@@ -1,4 +1,4 @@
-"""Networks of Pub2Priv: the knowledge transformer θ_T (sections 5.1, 5.2) and denoisers (section 5.3, Appendix D).
+"""Networks of Pub2Priv: the knowledge transformer θ_T (section 5.1) and the denoiser θ_DM (section 5.2, Appendix D).
 
 θ_T: two-axis self-attention over entries [step, feature], first along time, then along features. Positions are sines on
 both axes, so any number of steps and of features fits. Trained on public series by filling in what was hidden, then
@@ -6,7 +6,6 @@ frozen. θ_DM, in the manner of CSDI: residual layers in which entries look alon
 al., arXiv:2107.03502v2, Appendix E); every layer receives the condition z of each step and the diffusion time.
 """
 
-import itertools
 import math
 
 import torch
@@ -178,49 +177,3 @@ class ConditionalDenoiser(nn.Module):
         shape = (*z.shape[:2], num_channels, -1)
         codes = plane_positions(z.shape[1], num_channels, self.codes).to(z)
         return torch.cat([z.unsqueeze(2).expand(shape), codes.expand(shape)], dim=3)
-
-
-class GaussianDenoiser(nn.Module):
-    """Predicts the noise in x [unit, group, place]: groups are independent, the mean is linear in a condition.
-
-    Args:
-        signal: ᾱ of every diffusion time.
-        width, depth: Hidden layers of the network beside the Gaussian; none if depth is 0.
-    """
-
-    signal: Tensor
-
-    def __init__(
-        self, *, signal: Tensor, groups: int, places: int, condition: int, width: int = 0, depth: int = 0
-    ) -> None:
-        super().__init__()
-        self.register_buffer("signal", signal.float())
-        self.mean = nn.Parameter(torch.zeros(groups, places, 1 + condition))
-        self.factor = nn.Parameter(torch.zeros(groups, places, places))  # of V: logarithms on the diagonal
-        self.beyond = _network(groups * places + 2 + condition, groups * places, width, depth) if depth else None
-
-    def forward(self, x: Tensor, time: Tensor, condition: Tensor) -> Tensor:
-        """Returns the noise [unit, group, place] at diffusion time [unit]."""
-        left = self.signal[time]
-        share = left[:, None, None]
-        known = torch.cat([torch.ones_like(left)[:, None], condition], dim=1)
-        centred = x - share.sqrt() * torch.einsum("gpc,uc->ugp", self.mean, known)
-        lower = torch.tril(self.factor, -1) + torch.diag_embed(torch.diagonal(self.factor, dim1=1, dim2=2).exp())
-        covariance = lower @ lower.transpose(1, 2)
-        spread = share[..., None] * covariance + (1 - share[..., None]) * torch.eye(x.shape[2]).to(x)
-        noise: Tensor = (1 - share).sqrt() * torch.linalg.solve(spread, centred.unsqueeze(3)).squeeze(3)
-        if self.beyond is None:
-            return noise
-        seen = torch.cat([noise.flatten(1), left[:, None].sqrt(), (1 - left[:, None]).sqrt(), condition], dim=1)
-        return noise + rearrange(self.beyond(seen), "unit (group place) -> unit group place", group=x.shape[1])
-
-
-def _network(inputs: int, outputs: int, width: int, depth: int) -> nn.Sequential:
-    sizes = [inputs, *(width for _ in range(depth))]
-    layers: list[nn.Module] = []
-    for first, second in itertools.pairwise(sizes):
-        layers += [nn.Linear(first, second), nn.SiLU()]
-    last = nn.Linear(width, outputs)
-    nn.init.zeros_(last.weight)
-    nn.init.zeros_(last.bias)
-    return nn.Sequential(*layers, last)

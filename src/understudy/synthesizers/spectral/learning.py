@@ -30,8 +30,8 @@ from understudy.synthesizers.spectral.fitting import (
     pooled_kinds,
     with_score_nodes,
 )
-from understudy.synthesizers.spectral.holders import held_columns
 from understudy.synthesizers.spectral.levels import Split
+from understudy.synthesizers.spectral.recipe import held_columns
 
 _UNITS_PER_KIND = 1500  # a population is divided no further than this
 

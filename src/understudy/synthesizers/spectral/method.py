@@ -8,7 +8,7 @@ Private data is touched by sums over units of bounded vectors only; every bound 
 number of steps and channels) because scores have mean 0 and variance 1 by construction. No clip radius is tuned.
 
 Where several organisations hold columns, each counts and noises its own, and an aggregator that all of them trust does
-the rest: its vertical form (`holders`).
+the rest: its vertical form (`recipe.held_columns`).
 
 Cost: a few passes over the panel, linear in series; seconds for a hundred thousand series.
 Choose it first: it needs no training, no public data and no tuning. It models second-order dependence; what only
@@ -19,8 +19,9 @@ References: Nelsen (2006) on copulas; Nikolov, Talwar and Zhang (2013) and Biswa
 Hay et al. (2009) and Duchi et al. (2008) on repairing noisy counts.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -33,32 +34,9 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import copula
 from understudy.statistics.columns import num_labels, static_values
-from understudy.statistics.queries import MARGINALS, Held
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.spectral.holders import held_columns, vertical_trust
 from understudy.synthesizers.spectral.learning import Learning
-
-_SHARES = {
-    "marginals": 0.22,
-    "factors": 0.04,
-    "levels": 0.03,
-    "profile": 0.15,
-    "spectrum": 0.06,
-    "shape": 0.16,
-    "dependence": 0.29,
-    "absence": 0.05,
-}
-_FEW = 0.006  # noise of one release over the population
-_FEW_SHARES = {  # where the noise leaves nothing to see of dependence
-    "marginals": 0.25,
-    "factors": 0.03,
-    "levels": 0.02,
-    "profile": 0.25,
-    "spectrum": 0.15,
-    "shape": 0.22,
-    "dependence": 0.04,
-    "absence": 0.04,
-}
+from understudy.synthesizers.spectral.recipe import DEFAULT, budget_shares, vertical_trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +48,12 @@ class Spectral(Synthesizer):
     """
 
     name: ClassVar[str] = "spectral"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": DEFAULT}  # no paper describes it
     max_splits: int = 2
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Eight Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
-        shares = dict(_FEW_SHARES if _few(schema, guarantee) else _SHARES)
-        if not _absence_possible(schema):
-            shares["dependence"] += shares.pop("absence")
-        if schema.num_channels == 1:
-            shares["dependence"] += shares.pop("factors")
-        if not schema.unit.protects_a_person:  # windows at every offset of one series: no step differs from another
-            for label, change in (("profile", -0.12), ("marginals", 0.05), ("shape", 0.04), ("dependence", 0.03)):
-                shares[label] += change
-        multipliers = noise_multipliers(guarantee, _by_holder(shares, held_columns(schema)))
+        multipliers = noise_multipliers(guarantee, budget_shares(schema, guarantee))
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         return SpendingPlan(entries, guarantee)
 
@@ -93,7 +64,7 @@ class Spectral(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Makes the releases and fits the model to them.
 
-        Privacy: unit and neighbours as the schema says; each `grant.gaussian` call releases a sum over units of
+        Privacy: unit and neighbours as the schema says; each `grant.release` call releases a sum over units of
         vectors no longer than its bound. Everything else works on what was released.
         """
         return Learning(private, grant, self.max_splits, progress).run().to_arrays()
@@ -113,19 +84,3 @@ class Spectral(Synthesizer):
         single = marginals[schema.num_channels :]
         static = static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
-
-
-def _few(schema: Schema, guarantee: Guarantee) -> bool:
-    """Whether the population is small beside the noise of a single release at the whole price."""
-    whole = noise_multipliers(guarantee, {"all": 1.0})["all"]
-    return schema.population.size is not None and whole > _FEW * schema.population.size
-
-
-def _by_holder(shares: dict[str, float], held: Held) -> dict[str, float]:
-    """Divides the share of the marginals among whoever counts columns, so that all counts get the same noise."""
-    whole, number = shares.pop(MARGINALS), sum(map(len, held.values()))
-    return {label: whole * len(places) / number for label, places in held.items()} | shares
-
-
-def _absence_possible(schema: Schema) -> bool:
-    return schema.time.min_steps is not None or any(channel.missing for channel in schema.channels)

@@ -7,13 +7,12 @@ import numpy as np
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
 from understudy.synthesizers.contract.expectations import fit
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
-from understudy.synthesizers.dit import Dit
+from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.release import Release
 
-SMALL = Dit(
-    network=Network(width=8, depth=1, num_heads=2),
-    recipe=Recipe(iterations=20, batch=64, draws=2),
+SMALL = DiT(
+    recipe=Recipe(network=Network(width=8, depth=1, num_heads=2), iterations=20, batch=64, draws=2),
     sampling_steps=2,
 )
 

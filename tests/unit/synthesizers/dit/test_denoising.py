@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from understudy.synthesizers.dit.bridge import NOTHING, bridge
 from understudy.synthesizers.dit.denoising import DDPM, Asked, Denoising, draw_hidden
-from understudy.synthesizers.dit.network import MaskedDiT
+from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, interpolate
+from understudy.synthesizers.dit.published import MaskedDiT
 
 CHANNELS, STATIC, STEPS = 2, 1, 12
 
@@ -35,8 +35,8 @@ def _loss(denoising: Denoising, model: nn.Module, batch: dict[str, Tensor], seed
 
 
 MEMORY = np.array([0.3, 0.7, 0.3, 0.3, 0.8, 0.3, 0.3])[:, None] * np.ones(3)
-NO_MEMORY = np.array(NOTHING)[:, None] * np.ones(3)
-DENOISING = Denoising(memory=MEMORY, season=4, num_channels=CHANNELS, num_classes=2, draws=3)
+NO_MEMORY = np.array(NO_AUTOCOVARIANCE)[:, None] * np.ones(3)
+DENOISING = Denoising(autocovariance=MEMORY, season=4, num_channels=CHANNELS, num_classes=2, draws=3)
 
 
 class _Answers(nn.Module):
@@ -74,7 +74,7 @@ def test_a_prediction_counts_where_its_entry_is_hidden_and_known_and_nowhere_els
 @pytest.mark.parametrize(("drop", "said"), [(1.0, False), (0.0, True)])
 def test_classes_and_contexts_are_left_unsaid_as_often_as_told(drop: float, said: bool) -> None:
     denoising, model = (
-        Denoising(memory=NO_MEMORY, num_channels=CHANNELS, num_classes=2, drop=drop),
+        Denoising(autocovariance=NO_MEMORY, num_channels=CHANNELS, num_classes=2, drop=drop),
         _Answers(400),
     )
     _loss(denoising, model, _batch(400))
@@ -86,7 +86,7 @@ def test_the_velocity_of_standard_normal_scores_can_not_be_guessed_from_what_is_
     """So a network that answers zero is the best without knowledge, and its loss is one."""
     model = MaskedDiT(channels=CHANNELS + STATIC, context=1, num_classes=2, width=16, depth=1, num_heads=2)
     batch = _batch(3000)
-    denoising = Denoising(memory=NO_MEMORY, num_channels=CHANNELS, num_classes=2)
+    denoising = Denoising(autocovariance=NO_MEMORY, num_channels=CHANNELS, num_classes=2)
     losses = _loss(denoising, model, {**batch, "known": torch.ones_like(batch["known"])})
     assert float(losses.detach().mean()) == pytest.approx(1.0, abs=0.03)
     x, noise = torch.randn(2, 200_000, generator=torch.Generator().manual_seed(3))
@@ -117,7 +117,7 @@ def test_draws_come_in_pairs_around_the_middle_that_an_untrained_network_knows()
     model = MaskedDiT(channels=CHANNELS + STATIC, context=1, num_classes=2, width=16, depth=1, num_heads=2)
     batch = _batch()
     scores, hidden = np.where(batch["known"], batch["x"], np.nan).astype(np.float32), ~batch["known"].numpy()
-    middle = bridge(torch.nan_to_num(batch["x"]), batch["known"].float(), torch.from_numpy(MEMORY).float(), 4)[0]
+    middle = interpolate(torch.nan_to_num(batch["x"]), batch["known"].float(), torch.from_numpy(MEMORY).float(), 4)[0]
 
     def apart(draws: int, told: int) -> float:
         asked = Asked(

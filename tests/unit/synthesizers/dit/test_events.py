@@ -15,15 +15,17 @@ from understudy.privacy.events import Gaussian, MixtureOfGaussians
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.dit import Dit, memory, scale
+from understudy.synthesizers.dit import DiT
+from understudy.synthesizers.dit.interpolation import release_autocovariance
 from understudy.synthesizers.dit.recipe import Recipe
+from understudy.synthesizers.dit.scores import release_scales
 from understudy.synthesizers.spectral import Spectral
 
 EVENT_STEPS, STEPS, WINDOW, STRIDE = 3, 40, 8, 2
 EVENT = PrivacyUnit(column="home", kind="event", event_steps=EVENT_STEPS)
 
 
-def _windows(panel: Panel, method: Dit | Spectral) -> list[bytes]:
+def _windows(panel: Panel, method: DiT | Spectral) -> list[bytes]:
     return sorted(series.tobytes() for series in method.private_series(panel, 1).panel.values)
 
 
@@ -34,7 +36,7 @@ def _without(panel: Panel, first: int) -> Panel:
 
 
 def test_taking_an_event_away_takes_windows_away_and_changes_none() -> None:
-    method = Dit(window_steps=WINDOW, window_stride=STRIDE)
+    method = DiT(window_steps=WINDOW, window_stride=STRIDE)
     panel = waves(2, steps=STEPS, unit=EVENT)
     whole, most = _windows(panel, method), method.influence(panel.schema)
     assert most == -(-(WINDOW + EVENT_STEPS - 1) // STRIDE)
@@ -53,25 +55,25 @@ def test_a_method_that_keeps_such_windows_pays_twice_for_each() -> None:
     changed = _windows(_without(panel, 17), method)
     assert len(changed) == len(_windows(panel, method))
     assert not set(changed) <= set(_windows(panel, method))
-    assert method.influence(panel.schema) == 2 * Dit(window_steps=WINDOW, window_stride=STRIDE).influence(panel.schema)
+    assert method.influence(panel.schema) == 2 * DiT(window_steps=WINDOW, window_stride=STRIDE).influence(panel.schema)
 
 
-def _bought(panel: Panel, method: Dit) -> dict[str, Heard]:
+def _bought(panel: Panel, method: DiT) -> dict[str, Heard]:
     """What is bought without noise, by label."""
-    entries = (PlanEntry("scale", Gaussian(1.0)), PlanEntry("memory", Gaussian(1.0)))
+    entries = (PlanEntry("scale", Gaussian(1.0)), PlanEntry("autocovariance", Gaussian(1.0)))
     plan = SpendingPlan(entries, Guarantee(9.0, 1e-6))
     grant = Ledger.in_memory(plan.guarantee).charge(plan, label="run", noise=NoiseSource.constant(0))
     private = method.private_series(panel, 1)
     examples = {"x": private.panel.values - 5, "known": private.panel.observed}
     with listening() as tape:
-        scale.buy(private, grant)
-        memory.buy(private, examples, np.ones(1), 4, grant)
+        release_scales(private, grant)
+        release_autocovariance(private, examples, np.ones(1), 4, grant)
     return tape.sums
 
 
 def test_one_event_moves_each_sum_by_at_most_its_reach_and_by_more_than_a_window_may() -> None:
-    method, panel = Dit(window_steps=WINDOW, window_stride=STRIDE), waves(2, steps=STEPS, unit=EVENT)
-    before, furthest = _bought(panel, method), dict.fromkeys(("scale", "memory"), 0.0)
+    method, panel = DiT(window_steps=WINDOW, window_stride=STRIDE), waves(2, steps=STEPS, unit=EVENT)
+    before, furthest = _bought(panel, method), dict.fromkeys(("scale", "autocovariance"), 0.0)
     for first in range(STEPS - EVENT_STEPS + 1):
         after = _bought(_without(panel, first), method)
         for label, own in before.items():
@@ -81,7 +83,7 @@ def test_one_event_moves_each_sum_by_at_most_its_reach_and_by_more_than_a_window
 
 def test_where_no_whole_window_is_left_everything_is_bought_as_elsewhere() -> None:
     """How many windows are whole is private: none has to look like one."""
-    method, panel = Dit(window_steps=WINDOW, window_stride=STRIDE), waves(1, steps=STEPS, unit=EVENT)
+    method, panel = DiT(window_steps=WINDOW, window_stride=STRIDE), waves(1, steps=STEPS, unit=EVENT)
     holed = np.array(panel.values)
     holed[:, :: WINDOW // 2] = np.nan
     nothing, something = _bought(panel.with_values(holed), method), _bought(panel, method)
@@ -106,7 +108,7 @@ def test_a_step_with_one_channel_left_is_not_empty() -> None:
 
 def test_the_plan_prices_the_windows_that_one_event_can_touch() -> None:
     schema = waves(50, steps=STEPS, unit=EVENT).schema
-    method = Dit(network=SMALL.network, recipe=Recipe(batch=64), window_steps=WINDOW, window_stride=STRIDE)
+    method = DiT(recipe=Recipe(network=SMALL.recipe.network, batch=64), window_steps=WINDOW, window_stride=STRIDE)
     event = method.spending_plan(schema, Guarantee(4.0, 1e-6)).event("training")
     assert isinstance(event, MixtureOfGaussians)
     assert event.max_windows == method.influence(schema) == 5
@@ -123,5 +125,5 @@ def test_windows_with_holes_between_them_are_refused(stride: int) -> None:
 
     ledger = Ledger.in_memory(Guarantee(1.0, 1e-6))
     with pytest.raises(InputError, match="window_stride"):
-        Dit(window_steps=WINDOW, window_stride=stride).fit(waves(200, steps=STEPS), ledger)
+        DiT(window_steps=WINDOW, window_stride=stride).fit(waves(200, steps=STEPS), ledger)
     assert not ledger.entries()

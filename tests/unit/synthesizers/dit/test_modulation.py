@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.synthesizers.dit.network import OPERATORS, TIGHTNESS, Bounds, DiTBlock, Modulation, preset, projected
+from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, Bounds, DiTBlock, Modulation, preset, projected
 
 ROLES = ("shift", "scale", "gate")
 TIGHT = Bounds(condition=2.0, scale=0.5, shift=0.3, gate=0.2)
@@ -96,20 +96,6 @@ def test_the_gradient_of_the_projection_is_bounded_by_the_ball() -> None:
     along_weights, along_raw = torch.autograd.grad((outputs * 7).square().sum(), [modulation.linear.weight, raw[0]])
     assert along_weights.norm() <= along_raw.norm() * TIGHT.condition * (1 + 1e-5)
     assert along_weights.norm() > 0
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_the_literal_scale_starts_at_one(operator: str) -> None:
-    modulation = Modulation(8, ROLES, bounds=Bounds(scale=1.5, operator=operator), literal=True)
-    shift, factor, gate = modulation(torch.randn(3, 8))
-    assert factor.flatten().tolist() == pytest.approx([1.0] * 24, abs=1e-5)
-    assert not shift.any()
-    assert not gate.any()
-
-
-def test_a_literal_scale_that_could_never_be_one_is_refused() -> None:
-    with pytest.raises(InputError, match="above 1"):
-        Modulation(8, ROLES, bounds=Bounds(scale=0.9), literal=True)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.synthesizers.pub2priv.panels import STEPS, correlation, fit, following, following_schema, smooth
-from tests.unit.synthesizers.pub2priv.test_sketched import extreme
+from tests.unit.synthesizers.pub2priv.test_regression import extreme
 from tests.unit.synthesizers.spectral.recording import listening
 from understudy.data import Panel, Population, PrivacyUnit
 from understudy.privacy.border import Statistic
@@ -16,17 +16,23 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.series import to_frequencies, unit_length
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.pub2priv.followed import FOLLOWED, PRODUCTS, Followed, explained, heard
-from understudy.synthesizers.pub2priv.holds import NUM_CELLS
-from understudy.synthesizers.pub2priv.sketched import MOMENTS
+from understudy.synthesizers.pub2priv.correlation import (
+    CORRELATION,
+    PRODUCTS,
+    ContextCorrelation,
+    explained_share,
+    significant,
+)
+from understudy.synthesizers.pub2priv.recipe import Recipe
+from understudy.synthesizers.pub2priv.regression import REGRESSION
+from understudy.synthesizers.pub2priv.spectral_base import NUM_RUN_CELLS, SpectralBase
 
-CHOSEN = Pub2Priv(network="followed", knowledge="direct")
+CHOSEN = Pub2Priv(recipe=Recipe(model="correlation"))
 
 
-def followed(panel: Panel) -> Followed:
-    core = CHOSEN.core(panel.schema, fit(CHOSEN, panel, noise=NoiseSource.seeded(1)).arrays)
-    assert isinstance(core, Followed)
-    return core
+def correlated(panel: Panel) -> ContextCorrelation:
+    arrays = fit(CHOSEN, panel, noise=NoiseSource.seeded(1)).arrays
+    return ContextCorrelation(CHOSEN.context(panel.schema), SpectralBase.of(panel.schema, arrays))
 
 
 def waves(size: int, *, own: float) -> Panel:
@@ -39,10 +45,10 @@ def waves(size: int, *, own: float) -> Panel:
     return replace(panel, values=values, context=slow[:, :, None].clip(-6, 6).astype(np.float32))
 
 
-def total(core: Followed, panel: Panel) -> np.ndarray:
+def total(core: ContextCorrelation, panel: Panel) -> np.ndarray:
     """The sum that the border makes."""
-    shape = (int(np.prod(core.shape)) + NUM_CELLS,)
-    statistic = Statistic(label=FOLLOWED, shape=shape, bound=core.bound, contributions=core.contributions)
+    shape = (int(np.prod(core.shape)) + NUM_RUN_CELLS,)
+    statistic = Statistic(label=CORRELATION, shape=shape, bound=core.bound, contributions=core.contributions)
     return PrivateSeries.of(panel, panel.num_units).total(statistic, 2.0**-32) * 2.0**-32
 
 
@@ -53,7 +59,7 @@ def test_one_unit_moves_the_sum_by_at_most_its_bound() -> None:
     """Odd series, and series that are nothing but their context. Controls: the bound is nearly met, twice is beyond."""
     moved = []
     for panel in (extreme(12), waves(12, own=0.0)):
-        core = followed(panel)
+        core = correlated(panel)
         whole = total(core, panel)
         assert core.contributions(panel).norms().max() <= core.bound * (1 + 1e-9)  # the border has nothing to clip
         for unit in range(12):
@@ -70,7 +76,7 @@ def test_several_columns_that_are_one_are_bounded_as_several() -> None:
     context = tuple(replace(panel.schema.context[0], name=name) for name in ("first", "second", "third"))
     assert panel.context is not None
     panel = replace(panel, schema=replace(panel.schema, context=context), context=panel.context.repeat(3, axis=2))
-    core = followed(panel)
+    core = correlated(panel)
     moved = np.linalg.norm(total(core, panel.take_units(np.array([0]))))
     assert 0.9 * core.bound < moved <= core.bound * (1 + 1e-9)
     assert core.bound == pytest.approx(np.sqrt(3 + 3 / 9))
@@ -79,30 +85,30 @@ def test_several_columns_that_are_one_are_bounded_as_several() -> None:
 def test_what_crosses_the_border_is_bounded_as_one_vote_and_one_cosine_a_pair() -> None:
     with listening() as tape:
         fit(CHOSEN, following(60, 0.9))
-    assert tape.sums[FOLLOWED].reach == pytest.approx(np.sqrt(1 + 1 / 9))
-    assert tape.sums[FOLLOWED].clipped == 0
-    assert MOMENTS not in tape.sums
+    assert tape.sums[CORRELATION].reach == pytest.approx(np.sqrt(1 + 1 / 9))
+    assert tape.sums[CORRELATION].clipped == 0
+    assert REGRESSION not in tape.sums
 
 
 def test_an_event_moves_the_sum_as_far_as_all_windows_that_it_changes() -> None:
     schema = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
-    chosen = Pub2Priv(network="followed", knowledge="none")
+    chosen = replace(CHOSEN, knowledge="none")
     with listening() as tape:
         fit(chosen, make_panel(schema, 60))
-    assert tape.sums[FOLLOWED].reach == pytest.approx(chosen.influence(schema) / 3)
+    assert tape.sums[CORRELATION].reach == pytest.approx(chosen.influence(schema) / 3)
     assert chosen.influence(schema) == 2
 
 
 def test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part() -> None:
     panel = following(30, 0.9)
-    core = followed(panel)
+    core = correlated(panel)
     parts = [total(core, panel.take_units(np.array([unit]))) for unit in range(30)]
     assert np.array_equal(total(core, panel), np.sum(parts, axis=0))  # integers: exactly
     with listening() as tape:
         release = fit(CHOSEN, panel.take_units(np.arange(20)), epsilon=20.0, noise=NoiseSource.seeded(1))
     told = release.arrays[PRODUCTS].ravel()
     assert told.any()
-    assert np.allclose(told[told != 0], tape.answers[FOLLOWED][: told.size][told != 0] / 30)  # declared; 20 are there
+    assert np.allclose(told[told != 0], tape.answers[CORRELATION][: told.size][told != 0] / 30)  # 20 are there
 
 
 # --- when it is bought --------------------------------------------------------------------------------------------
@@ -110,18 +116,18 @@ def test_what_is_divided_by_is_public_and_one_unit_changes_no_other_units_part()
 
 @pytest.mark.parametrize(
     ("size", "epsilon", "bought"),
-    [(100, 1.0, FOLLOWED), (100, 50.0, MOMENTS), (20_000, 1.0, MOMENTS), (20_000, 0.001, FOLLOWED)],
+    [(100, 1.0, CORRELATION), (100, 50.0, REGRESSION), (20_000, 1.0, REGRESSION), (20_000, 0.001, CORRELATION)],
 )
 def test_few_units_buy_few_numbers(size: int, epsilon: float, bought: str) -> None:
-    plan = Pub2Priv(knowledge="direct").plan(following_schema(size), Guarantee(epsilon, 1e-6))
+    plan = Pub2Priv().plan(following_schema(size), Guarantee(epsilon, 1e-6))
     assert plan.entries[-1].label == bought
 
 
 def test_neither_a_bought_population_nor_events_count_as_few() -> None:
     schema = following_schema(1, population=Population(count_epsilon=0.1))
-    assert Pub2Priv().plan(schema, Guarantee(1.0, 1e-6)).entries[-1].label == MOMENTS
+    assert Pub2Priv().plan(schema, Guarantee(1.0, 1e-6)).entries[-1].label == REGRESSION
     events = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
-    assert Pub2Priv(knowledge="none").plan(events, Guarantee(1.0, 1e-6)).entries[-1].label == MOMENTS
+    assert Pub2Priv(knowledge="none").plan(events, Guarantee(1.0, 1e-6)).entries[-1].label == REGRESSION
 
 
 def test_one_step_can_be_fitted_and_drawn() -> None:
@@ -132,7 +138,7 @@ def test_one_step_can_be_fitted_and_drawn() -> None:
     panel = replace(
         whole, schema=schema, values=whole.values[:, :1], context=whole.context[:, :1], lengths=np.ones(20, np.int32)
     )
-    release = fit(Pub2Priv(knowledge="direct"), panel, epsilon=0.5)
+    release = fit(Pub2Priv(), panel, epsilon=0.5)
     assert release.sample(7, context=np.zeros((1, 1)), rng=np.random.default_rng(0)).values.shape == (7, 1, 1)
 
 
@@ -180,10 +186,10 @@ def test_noise_alone_passes_for_following_as_rarely_as_said() -> None:
     rng = np.random.default_rng(0)
     passed = np.zeros(3)
     for _ in range(2000):
-        passed += (heard(0.1 * rng.standard_normal((3, 1, 1)), 0.1) != 0)[:, 0, 0]
+        passed += (significant(0.1 * rng.standard_normal((3, 1, 1)), 0.1) != 0)[:, 0, 0]
     assert (np.abs(passed[:2] - 200) < 81).all()
     assert passed[2] <= 30
-    assert heard(np.full((3, 1, 1), 0.5), 0.1).all()
+    assert significant(np.full((3, 1, 1), 0.5), 0.1).all()
 
 
 def test_the_column_that_is_followed_most_is_not_taken_for_more_than_it_is() -> None:
@@ -194,7 +200,7 @@ def test_the_column_that_is_followed_most_is_not_taken_for_more_than_it_is() -> 
     """
     rng = np.random.default_rng(3)
     drawn = 0.35 + 0.05 * rng.standard_normal((500, 1, 1, 5))
-    assert np.mean([explained(one, 0.05) for one in drawn]) < 0.35**2
-    assert np.mean([explained(one, 0.0) for one in drawn]) > 1.2 * 0.35**2
-    assert explained(np.full((2, 1, 1), 0.4), 0.001) == pytest.approx(0.8**2, rel=0.01)
-    assert explained(np.full((2, 1, 0), 0.4), 0.001) == 0
+    assert np.mean([explained_share(one, 0.05) for one in drawn]) < 0.35**2
+    assert np.mean([explained_share(one, 0.0) for one in drawn]) > 1.2 * 0.35**2
+    assert explained_share(np.full((2, 1, 1), 0.4), 0.001) == pytest.approx(0.8**2, rel=0.01)
+    assert explained_share(np.full((2, 1, 0), 0.4), 0.001) == 0

@@ -129,48 +129,25 @@ def preset(tightness: str, reference: Bounds) -> Bounds:
 class Modulation(nn.Module):
     """The condition [unit, width] → one vector [unit, width] per role; zero at the start.
 
-    Args:
-        literal: Scale by γ as Eq. 2 prints it, starting at γ = 1, which needs a bound above 1. Otherwise, as in DiT,
-            by 1 + γ starting at γ = 0, so that the bound limits the deviation.
+    The scale is 1 + γ starting at γ = 0, as in DiT, so that the bound limits the deviation; Eq. 2 prints γ.
     """
 
-    def __init__(
-        self, width: int, roles: tuple[Role, ...], *, bounds: Bounds = UNBOUNDED, literal: bool = False
-    ) -> None:
+    def __init__(self, width: int, roles: tuple[Role, ...], *, bounds: Bounds = UNBOUNDED) -> None:
         super().__init__()
-        if literal and bounds.scale <= 1:
-            raise InputError(f"literal: a bound on the scale above 1 is expected, got {bounds.scale:g}.")
-        self.roles, self.bounds, self.literal = roles, bounds, literal
+        self.roles, self.bounds = roles, bounds
         self.limits: Tensor
         self.linear = nn.Linear(width, len(roles) * width)
         limits = torch.tensor([getattr(bounds, role) for role in roles]).repeat_interleave(width).unsqueeze(0)
         self.register_buffer("limits", limits, persistent=False)
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
-        if literal:
-            start = _raw_of_one(bounds)
-            for place, role in enumerate(roles):
-                if role == "scale":
-                    nn.init.constant_(self.linear.bias[place * width : (place + 1) * width], start)
 
     def forward(self, condition: Tensor) -> list[Tensor]:
         """Returns shifts, *factors* and gates in the order of `roles`."""
         small = projected(condition, self.bounds.condition)  # Eq. 5; |SiLU(a)| ≤ |a|, so it stays inside the ball
         raw = self.linear(functional.silu(small))  # Eq. 6
         bounded = self.bounds.bounded(raw, self.roles, self.limits).chunk(len(self.roles), 1)  # Eq. 7
-        one = 0.0 if self.literal else 1.0
-        return [one + own if role == "scale" else own for own, role in zip(bounded, self.roles, strict=True)]
-
-
-def _raw_of_one(bounds: Bounds) -> float:
-    """Returns the raw number that a bounded scale of one comes from, found by halving: operators do not decrease."""
-    low, high = 0.0, 1.0 if math.isinf(bounds.scale) else 20 * bounds.scale
-    for _ in range(60):
-        middle = (low + high) / 2
-        limit = torch.tensor([[bounds.scale]], dtype=torch.float64)
-        reached = float(bounds.bounded(torch.full_like(limit, middle), ("scale",), limit))
-        low, high = (middle, high) if reached < 1 else (low, middle)
-    return high
+        return [1.0 + own if role == "scale" else own for own, role in zip(bounded, self.roles, strict=True)]
 
 
 def modulate(x: Tensor, shift: Tensor, factor: Tensor) -> Tensor:
@@ -182,9 +159,7 @@ def modulate(x: Tensor, shift: Tensor, factor: Tensor) -> Tensor:
 class DiTBlock(nn.Module):
     """Attention and a two-layer network, both shifted, scaled and gated by the condition; starts as identity."""
 
-    def __init__(
-        self, width: int, num_heads: int, expansion: int = 4, *, bounds: Bounds = UNBOUNDED, literal: bool = False
-    ) -> None:
+    def __init__(self, width: int, num_heads: int, expansion: int = 4, *, bounds: Bounds = UNBOUNDED) -> None:
         super().__init__()
         self.attention = SelfAttention(width, num_heads)
         self.feed_forward = nn.Sequential(
@@ -192,7 +167,7 @@ class DiTBlock(nn.Module):
             nn.GELU(approximate="tanh"),
             nn.Linear(expansion * width, width),
         )
-        self.condition = Modulation(width, 2 * SHIFT_SCALE_GATE, bounds=bounds, literal=literal)
+        self.condition = Modulation(width, 2 * SHIFT_SCALE_GATE, bounds=bounds)
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
         shift_a, factor_a, gate_a, shift_f, factor_f, gate_f = self.condition(condition)
@@ -227,7 +202,7 @@ class MaskedDiT(nn.Module):
     """Predicts noise (or velocity) [unit, step, channel] of the hidden entries.
 
     Attributes:
-        patch: Steps per token; a whole number of patches makes a series. Paper 003: 1.
+        patch: Steps per token; a whole number of patches makes a series. The paper: 1.
         num_classes: Classes; the last row of the table stands for "no class said". Without any: 1 row, always that.
     """
 
@@ -242,7 +217,6 @@ class MaskedDiT(nn.Module):
         num_heads: int = 8,
         patch: int = 1,
         bounds: Bounds = UNBOUNDED,
-        literal: bool = False,
     ) -> None:
         super().__init__()
         self.patch, self.num_classes = patch, num_classes
@@ -251,8 +225,8 @@ class MaskedDiT(nn.Module):
         self.summary = nn.Sequential(nn.Linear(NUM_STATISTICS * channels, width), nn.SiLU(), nn.Linear(width, width))
         self.label = nn.Embedding(num_classes + 1, width)
         self.radius, inside = bounds.condition, bounds.inside_the_ball
-        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside, literal=literal) for _ in range(depth))
-        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside, literal=literal)
+        self.blocks = nn.ModuleList(DiTBlock(width, num_heads, bounds=inside) for _ in range(depth))
+        self.condition = Modulation(width, SHIFT_SCALE, bounds=inside)
         self.predict = nn.Linear(width, patch * channels)
         nn.init.normal_(self.label.weight, std=0.02)
         nn.init.zeros_(self.predict.weight)

@@ -5,7 +5,7 @@ import torch
 
 from understudy.errors import InputError
 from understudy.nn.diffusion import Diffusion
-from understudy.synthesizers.dit.network import Bounds, DiTBlock, MaskedDiT, conditioning_names, shown_statistics
+from understudy.synthesizers.dit.published import Bounds, DiTBlock, MaskedDiT, conditioning_names, shown_statistics
 
 
 def _model(**options: int) -> MaskedDiT:

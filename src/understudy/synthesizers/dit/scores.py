@@ -1,8 +1,11 @@
-"""A schema's columns as the network sees them: scores, in which an untrained network is already half right.
+"""A schema's columns as the network sees them: normal scores by released distributions, so roughly N(0, 1).
 
-Values become normal scores by released distributions, so every column is roughly N(0, 1); of one long series they are
-scaled instead (`scale`). A static column is a channel that stands still. What is missing stays missing: it is neither
-shown to the network nor scored. Steps are filled up to a whole number of patches with steps at which nothing is known.
+A static column is a channel that stands still. What is missing stays missing: it is neither shown to the network nor
+scored. Steps are filled up to a whole number of patches with steps at which nothing is known.
+
+Windows of one long series (events) are too few to know a whole distribution by, and declared bounds are often far
+wider than the values. There every window votes, for each channel, for the half-octave of its standard deviation; the
+winner is known from few votes, and the channel is divided by it.
 """
 
 from dataclasses import dataclass
@@ -12,16 +15,25 @@ import numpy as np
 from scipy.special import ndtr
 
 from understudy.data import Panel, Schema
+from understudy.data.channels import num_codes
+from understudy.privacy.border import Statistic
+from understudy.privacy.contributions import Cells
+from understudy.privacy.grant import Grant
+from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import single_values
 from understudy.statistics.marginals import Marginal
-from understudy.synthesizers.dit.scale import scaled_channels
 
+SCALE_LABEL, SCALE_SHARE = "scale", 0.2  # of mu²
+MARGINALS_SHARE = 0.1  # of distributions then: they give a centre, and values where nothing is shown
+_CELLS = 24  # half-octaves below the declared width
+_NEAR = np.array([0.5, 1.0, 0.5])  # votes for a neighbouring cell count half
+_EXPECTED, _SURE = 8.0, 4.0  # mean and deviation of the cell, where nothing is known: a sixteenth of the width
 _NODES = 65
 _ONE_DEVIATION = ndtr(np.array([-1.0, 1.0]))
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class NormalScores:
     """The way between values and scores.
 
     Attributes:
@@ -122,3 +134,48 @@ def ranks_by_nodes(scores: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     even = np.linspace(0, 1, nodes.shape[1])
     columns = [np.interp(scores[:, :, c], nodes[c], even) for c in range(len(nodes))]
     return np.stack(columns, axis=2)
+
+
+def scaled_channels(schema: Schema) -> list[int]:
+    """Returns the places of channels that are scaled: of events those that are numbers, otherwise none."""
+    if schema.unit.kind != "event":
+        return []
+    return [place for place, channel in enumerate(schema.channels) if num_codes(channel) is None]
+
+
+def scale_votes(panel: Panel) -> Cells:
+    """Returns a vote of each series for the cell of each channel's deviation; none where it stands still."""
+    values, places = panel.values, scaled_channels(panel.schema)
+    known = ~np.isnan(values[:, :, places])
+    own, number = np.nan_to_num(values[:, :, places].astype(np.float64)), np.maximum(known.sum(axis=1), 1)
+    mean = own.sum(axis=1) / number
+    deviation = np.sqrt((np.where(known, own - mean[:, None], 0.0) ** 2).sum(axis=1) / number)
+    cell = np.floor(-2 * np.log2(np.maximum(deviation / _widths(panel.schema), 2.0**-_CELLS))).astype(np.int64)
+    return Cells.one_each(np.where((cell >= 0) & (cell < _CELLS), cell, -1), _CELLS)
+
+
+def scales_of(schema: Schema, totals: np.ndarray, noise: float = 0.0) -> np.ndarray:
+    """Returns the size of each scaled channel's movement: the middle of the half-octave with the most votes.
+
+    Votes have noise of a standard deviation; where it is large, a cell needs the more of them the odder it is.
+    """
+    smooth = np.stack([np.convolve(own, _NEAR, mode="same") for own in totals.reshape(-1, _CELLS)])
+    odd = ((np.arange(_CELLS) - _EXPECTED) / _SURE) ** 2 / 2
+    return np.asarray(_widths(schema) * 2.0 ** (-((smooth - noise * odd).argmax(axis=1) + 0.5) / 2))
+
+
+def _widths(schema: Schema) -> np.ndarray:
+    low, high = np.array([schema.channels[place].bounds for place in scaled_channels(schema)]).T
+    return np.asarray(np.maximum(high - low, 1e-12))
+
+
+def release_scales(private: PrivateSeries, grant: Grant) -> np.ndarray:
+    """Releases the sizes; none where no channel is scaled. A window votes once for each scaled channel."""
+    number = len(scaled_channels(private.schema))
+    if not number:
+        return np.zeros(0)
+    bound = float(np.sqrt(number))
+    noisy = grant.release(
+        Statistic(label=SCALE_LABEL, shape=(number * _CELLS,), bound=bound, contributions=scale_votes), private
+    )
+    return scales_of(private.schema, noisy, grant.deviation(SCALE_LABEL, bound * private.reach))

@@ -8,9 +8,8 @@ import pytest
 from tests.unit.synthesizers.dit.small import waves
 from understudy.data import Continuous, Integer, Panel, PrivacyUnit, Schema
 from understudy.data.channels import Binary
-from understudy.synthesizers.dit.columns import Columns
 from understudy.synthesizers.dit.pretraining import public_marginals
-from understudy.synthesizers.dit.scale import scaled_channels, scales_of, votes
+from understudy.synthesizers.dit.scores import NormalScores, scale_votes, scaled_channels, scales_of
 
 EVENT = PrivacyUnit(column="home", kind="event", event_steps=1)
 
@@ -30,7 +29,7 @@ def _panel(number: int, sizes: tuple[float, float]) -> Panel:
 
 
 def _totals(panel: Panel) -> np.ndarray:
-    return votes(panel).weighted_sum(np.ones(panel.num_series), 1.0).astype(np.float64)
+    return scale_votes(panel).weighted_sum(np.ones(panel.num_series), 1.0).astype(np.float64)
 
 
 def test_numbers_of_events_are_scaled_and_nothing_else() -> None:
@@ -51,7 +50,7 @@ def test_a_window_has_one_vote_for_each_number_and_none_where_it_stands_still() 
     values[1] = np.nan
     panel = panel.with_values(values)
     assert [_totals(panel.take_units([unit])).sum() for unit in range(20)] == [1.0, 0.0] + [2.0] * 18
-    assert votes(panel).norms().tolist() == [1.0, 0.0] + [np.sqrt(2)] * 18
+    assert scale_votes(panel).norms().tolist() == [1.0, 0.0] + [np.sqrt(2)] * 18
 
 
 def test_noise_alone_gives_a_size_that_is_not_odd() -> None:
@@ -66,7 +65,7 @@ def test_noise_alone_gives_a_size_that_is_not_odd() -> None:
 
 def test_scaled_values_come_back_and_straight_lines_stay_straight() -> None:
     panel = waves(40, unit=EVENT)
-    columns = Columns(panel.schema, public_marginals(panel), 2, np.array([0.5]))
+    columns = NormalScores(panel.schema, public_marginals(panel), 2, np.array([0.5]))
     scores = columns.scores(panel.values, panel.static)
     np.testing.assert_allclose(columns.values_of_scores(scores)[:, :24], panel.values, atol=1e-5)
     middle = (scores[:, :1] + scores[:, 2:3]) / 2

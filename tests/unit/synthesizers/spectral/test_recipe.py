@@ -14,7 +14,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 from understudy.synthesizers.spectral import Spectral
-from understudy.synthesizers.spectral.holders import held_columns, parties_of
+from understudy.synthesizers.spectral.recipe import held_columns, parties_of
 
 GRID, ROOF = "marginals of grid", "marginals of roof"
 FALSE_ALARM = 1e-9

@@ -1,0 +1,76 @@
+"""Presets of `pub2priv`: public numbers, none of which changes a guarantee by itself."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from understudy.errors import InputError
+from understudy.synthesizers.options import require_above_zero, require_one_of
+
+Model = Literal["auto", "regression", "correlation", "diffusion"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The model that is fitted, and the numbers of the diffusion; those of Table 3 unless said otherwise.
+
+    Attributes:
+        model: "regression" of shapes on context, or their "correlation" alone, on a `spectral` release; "auto" is the
+            first, or the second where public facts say that noise would drown a regression; "diffusion" is the
+            published model, trained by DP-SGD.
+        iterations: Private updates; about 100 epochs of the paper's portfolios.
+        batch: Units expected in an iteration; at most the population, and all units where the population is bought.
+        clipping_norm: Bound on a unit's gradient; the paper takes the best of five by validation on private data.
+        learning_rate: Of Adam.
+        ema: Decay of the running average of parameters that is released; 0 releases the last iterate.
+        width, layers, heads: Of the residual layers of θ_DM.
+        diffusion_steps: Steps of the noise schedule; the total noise is that of the paper's 400.
+        sampling_steps: Steps of DDIM; at least `diffusion_steps` means DDPM.
+    """
+
+    model: Model = "auto"
+    iterations: int = 1000
+    batch: int = 128
+    clipping_norm: float = 1.0
+    learning_rate: float = 1e-4
+    ema: float = 0.0
+    width: int = 256
+    layers: int = 4
+    heads: int = 8
+    diffusion_steps: int = 400
+    sampling_steps: int = 400
+
+    def __post_init__(self) -> None:
+        require_one_of(self, model=("auto", "regression", "correlation", "diffusion"))
+        require_above_zero(self, "iterations", "batch", "clipping_norm", "learning_rate", "width", "layers", "heads")
+        require_above_zero(self, "diffusion_steps", "sampling_steps")
+        if not 0 <= self.ema < 1:
+            raise InputError(f"ema: a number from 0 to below 1 is expected, got {self.ema}.")
+        if self.width % self.heads:
+            raise InputError(f"width: a multiple of heads = {self.heads} is expected, got {self.width}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeRecipe:
+    """Shape of θ_T and how long it is trained on public signals; the pack of the package by default."""
+
+    iterations: int = 800
+    batch: int = 24
+    width: int = 64
+    num_heads: int = 4
+    depth: int = 2
+    feed_forward: int = 128
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """The arguments of the network."""
+        names = ("width", "num_heads", "depth", "feed_forward")
+        return {name: getattr(self, name) for name in names}
+
+
+DEFAULT = Recipe()
+PAPER = Recipe(model="diffusion")
+KNOWLEDGE_RECIPES = {
+    "default": KnowledgeRecipe(),
+    "paper": KnowledgeRecipe(width=128, num_heads=8, depth=4, feed_forward=256),  # Table 3: 8 layers, 4 on each axis
+    "quick": KnowledgeRecipe(iterations=20, width=16, num_heads=2, depth=1),
+}

@@ -1,0 +1,366 @@
+"""The estimator for many units: a linear regression of shapes on context, from one noisy sum of products.
+
+The *shape* of a series is its levels and the direction of its strongest frequencies, whose length is one whatever the
+series does; so no clip radius has to be guessed. Each series adds the products of its shape with itself and with its
+mapped context, the products of `correlation`, and a vote for its run length. From the noisy sum follow the mean and the
+covariance of shapes given context. Gradients would spend the same budget on the same regression in many noisy steps.
+
+Where the correlations explain enough, they alone are used: a regression has to be found among hundreds of numbers, each
+with its noise. Sizes of movements, other frequencies, gaps and static columns are `spectral`'s.
+
+Notation: s shape, u mapped context, S and U their bounds, M regression of s on whitened u.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.stats import chi2
+
+from understudy.data import Panel
+from understudy.privacy.border import Statistic
+from understudy.privacy.contributions import Cells, Contributions, Crossed, Products, Rows, SideBySide, shortened
+from understudy.privacy.grant import Grant
+from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.columns import classes_of
+from understudy.statistics.moments import num_pairs, symmetric
+from understudy.statistics.series import to_frequencies, to_steps, unit_length
+from understudy.synthesizers.pub2priv.context import Context, FeatureMap
+from understudy.synthesizers.pub2priv.correlation import PRODUCTS, ContextCorrelation, explained_share, significant
+from understudy.synthesizers.pub2priv.spectral_base import (
+    NUM_RUN_CELLS,
+    SpectralBase,
+    run_length_cells,
+    significant_shares,
+)
+
+REGRESSION = "regression"  # label under which the sum is charged
+CORRELATION_SHARE = 1 / 3  # weight of the products of `correlation`, relative to all others
+_ENOUGH = 0.4  # share of what a regression explains that correlations have to, by a lower bound
+_FEWEST, _NUMBERS = 4, 16  # frequencies of each factor at least, and numbers of all factors together
+_LEVEL_WEIGHT = 0.35  # of the score of a level, relative to a direction
+_LEVEL_BOUND = 0.5  # of all levels together, relative to all directions
+_OWN_WEIGHT = 0.5  # of ssᵀ and uuᵀ, relative to suᵀ
+_TRIANGLE = 0.75  # share of the square of a symmetric product that its upper triangle usually has at most
+_VOTE_SHARE = 6.0  # bound on all products over the weight of a vote
+_FLOOR = 0.3  # smallest variance of a direction of shapes, in units of what noise makes of none
+_FALSE = 0.1  # false-alarm rate of a response to one direction of context
+LOUDEST = 0.1  # noise of a response to one direction over the mean square of shapes, at most
+_LEAST_REST = 1e-3  # variance of a direction that no context explains, at least
+_LEAST_SHARE = 0.05  # share of all variance that no context explains, at least
+
+Part = tuple[np.ndarray, float]  # places of numbers of a shape, and the sum of their mean squares
+
+
+def num_frequencies(num_channels: int, num_steps: int) -> int:
+    """Returns how many frequencies of a factor belong to a shape."""
+    return min(max(_FEWEST, _NUMBERS // num_channels), max(num_steps - 1, 0))
+
+
+def shape_square(num_channels: int) -> float:
+    """Returns the mean square of a shape: a level is a score, and the directions of a factor have length one."""
+    return num_channels * (_LEVEL_WEIGHT**2 + 1.0)
+
+
+def shape_bound(num_channels: int) -> float:
+    """Returns the bound on a shape: directions have length one each, levels half of that together."""
+    return float(np.sqrt(num_channels) * np.hypot(1.0, _LEVEL_BOUND))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What one series adds to the sum, and its bound; from public facts.
+
+    Attributes:
+        num_shape, num_context: Numbers of s and of u.
+        shape_bound, context_bound: S and U.
+        context_known: Whether public windows gave the products of u with itself; else they are released as well.
+    """
+
+    num_shape: int
+    num_context: int
+    shape_bound: float
+    context_bound: float
+    context_known: bool
+
+    @classmethod
+    def of(cls, num_channels: int, num_steps: int, mapped: FeatureMap) -> "Layout":
+        """Returns the layout for series of a size whose context is mapped."""
+        return cls(
+            num_shape=num_channels * (1 + num_frequencies(num_channels, num_steps)),
+            num_context=mapped.size,
+            shape_bound=shape_bound(num_channels),
+            context_bound=mapped.bound,
+            context_known=mapped.known,
+        )
+
+    @property
+    def size(self) -> int:
+        """Length of the sum."""
+        own_context = 0 if self.context_known else num_pairs(self.num_context)
+        return num_pairs(self.num_shape) + self.num_shape * self.num_context + NUM_RUN_CELLS + own_context
+
+    @property
+    def vote_weight(self) -> float:
+        """Weight of the vote."""
+        return self._products_bound / _VOTE_SHARE
+
+    @property
+    def bound(self) -> float:
+        """Bound on what one series adds: ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number, of ssᵀ a triangle."""
+        return float(np.hypot(self._products_bound, self.vote_weight))
+
+    @property
+    def _products_bound(self) -> float:
+        shape, context = self.shape_bound, self.context_bound
+        own = _TRIANGLE * _OWN_WEIGHT**2 * (shape**4 + (0.0 if self.context_known else context**4))
+        return float(np.sqrt(own + (shape * context) ** 2))
+
+    def contributions(self, shapes: np.ndarray, contexts: np.ndarray, cells: np.ndarray) -> list[Contributions]:
+        """Returns what series add.
+
+        Args:
+            shapes, contexts: Rows no longer than S and U.
+            cells: Cell that each series votes for.
+        """
+        votes = replace(Cells.one_each(cells[:, None], NUM_RUN_CELLS), worth=self.vote_weight)
+        own, of_context = (Products(rows[:, None], inside=_OWN_WEIGHT) for rows in (shapes, contexts))
+        parts: list[Contributions] = [own, Crossed(shapes, contexts), votes]
+        return parts if self.context_known else [*parts, of_context]
+
+    def split(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Returns (shape products, shape by context products, votes, context products if released)."""
+        sizes = [num_pairs(self.num_shape), self.num_shape * self.num_context, NUM_RUN_CELLS]
+        own, both, votes, context = np.split(vector, np.cumsum(sizes))
+        shapes = symmetric(own[None] / _OWN_WEIGHT, self.num_shape)[0]
+        crossed = both.reshape(self.num_shape, self.num_context)
+        if self.context_known:
+            return shapes, crossed, votes / self.vote_weight, None
+        contexts = symmetric(context[None] / _OWN_WEIGHT, self.num_context)[0]
+        return shapes, crossed, votes / self.vote_weight, contexts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Moments:
+    """Shapes given context: s = gainᵀ u + rest · white noise.
+
+    Attributes:
+        gain: [context, shape].
+        rest: [shape, shape].
+        runs: Share of series by run length.
+        explained: Mean square of shapes that context explains, beyond intercept and noise; 0 in a release.
+    """
+
+    gain: np.ndarray
+    rest: np.ndarray
+    runs: np.ndarray
+    explained: float = 0.0
+
+    def sample(self, contexts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Samples a shape for each mapped context."""
+        return contexts @ self.gain + rng.standard_normal((len(contexts), len(self.rest))) @ self.rest.T
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Returns the parts as arrays."""
+        return {f"regression.{name}": np.ascontiguousarray(getattr(self, name)) for name in ("gain", "rest", "runs")}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Moments":
+        """Returns what `to_arrays` stored."""
+        gain, rest, runs = (arrays[f"regression.{name}"] for name in ("gain", "rest", "runs"))
+        return cls(gain=gain, rest=rest, runs=runs)
+
+
+@dataclass(frozen=True, eq=False)
+class ContextRegression:
+    """Shapes of series, their regression on context, and samples of both."""
+
+    context: Context
+    base: SpectralBase
+
+    @cached_property
+    def correlation(self) -> ContextCorrelation:
+        """The simpler estimator, part of the same sum."""
+        return ContextCorrelation(self.context, self.base)
+
+    @cached_property
+    def frequencies(self) -> np.ndarray:
+        """The strongest frequencies of the released spectrum, counted from 0."""
+        energy = (self.base.model.strength**2).mean(axis=(0, 2))
+        strongest = np.argsort(-energy, kind="stable")
+        return np.sort(strongest[: num_frequencies(self.base.schema.num_channels, self.base.schema.num_steps)])
+
+    def feature_map(self, public: np.ndarray | None) -> FeatureMap:
+        """Returns the map of features that public windows [window, step, context] suggest, or the identity."""
+        if public is not None and self.context.own:
+            return FeatureMap.of_public(self.context.features(public, len(public), self.frequencies))
+        return FeatureMap.identity(self.context.num_features(len(self.frequencies)), self.context.feature_bound)
+
+    def layout(self, mapped: FeatureMap) -> Layout:
+        """Returns what one series adds to the sum."""
+        return Layout.of(self.base.schema.num_channels, self.base.schema.num_steps, mapped)
+
+    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
+        """Releases the regression of shapes on context, with the public map of context."""
+        mapped = self.feature_map(public)
+        layout = self.layout(mapped)
+        statistic = self.statistic(mapped)
+        noisy = grant.release(statistic, private)
+        noise, count = grant.deviation(REGRESSION, statistic.bound * private.reach), private.population
+        fitted = fit_moments(noisy[: layout.size], noise, count, layout, mapped.products, self.parts)
+        weight = self.correlation_weight(layout) * count
+        products = significant(noisy[layout.size :].reshape(self.correlation.shape) / weight, noise / weight)
+        enough = _ENOUGH * fitted.explained / self.base.schema.num_channels
+        simpler = explained_share(products, noise / weight) > enough
+        return {**fitted.to_arrays(), **mapped.to_arrays(), PRODUCTS: products * simpler}
+
+    def statistic(self, mapped: FeatureMap) -> Statistic:
+        """Returns the sum of all contributions, with its bound."""
+        layout = self.layout(mapped)
+        return Statistic(
+            label=REGRESSION,
+            shape=(layout.size + int(np.prod(self.correlation.shape)),),
+            bound=float(np.hypot(layout.bound, self.correlation_weight(layout) * self.correlation.products_bound)),
+            contributions=lambda panel: self.contributions(panel, mapped),
+        )
+
+    def correlation_weight(self, layout: Layout) -> float:
+        """Returns the weight of the products of `correlation`."""
+        return CORRELATION_SHARE * layout.bound / max(self.correlation.products_bound, 1.0)
+
+    def contributions(self, panel: Panel, mapped: FeatureMap) -> Contributions:
+        """Returns what series add; private if the panel is."""
+        layout = self.layout(mapped)
+        contexts = mapped.of(self.context.features(panel.context, panel.num_series, self.frequencies))
+        parts = layout.contributions(self.shapes(panel, classes_of(panel)), contexts, run_length_cells(panel))
+        return SideBySide([*parts, Rows(self.correlation_weight(layout) * self.correlation.products(panel))])
+
+    def shapes(self, panel: Panel, classes: np.ndarray) -> np.ndarray:
+        """Returns shapes [series, number] of length at most `shape_bound`.
+
+        Movements that all series have in common stay in the shape: without them, series that move little would be
+        nothing but that, whatever their context.
+
+        Privacy: private if the panel is; a row follows from its own series and released arrays.
+        """
+        factors, channels = self.base.factors(panel), self.base.schema.num_channels
+        levels = self.base.levels(factors, classes)
+        weighted = shortened(_LEVEL_WEIGHT * levels, _LEVEL_BOUND * np.sqrt(channels))
+        directions = unit_length(to_frequencies(factors)[:, 1:][:, self.frequencies])
+        both = np.concatenate([weighted, directions.reshape(len(levels), -1)], axis=1)
+        return shortened(both, shape_bound(channels))
+
+    @property
+    def parts(self) -> list[Part]:
+        """Places whose mean squares are known: a level is a score, and the directions of a factor have length one."""
+        channels = self.base.schema.num_channels
+        places = np.arange(channels * (1 + len(self.frequencies))).reshape(-1, channels).T
+        levels: list[Part] = [(own[:1], _LEVEL_WEIGHT**2) for own in places]
+        return levels + [(own[1:], 1.0) for own in places if len(own) > 1]
+
+    def scores(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        context: np.ndarray | None,
+        classes: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns (scores [series, step, channel], scores of static columns) of series for the contexts given."""
+        if arrays[PRODUCTS].any():
+            return self.correlation.scores(arrays, context, classes, rng)
+        mapped = FeatureMap.from_arrays(arrays).of(self.context.features(context, len(classes), self.frequencies))
+        shapes = Moments.from_arrays(arrays).sample(mapped, rng)
+        coordinates = self._with_levels(shapes, self.base.sample_coordinates(classes, rng))
+        scores, singles = self.base.scores(coordinates, classes)
+        return self.turned(shapes, scores), singles
+
+    def run_shares(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Returns the released shares of run lengths."""
+        return Moments.from_arrays(arrays).runs
+
+    def _with_levels(self, shapes: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
+        """Returns sampled coordinates with the levels of shapes."""
+        single, channels = self.base.num_single, self.base.schema.num_channels
+        blocks = np.array(coordinates[:, single:]).reshape(len(coordinates), -1, channels)
+        blocks[:, np.argsort(self.base.model.order)[0]] = shapes[:, :channels] / _LEVEL_WEIGHT
+        return np.concatenate([coordinates[:, :single], blocks.reshape(len(coordinates), -1)], axis=1)
+
+    def turned(self, shapes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Returns scores [series, step, channel] whose strongest frequencies have the directions of shapes."""
+        rotation, channels = self.base.model.rotation, self.base.schema.num_channels
+        moves = to_frequencies(scores @ rotation)
+        wanted = unit_length(shapes[:, channels:].reshape(len(shapes), len(self.frequencies), channels))
+        size = np.sqrt((moves[:, 1 + self.frequencies] ** 2).sum(axis=1, keepdims=True))
+        moves[:, 1 + self.frequencies] = wanted * size
+        return np.asarray(to_steps(moves) @ np.linalg.inv(rotation))
+
+
+def fit_moments(
+    vector: np.ndarray, noise: float, count: float, layout: Layout, products: np.ndarray, parts: Sequence[Part] = ()
+) -> Moments:
+    """Returns the Gaussian behind a noisy sum; post-processing.
+
+    A response is taken as it was measured, or left out if noise may explain it. Shrinking it would only make room for
+    residual movements, because the length of shapes is known.
+
+    Args:
+        noise: Standard deviation of each released number.
+        count: Public number of series that the sum is over.
+        products: Mean products of u among public windows; empty if they were released.
+        parts: Numbers of a shape whose squares have a known sum.
+    """
+    shapes, crossed, votes, contexts = layout.split(vector / count)
+    noise = noise / count
+    of_context = products if contexts is None else contexts
+    white = _whitening(of_context, 0.0 if contexts is None else noise)
+    whole = _of_known_size(_lifted(shapes, _FLOOR * noise / _OWN_WEIGHT * np.sqrt(len(shapes))), parts)
+    variance = noise**2 * (white**2).sum(axis=0)
+    regression = _significant(crossed @ white, variance, float(np.trace(whole)))  # M
+    rest = _residual(whole, regression)
+    gain, shares = white @ regression.T, significant_shares(votes, noise / layout.vote_weight)
+    noisy = len(regression) * float(variance[regression.any(axis=0)].sum())
+    return Moments(gain=gain, rest=rest, runs=shares, explained=_explained(gain, of_context) - noisy)
+
+
+def _explained(gain: np.ndarray, products: np.ndarray) -> float:
+    """Returns the variance of shapes that follows context, whose first number is the constant."""
+    spread = products - np.outer(products[:, 0], products[0])
+    return float(np.trace(gain.T @ spread @ gain))
+
+
+def _significant(regression: np.ndarray, variance: np.ndarray, whole: float) -> np.ndarray:
+    """Returns the columns that stand out of noise of a variance each, and 0 for others and where noise is too loud."""
+    stands_out = (regression**2).sum(axis=0) > variance * chi2.isf(_FALSE, len(regression))
+    return np.asarray(regression * (stands_out & (len(regression) * variance < LOUDEST * whole)))
+
+
+def _of_known_size(moments: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
+    """Returns mean products of shapes, scaled so that the squares of each part have their known sum."""
+    scale = np.ones(len(moments))
+    for places, square in parts:
+        scale[places] = np.sqrt(square / np.diag(moments)[places].sum())
+    return moments * np.outer(scale, scale)
+
+
+def _residual(whole: np.ndarray, regression: np.ndarray) -> np.ndarray:
+    """Returns a root of the residual covariance, with the trace that the regression leaves."""
+    left = whole - regression @ regression.T
+    values, vectors = np.linalg.eigh((left + left.T) / 2)
+    lifted = np.maximum(values, _LEAST_REST)
+    amount = max(float(np.trace(left)), _LEAST_SHARE * float(np.trace(whole)))
+    return np.asarray((vectors * np.sqrt(lifted * amount / lifted.sum())) @ vectors.T)  # whatever signs of vectors
+
+
+def _whitening(moments: np.ndarray, noise: float) -> np.ndarray:
+    """Returns W [context, direction] with WᵀE[uuᵀ]W = 1, over the directions that stand out of the noise."""
+    if not len(moments):
+        return np.zeros((0, 0))
+    values, vectors = np.linalg.eigh(moments)
+    loud = values > max(2 * noise / _OWN_WEIGHT * np.sqrt(len(moments)), 1e-9)
+    return np.asarray(vectors[:, loud] / np.sqrt(values[loud]))
+
+
+def _lifted(moments: np.ndarray, floor: float) -> np.ndarray:
+    values, vectors = np.linalg.eigh(moments)
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)

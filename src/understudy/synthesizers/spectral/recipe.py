@@ -1,0 +1,96 @@
+"""How `spectral` divides its budget, and who counts which columns where several organisations hold them.
+
+In the vertical form a party counts the values of its own columns, noises the counts itself, and turns its values into
+normal scores by what it released. Scores, single columns and gaps of every row then go to an aggregator, which sums and
+noises all that needs columns of several parties: factors, profiles, spectra, second moments.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from understudy.data import Schema
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.plan import noise_multipliers
+from understudy.statistics.columns import gappy_channels, single_columns
+from understudy.statistics.queries import MARGINALS, Held
+
+DEFAULT: Mapping[str, Any] = {}
+_SHARES = {
+    "marginals": 0.22,
+    "factors": 0.04,
+    "levels": 0.03,
+    "profile": 0.15,
+    "spectrum": 0.06,
+    "shape": 0.16,
+    "dependence": 0.29,
+    "absence": 0.05,
+}
+_FEW = 0.006  # noise of one release over the population
+_FEW_SHARES = {  # where the noise leaves nothing to see of dependence
+    "marginals": 0.25,
+    "factors": 0.03,
+    "levels": 0.02,
+    "profile": 0.25,
+    "spectrum": 0.15,
+    "shape": 0.22,
+    "dependence": 0.04,
+    "absence": 0.04,
+}
+
+
+def budget_shares(schema: Schema, guarantee: Guarantee) -> dict[str, float]:
+    """Returns the share of mu² that each release gets, by its label, from public facts."""
+    shares = dict(_FEW_SHARES if _few(schema, guarantee) else _SHARES)
+    if not gappy_channels(schema) and schema.time.min_steps is None:
+        shares["dependence"] += shares.pop("absence")
+    if schema.num_channels == 1:
+        shares["dependence"] += shares.pop("factors")
+    if not schema.unit.protects_a_person:  # windows at every offset of one series: no step differs from another
+        for label, change in (("profile", -0.12), ("marginals", 0.05), ("shape", 0.04), ("dependence", 0.03)):
+            shares[label] += change
+    return _by_holder(shares, held_columns(schema))
+
+
+def _few(schema: Schema, guarantee: Guarantee) -> bool:
+    """Whether the population is small beside the noise of a single release at the whole price."""
+    whole = noise_multipliers(guarantee, {"all": 1.0})["all"]
+    return schema.population.size is not None and whole > _FEW * schema.population.size
+
+
+def _by_holder(shares: dict[str, float], held: Held) -> dict[str, float]:
+    """Divides the share of the marginals among whoever counts columns, so that all counts get the same noise."""
+    whole, number = shares.pop(MARGINALS), sum(map(len, held.values()))
+    return {label: whole * len(places) / number for label, places in held.items()} | shares
+
+
+def parties_of(schema: Schema) -> tuple[str, ...]:
+    """Returns the organisations that hold columns, in the order in which the schema names them."""
+    named = (column.party for column in (*schema.channels, *schema.static) if column.party is not None)
+    return tuple(dict.fromkeys(named))
+
+
+def held_columns(schema: Schema) -> Held:
+    """Returns which columns are counted together; columns that name nobody are left to the aggregator."""
+    columns = (*schema.channels, *single_columns(schema, schema.own_contexts))
+    if len(parties_of(schema)) < 2:
+        return {MARGINALS: range(len(columns))}
+    held: dict[str, list[int]] = {}
+    for place, column in enumerate(columns):
+        label = MARGINALS if column.party is None else f"{MARGINALS} of {column.party}"
+        held.setdefault(label, []).append(place)
+    return held
+
+
+def vertical_trust(schema: Schema) -> tuple[str, ...]:
+    """Returns who is trusted with what, a sentence each; nothing where one organisation holds everything."""
+    number = len(parties_of(schema))
+    if number < 2:
+        return ()
+    return (
+        f"Columns of {number} organisations: the counts of each one's own columns were noised by themselves, all else "
+        "was summed and noised by an aggregator. Other organisations and whoever receives the release see noisy "
+        "answers only: the guarantee holds against both, for what they do not hold themselves.",
+        "Not protected against the aggregator, which is trusted: it sees every row, as values or as scores from which "
+        "values can be read back.",
+        "Which units take part is known to every organisation and to the aggregator: rows were aligned before.",
+    )
