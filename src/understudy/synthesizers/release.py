@@ -152,11 +152,15 @@ class Release:
             raise ReleaseError(f"'{folder}' is not a release: a directory with {FILE_NAME} is expected.")
         certificate = Certificate.load(folder / FILE_NAME)
         if not is_as_signed(certificate):
-            raise ReleaseError(f"'{folder}' is damaged: its certificate was edited after it was signed. Get it anew.")
+            raise ReleaseError(
+                f"'{folder}' is damaged: its certificate was edited after it was signed. Download the release again."
+            )
         found = file_hashes(folder)
         for name in (MODEL_FILE, FACTS_FILE, SCHEMA_FILE):
             if found.get(name) != certificate.files.get(name) or name not in found:
-                raise ReleaseError(f"'{folder}' is damaged: {name} is not the file its certificate names. Get it anew.")
+                raise ReleaseError(
+                    f"'{folder}' is damaged: {name} is not the file its certificate names. Download the release again."
+                )
         return cls(
             synthesizer=_synthesizer(folder),
             schema=Schema.load(folder / SCHEMA_FILE),
@@ -185,14 +189,18 @@ def _synthesizer(folder: Path) -> "Synthesizer":
     except (ValueError, KeyError, TypeError) as problem:
         if isinstance(problem, ReleaseError):
             raise
-        raise ReleaseError(f"'{folder}' is damaged: {FACTS_FILE} can't be read. Get it anew.") from problem
+        raise ReleaseError(
+            f"'{folder}' is damaged: {FACTS_FILE} can't be read. Download the release again."
+        ) from problem
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
     try:
         return load_tensors((folder / MODEL_FILE).read_bytes())
     except (SafetensorError, KeyError, TypeError, ValueError) as problem:
-        raise ReleaseError(f"'{folder}' is damaged: {MODEL_FILE} can't be read. Get it anew.") from problem
+        raise ReleaseError(
+            f"'{folder}' is damaged: {MODEL_FILE} can't be read. Download the release again."
+        ) from problem
 
 
 @contextmanager
@@ -208,7 +216,7 @@ def _damage_told(source: Path | None) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as problem:
         raise ReleaseError(
-            f"'{source}' is damaged: {MODEL_FILE} does not hold what its method draws from. Get it anew."
+            f"'{source}' is damaged: {MODEL_FILE} does not hold what its method draws from. Download the release again."
         ) from problem
 
 
