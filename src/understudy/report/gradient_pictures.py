@@ -1,4 +1,4 @@
-"""Tails of gradient norms and of what clipping leaves, of public series (paper 003, Fig. 1 to 5)."""
+"""Tails of gradient norms and of what clipping leaves, of public series (DP-aware AdaLN-Zero, Fig. 1 to 5)."""
 
 from collections.abc import Mapping, Sequence
 

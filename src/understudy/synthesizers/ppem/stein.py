@@ -1,6 +1,6 @@
 """Kernel Stein discrepancy: how far points are from a density known by its score s = ∇ log p = −∇E alone.
 
-Liu, Lee and Jordan (2016), arXiv:1602.03253; paper 002, Eq. 14–17. The kernel is k(x, y) = exp(−‖x − y‖²/h); the paper
+Liu, Lee and Jordan (2016), arXiv:1602.03253; PPEM, Eq. 14–17. The kernel is k(x, y) = exp(−‖x − y‖²/h); the paper
 prints it without the square, with which the formulas below would not follow. All functions are differentiable, take
 any score, and broadcast over leading axes, so that many sets are judged at once.
 """
