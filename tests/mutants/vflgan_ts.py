@@ -130,11 +130,14 @@ MUTANTS = (
     ),
     Mutant(
         name="a party's counts noised for one column",
-        why="a unit votes in every column that the party holds, and the noise is for one vote",
+        why="a unit votes in every column that the party holds, and the border clips all its votes to one",
         file="statistics/queries.py",
         before="        bound = float(np.sqrt(len(columns)))\n",
         after="        bound = 1.0\n",
-        tests=(f"{HOLDERS}::test_one_unit_moves_every_partys_statistics_by_at_most_their_bounds",),
+        tests=(
+            "tests/unit/synthesizers/test_clipping.py"
+            "::test_the_border_clips_hardly_anything_of_ordinary_units[spectral]",
+        ),
     ),
     Mutant(
         name="an aggregator that need not be trusted",
