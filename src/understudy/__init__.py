@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
     from understudy.synthesizers import METHODS, Release
+    from understudy.synthesizers.dit import DiT
     from understudy.synthesizers.pets import PETS
     from understudy.synthesizers.ppem import PPEM
     from understudy.synthesizers.pub2priv import Pub2Priv
@@ -26,6 +27,7 @@ __all__ = [
     "PPEM",
     "VFLGANTS",
     "Certificate",
+    "DiT",
     "Guarantee",
     "Ledger",
     "NoiseSource",
@@ -48,6 +50,7 @@ _ROOMS = {
     "PPEM": "understudy.synthesizers.ppem",
     "VFLGANTS": "understudy.synthesizers.vflgan_ts.method",
     "Certificate": "understudy.privacy.certificate",
+    "DiT": "understudy.synthesizers.dit",
     "Guarantee": "understudy.privacy.budget",
     "Ledger": "understudy.privacy.ledger",
     "NoiseSource": "understudy.privacy.noise",

@@ -32,10 +32,8 @@ SMALL: dict[str, Synthesizer] = {
     "vflgan-ts": VFLGANTS(recipe=VerticalRecipe(iterations=2, batch=500, features=8)),
 }
 
-OWN = (*SMALL, "spectral", "independent")
-
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("method", OWN)
+@pytest.mark.parametrize("method", METHODS.own)
 def test_the_method_keeps_the_contract(method: str, check: Callable[[Synthesizer], None]) -> None:
     check(SMALL.get(method) or METHODS[method]())

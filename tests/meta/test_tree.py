@@ -15,8 +15,8 @@ LEFT_OUT = {".git", ".venv", "__pycache__", "understudy-demo", "understudy-resul
 LEFT_OUT |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"}
 
 PUBLIC = [
-    "Certificate", "Guarantee", "Ledger", "METHODS", "NoiseSource", "PETS", "PPEM", "Panel", "PrivacyUnit", "Pub2Priv",
-    "Release", "Schema", "Spectral", "UnderstudyError", "VFLGANTS", "read_panel", "simulate_households", "verify",
+    "Certificate", "DiT", "Guarantee", "Ledger", "METHODS", "NoiseSource", "PETS", "PPEM", "Panel", "PrivacyUnit",
+    "Pub2Priv", "Release", "Schema", "Spectral", "UnderstudyError", "VFLGANTS", "read_panel", "simulate_households", "verify",
     "write_panel",
 ]  # fmt: skip
 

@@ -79,7 +79,7 @@ WORKING: dict[str, list[tuple[str, ...]]] = {
             ("--method", method, *OPTIONS.get(method, ()), "--out", "release"),
             ("--json", "--out", "another"),
         ]
-        for method in METHODS
+        for method in METHODS.own
     },
     "a holdout": [
         (*SYNTH, "--holdout", "0.4", "--allow-few-units", "a test", "--out", "release"),

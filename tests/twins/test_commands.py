@@ -22,7 +22,9 @@ from understudy.synthesizers.spectral import Spectral
 SYNTH = ("synth", "clinic.csv", "--schema", "schema.toml", "--epsilon", "0.5", "--out", "release")
 BUY = ("--epsilon", "20", "--out", "bought.toml", "--schema")
 COMMANDS: dict[str, tuple[str, ...]] = {
-    **{f"synth {method}": ("synth", *SYNTH[4:], *OPTIONS.get(method, ()), "--method", method) for method in METHODS},
+    **{
+        f"synth {method}": ("synth", *SYNTH[4:], *OPTIONS.get(method, ()), "--method", method) for method in METHODS.own
+    },
     "synth with a holdout": (*SYNTH, "--holdout", "0.4", "--allow-few-units", "a test"),
     "synth in windows": (*SYNTH, "--window-steps", "3"),
     "synth for a program": (*SYNTH, "--json"),

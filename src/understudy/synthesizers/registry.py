@@ -10,7 +10,7 @@ from understudy.synthesizers.base import Synthesizer
 
 
 class Methods(MutableMapping[str, type[Synthesizer]]):
-    """Classes by name, or places to import them from; `METHODS["mine"] = Mine` adds one.
+    """Classes by name, or places to import them from; `METHODS["mine"] = Mine` adds one; `own` names ours.
 
     Other distributions add theirs by an entry point of the group `understudy.methods`: name = "module:Class".
     """
@@ -19,6 +19,7 @@ class Methods(MutableMapping[str, type[Synthesizer]]):
         own: dict[str, type[Synthesizer] | str] = {
             name.replace("_", "-"): f"understudy.synthesizers.{place}" for name, place in places.items()
         }
+        self.own = tuple(own)
         others = {point.name: point.value.replace(":", ".") for point in entry_points(group="understudy.methods")}
         self._found: dict[str, type[Synthesizer] | str] = own | {
             name: place for name, place in others.items() if name not in own
