@@ -16,8 +16,8 @@ LEFT_OUT |= {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".imp
 
 PUBLIC = [
     "Certificate", "DiT", "Guarantee", "Ledger", "METHODS", "NoiseSource", "PETS", "PPEM", "Panel", "PrivacyUnit",
-    "Pub2Priv", "Release", "Schema", "Spectral", "UnderstudyError", "VFLGANTS", "read_panel", "simulate_households", "verify",
-    "write_panel",
+    "Pub2Priv", "Release", "Schema", "Spectral", "UnderstudyError", "VFLGANTS", "read_panel", "simulate_households",
+    "verify", "write_panel",
 ]  # fmt: skip
 
 # Written as expressions that do not match themselves.
