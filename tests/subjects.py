@@ -44,15 +44,20 @@ def _pets() -> Synthesizer:
 
 
 def _pub2priv() -> Synthesizer:
-    small = {"network": "projected", "iterations": 3, "batch": POPULATION, "knowledge": "direct", "clip": 0.1}
-    return METHODS["pub2priv"](**small)  # type: ignore[arg-type]
+    from understudy.synthesizers.pub2priv.recipe import Recipe
+
+    small = Recipe(
+        model="diffusion", iterations=3, batch=POPULATION, clipping_norm=0.1, learning_rate=1e-3, width=8, layers=1,
+        heads=2, diffusion_steps=100, sampling_steps=4,
+    )  # fmt: skip
+    return METHODS["pub2priv"](recipe=small, knowledge="direct")  # type: ignore[call-arg]
 
 
 def _dit() -> Synthesizer:
     from understudy.synthesizers.dit.recipe import Network, Recipe
 
     small = Network(width=16, depth=1, num_heads=2)
-    return METHODS["dit"](network=small, recipe=Recipe(iterations=3, batch=POPULATION, clip=0.1))  # type: ignore[call-arg]
+    return METHODS["dit"](recipe=Recipe(network=small, iterations=3, batch=POPULATION, clipping_norm=0.1))  # type: ignore[call-arg]
 
 
 def _ppem() -> Synthesizer:
@@ -75,8 +80,9 @@ def _steady_dit() -> Synthesizer:
     """One iteration that shows each unit with so many times and noises that its gradient hardly varies."""
     from understudy.synthesizers.dit.recipe import Network, Recipe
 
-    recipe = Recipe(iterations=1, batch=POPULATION, clip=0.1, draws=128)
-    return METHODS["dit"](network=Network(width=16, depth=1, num_heads=2), recipe=recipe)  # type: ignore[call-arg]
+    small = Network(width=16, depth=1, num_heads=2)
+    recipe = Recipe(network=small, iterations=1, batch=POPULATION, clipping_norm=0.1, draws=128)
+    return METHODS["dit"](recipe=recipe)  # type: ignore[call-arg]
 
 
 SUBJECTS: Mapping[str, Subject] = {
