@@ -61,10 +61,7 @@ def _dit() -> Synthesizer:
 
 
 def _ppem() -> Synthesizer:
-    from understudy.synthesizers.ppem.recipe import Recipe
-
-    small = Recipe(width=8, iterations=3, batch=POPULATION, clip_norm=0.1)
-    return METHODS["ppem"](sensitive="mean(load)", recipe=small)  # type: ignore[call-arg]
+    return METHODS["ppem"](sensitive="mean(load)")  # type: ignore[call-arg]
 
 
 def vertical(**options: object) -> Synthesizer:
@@ -90,7 +87,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "pets": Subject(make=_pets, schema=small_schema()),
     "pub2priv": Subject(make=_pub2priv, schema=small_schema(context=True), trained=True),
     "dit": Subject(make=_dit, schema=small_schema(), trained=True),
-    "ppem": Subject(make=_ppem, schema=small_schema(), trained=True),
+    "ppem": Subject(make=_ppem, schema=small_schema()),
     "vflgan-ts": Subject(make=vertical, schema=small_schema(parties=True), trained=True),
 }
 # For audits by one run, which have to know each canary's gradient among others: losses that leave little to chance.

@@ -177,7 +177,7 @@ PLANTED = {
     "a charge for a table that is refused": ("tables", read, "open_source", _charging, r"left behind: clinic\.ledger"),
     "a ledger that believes its rows": ("ledgers", ledger, "check_rows", _unchecked, "exit code 1"),
     "a signature check that raises": ("releases", keys, "is_signed_by", _never_signed, "exit code 1"),
-    "a refusal of a schema that falls": ("schemas", toml, "_explained", _not_explained, "exit code 1"),
+    "a refusal of a schema that falls": ("schemas", toml, "_home", _not_explained, "exit code 1"),
 }
 
 

@@ -14,7 +14,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.statistics.facts import Facts, facts_of
 from understudy.synthesizers import Synthesizer
-from understudy.synthesizers.contract import CHECKS, expectations, releases, spending
+from understudy.synthesizers.contract import CHECKS, checks, expectations
 from understudy.synthesizers.contract.expectations import expect_valid, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.release import Release
@@ -35,7 +35,7 @@ PROMISES = {
 def test_with_an_endless_budget_it_keeps_the_rest_of_the_contract(
     check: Callable[[Synthesizer], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in (expectations, releases, spending):
+    for place in (expectations, checks):
         monkeypatch.setattr(place, "BUDGET", Guarantee(math.inf, 2e-6))
     check(SMALL)
 

@@ -69,7 +69,9 @@ def sample(
     num_series = n or schema.population.size or 1
     require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
     require_room(target, 8 * num_series * schema.num_steps * schema.num_channels)
-    wanted = Wanted(release=release, context=context, label=label, start=start)
+    # Whole paths: processes that are at work already may be in another folder.
+    context = None if context is None else context.resolve()
+    wanted = Wanted(release=release.resolve(), context=context, label=label, start=start)
     with output.progress() as progress:
         if folder:
             size = series_per_file or max(1, _FILE_VALUES // (schema.num_steps * schema.num_channels))
@@ -126,7 +128,7 @@ def write_folder(
     remarks: list[str] = []
     with whole_folder(target) as draft:
         parts = [
-            (wanted, draft / f"part-{place:05d}.parquet", min(size, num_series - begin), own, begin)
+            (wanted, draft.resolve() / f"part-{place:05d}.parquet", min(size, num_series - begin), own, begin)
             for place, (begin, own) in enumerate(zip(begins, seeds, strict=True))
         ]
         with pool(workers) as processes:

@@ -19,7 +19,8 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.keys import SigningKey
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers import Release, Synthesizer, contract
+from understudy.synthesizers import Release, Synthesizer
+from understudy.synthesizers.contract import checks as contract
 from understudy.synthesizers.contract.expectations import expect_same_view, new_key
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv, published
