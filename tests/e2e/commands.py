@@ -24,15 +24,6 @@ OPTIONS = {
     "ppem": ("--set", "sensitive=mean(pulse)", *_BRIEF),  # which it can't do without
     "vflgan-ts": _BRIEF,
     "dit": _BRIEF,
-    "dp-gan": (
-        *_BRIEF,
-        "--set",
-        "recipe.batch=120",
-    ),  # everybody in every iteration, which is the quickest to calibrate
-    "gem": ("--set", "updates=5"),
-    "private-gsd": ("--set", "generations=100"),
-    "pate-gan": ("--set", "teachers=4", "--set", "updates=2"),
-    "gs-wgan": ("--set", "critics=4", "--set", "iterations=2"),
 }
 
 SCHEMA = """\

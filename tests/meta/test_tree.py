@@ -82,3 +82,8 @@ def _files() -> list[Path]:
         folders[:] = [name for name in folders if name not in LEFT_OUT and not name.endswith(".egg-info")]
         files += [Path(folder) / name for name in names]
     return [path for path in files if path.suffix not in (".png", ".parquet")]
+
+
+def test_no_test_of_the_product_needs_the_benchmarks() -> None:
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    assert _holding(r"(from|import) understudy_" + "bench", tests) == []
