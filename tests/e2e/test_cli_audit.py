@@ -76,7 +76,7 @@ def test_findings_go_into_the_record_and_the_report_and_stay_internal(
 ) -> None:
     monkeypatch.setattr(Shadows, "fit", blind)
     record = tmp_path / "record.json"
-    evaluated = ["evaluate", *released[1:8], "--suite", "ppem", "--record", str(record)]
+    evaluated = ["evaluate", *released[1:8], "--suite", "conditional", "--record", str(record)]
     outcome = run(*evaluated)
     assert outcome.code == 0, outcome.err
     outcome = run(*released, "--shadows", "21", "--work", str(tmp_path / "work"), "--record", str(record))

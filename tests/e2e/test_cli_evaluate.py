@@ -1,12 +1,11 @@
 """`understudy evaluate` judges our releases and tables made elsewhere, and says what to do with bad input."""
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import MAGIC_PERSON, MAGIC_VALUE, Clinic, Outcome, make_clinic, run, start
+from tests.e2e.commands import MAGIC_PERSON, MAGIC_VALUE, Clinic, Outcome, make_clinic, run
 
 
 @pytest.fixture(scope="module")
@@ -100,24 +99,6 @@ def _list(folder: Path, name: str) -> Path:
     file = folder / "list.csv"
     file.write_text(f"person\n{name}\n")
     return file
-
-
-def test_a_stop_keeps_what_was_measured(clinic: Clinic, tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
-    target = ("evaluate", clinic.release, "--real", clinic.table, "--record", record)
-    process = start(*target, "--suite", "general", "--suite", "vertical", "--budget", "paper", "--json")
-    assert process.stderr is not None
-    assert "Estimate" in process.stderr.readline()
-    assert "%" in process.stderr.readline()  # the quick ones are done by the first line
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 2, err
-    card = json.loads(out)
-    assert "vertical.forecast_tpd" in card["missing"]
-    assert len(card["missing"]) < len(card["scores"])
-    late = {score["name"]: score for score in card["scores"]}["vertical.forecast_tpd"]
-    assert (late["verdict"], late["synthetic"]["value"]) == ("unknown", None)
-    assert json.loads(record.read_text())["internal"]["scorecard"]["missing"] == card["missing"]
 
 
 def test_the_default_is_bounded_and_all_of_it_is_asked_for_by_name(clinic: Clinic) -> None:

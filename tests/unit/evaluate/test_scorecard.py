@@ -121,7 +121,6 @@ def test_what_was_measured_before_a_stop_is_kept() -> None:
 def test_what_matters_is_measured_before_what_is_slow() -> None:
     names = [metric.name for metric in in_order(metrics_of())]
     assert max(names.index(name) for name in MATTERS) < names.index("general.copied_warped")
-    assert names.index("general.trees_raw") < min(names.index(m.name) for m in metrics_of() if m.trained)
 
 
 def test_progress_is_the_share_of_the_time() -> None:
