@@ -23,7 +23,7 @@ def diagnose(
     public: Annotated[Path | None, typer.Option(help="A table of public series. Default: simulated homes.")] = None,
     schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
-    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
+    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")] = None,
     window_stride: Annotated[int | None, typer.Option(min=1, help="Steps from one window to the next.")] = None,
     noise: Annotated[float, typer.Option(min=1e-6, help="Noise multiplier of the updates.")] = 1.0,
     iterations: Annotated[int, typer.Option(min=1, help="Updates.")] = 100,

@@ -21,7 +21,7 @@ def dit(
     public: Annotated[Path, typer.Option(help="A table of public series with the columns of the private ones.")],
     schema: Annotated[Path, typer.Option(help="Schema of the public table.")],
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
-    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of so many steps.")] = None,
+    window_steps: Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")] = None,
     window_stride: Annotated[int | None, typer.Option(min=1, help="Steps from one window to the next.")] = None,
     bounds_only: Annotated[bool, typer.Option("--bounds-only", help="Keep magnitudes and no weights.")] = False,
     iterations: Annotated[int, typer.Option(min=1, help="Updates without bounds; half as many follow within.")] = 600,

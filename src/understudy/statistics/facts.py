@@ -14,7 +14,6 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import gaps
 from understudy.statistics.columns import gappy_channels, missing_shares, num_labels
-from understudy.statistics.copula import Model
 from understudy.statistics.marginals import Marginal, joined_marginals, split_marginals
 from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Queries, Seen, scores_by
 from understudy.statistics.series import filled
@@ -117,13 +116,6 @@ def buy(private: PrivateSeries, grant: Grant, linear: np.ndarray, parts: Mapping
         columns = queries.columns[schema.num_channels :][:num_static]
         static_missing = missing_shares(totals[:num_static], columns, private.population)
     return facts_of(marginals, label_share, static_missing, gap_model, length_share)
-
-
-def facts_of_copula(model: Model, schema: Schema) -> Facts:
-    """Returns the facts that a `spectral` release already holds."""
-    label_share = model.kind_share.reshape(num_labels(schema), -1).sum(axis=1)
-    num_static = len([column for column in schema.static if column.name != schema.label])
-    return facts_of(model.marginals, label_share, model.single_missing[:num_static], model.gaps, model.length_shares)
 
 
 def _linear_scores(linear: np.ndarray) -> Seen:

@@ -39,7 +39,7 @@ class Synthesizer(ABC):
     """A method and its model options. Options that change the guarantee are arguments of `fit`, not fields.
 
     Attributes:
-        window_steps: Cut longer series into windows of so many steps; None takes series whole.
+        window_steps: Cut longer series into windows of this many steps; None takes series whole.
         window_stride: Steps from one window to the next; None puts them side by side.
     """
 
@@ -87,7 +87,7 @@ class Synthesizer(ABC):
         return False
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
-        """Returns what public facts foretell about a run, a sentence each, for whoever plans it."""
+        """Returns what public facts foretell about a run, a sentence each, for the person who plans it."""
         return ()
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
@@ -98,7 +98,7 @@ class Synthesizer(ABC):
         return None
 
     def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-        """Returns what whoever releases should know of a release, a sentence each; made from the release alone."""
+        """Returns what the data holder should know of a release, a sentence each; made from the release alone."""
         return ()
 
     def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "Synthesizer":
@@ -114,7 +114,7 @@ class Synthesizer(ABC):
         return {}
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
-        """Returns who has to be trusted beyond whoever runs the tool, a sentence each; the certificate prints them."""
+        """Returns who has to be trusted beyond the data holder, a sentence each; the certificate prints them."""
         parties = {column.party for column in (*schema.channels, *schema.static) if column.party is not None}
         if len(parties) < 2:
             return ()

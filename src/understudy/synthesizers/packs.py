@@ -61,7 +61,7 @@ class Pack:
         try:
             facts, arrays = header(content, _KEY), load_tensors(content)
             if facts["format"] != _FORMAT or facts["method"] != method:
-                raise InputError(f"{name} is a pack of another method or version. Make one for {method} anew.")
+                raise InputError(f"{name} is a pack of another method or version. Pretrain one for {method} again.")
             return cls(method=method, arrays=arrays, shape=facts["shape"], provenance=facts["provenance"])
         except (SafetensorError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as problem:
             raise InputError(f"{name} is no pack. Make one with `understudy pretrain {method}`.") from problem
