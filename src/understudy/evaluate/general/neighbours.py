@@ -179,7 +179,7 @@ _COPIED = (
 
 
 METRICS = (
-    _metric("precision", "Candidates that lie among real series", _KYNKAANNIEMI),
+    _metric("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI),
     _metric("recall", "Real series that lie among candidates", _KYNKAANNIEMI),
     _metric("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3"),
     _metric("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4"),

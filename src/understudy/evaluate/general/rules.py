@@ -94,7 +94,7 @@ def _broken(comparison: Comparison, effort: Effort, seed: int) -> Measured:
 METRICS = (
     Metric(
         name="general.resolution",
-        title="Values on the grid that real values sit on",
+        title="Share of values on the measurement grid",
         direction="higher",
         range=(0.0, 1.0),
         reference="share of values that are multiples of the coarsest power of ten of which all real values are",
