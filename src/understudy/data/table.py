@@ -159,6 +159,8 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
         return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
     else:
         files = [place]
+    # a worker process may have been started in another working directory
+    files = [file.absolute() if isinstance(file, Path) else file for file in files]
     given, secret = given_context(context, schema), secrets.token_bytes(16)
     if isinstance(given, np.ndarray) and given.ndim != 2:
         raise DataError("Context: one [step, context] for all series of a table in partitions is expected.")
@@ -176,7 +178,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     ]
     found = _check_files(checked, given, allow_few_units=allow_few_units)
     partitions = [replace(file, context=found) for file in checked]
-    if partitions[0].file is place:
+    if not is_folder(place):
         partitions = [replace(partitions[0], rows=rows) for rows in _row_ranges(partitions[0], runs[0].starts)]
     table = Table(schema, tuple(partitions), _shared_context(found, schema))
     if schema.own_contexts and given is None:

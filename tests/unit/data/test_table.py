@@ -217,6 +217,20 @@ def test_partitions_travel_and_panels_in_memory_stay_the_same(tmp_path: Path) ->
     assert by_unit(inside.read()) == by_unit(panel)
 
 
+@pytest.mark.parametrize("name", ["meters", "one.parquet"])
+def test_a_table_opened_by_a_relative_path_is_read_from_any_directory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, schema = pa.table(toy_columns()), toy_schema()
+    monkeypatch.chdir(tmp_path)
+    folder_of(Path("meters"), parts_of(table))
+    pq.write_table(table, "one.parquet", row_group_size=64)
+    opened = open_table(name, schema)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # as in a worker process that was started there
+    assert by_unit(opened.read()) == by_unit(read_panel(table, schema))
+
+
 def test_a_large_panel_is_cut_at_units_into_views(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.data.panel._CHUNK_VALUES", 100)  # five series of five steps and four channels
     panel = read_panel(pa.table(toy_columns()), toy_schema())
