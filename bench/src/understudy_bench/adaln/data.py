@@ -1,4 +1,4 @@
-"""The data of paper 003's experiments: one long series cut into windows, or homes, with what is kept for judging."""
+"""The data of DP-aware AdaLN-Zero's experiments: one long series cut into windows, or homes; held-out series."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

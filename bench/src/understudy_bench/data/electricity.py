@@ -1,4 +1,4 @@
-"""Electricity of single clients with the season, and weather where it is at hand, as public context (paper 000, C.2).
+"""Electricity of single clients with the season, and weather where it is at hand, as public context (Pub2Priv, C.2).
 
 The original has 370 clients in 15-minute readings, summed here to days. Public weekly totals of 321 of them stand in
 for it where only they are at hand. Temperature at Évora is not among the public files: days of Perth, of a similar

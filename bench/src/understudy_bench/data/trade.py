@@ -1,4 +1,4 @@
-"""Monthly imports of integrated circuits with the semiconductor index as public context (paper 000, Appendix C.3).
+"""Monthly imports of integrated circuits with the semiconductor index as public context (Pub2Priv, Appendix C.3).
 
 Ten countries, ten random starts of 120 months each. The imports are UN Comtrade's and have to be brought by the user;
 a simulated stand-in has the same shape. Any two windows of a country overlap, so a window protects no country, and ten

@@ -1,4 +1,4 @@
-"""The public and the private side of each PETS experiment, as windows of one channel (paper 001, section 4).
+"""The public and the private side of each PETS experiment, as windows of one channel (PETS, section 4).
 
 Windows are standardised one at a time, or by sensor as the paper does for traffic; the second is not private and is
 only here to repeat the paper. Stand-ins are named: PeMSD7 for PeMS-BAY, one week of METR-LA for seventeen.

@@ -1,4 +1,4 @@
-"""`pub2priv-electricity`, `pub2priv-trade` and `pub2priv-trade-simulated` (paper 000, Table 1, Fig. 3 to 5)."""
+"""`pub2priv-electricity`, `pub2priv-trade` and `pub2priv-trade-simulated` (Pub2Priv, Table 1, Fig. 3 to 5)."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`pub2priv-portfolio` and `pub2priv-strategies`: portfolios over real prices (paper 000, Table 1, Fig. 3 to 6)."""
+"""`pub2priv-portfolio` and `pub2priv-strategies`: portfolios over real prices (Pub2Priv, Table 1, Fig. 3 to 6)."""
 
 from dataclasses import replace
 from functools import partial
