@@ -60,7 +60,7 @@ def membership(
     ratios = [np.log(np.maximum(b, 1e-9)) - np.log(np.maximum(a, 1e-9)) for a, b in zip(near, usual, strict=True)]
     return {
         "closest record": area_under_curve(-near[0], -near[1], confidence),
-        "density ratio": area_under_curve(*ratios, confidence),
+        "density ratio": area_under_curve(ratios[0], ratios[1], confidence),
     }
 
 
