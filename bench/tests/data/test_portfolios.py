@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from understudy_bench.data.portfolios import HELD, hold, portfolio_schema, simulate_market, simulate_portfolios, trade
 from understudy_bench.metrics.pub2priv.context import correlations
-
-from understudy.data.portfolios import HELD, hold, portfolio_schema, simulate_market, simulate_portfolios, trade
 
 
 @pytest.fixture

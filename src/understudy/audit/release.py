@@ -55,7 +55,7 @@ class Audited:
     def cut(self, panel: Panel) -> Panel:
         """Returns a panel's series in the shape of the release."""
         steps = self.synthetic.num_steps
-        return panel if panel.num_steps == steps else windows.cut(panel, steps, steps).panel
+        return panel if panel.num_steps == steps else windows.cut(panel, steps, steps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -164,7 +164,7 @@ class Shadows:
         release = self.method.fit(panel, ledger, guarantee=self.guarantee)
         drawn = release.sample(self.num_samples, context=self.context)
         target, steps = self.panel.take_units([self.target]), self.method.window_steps
-        return measured(vectors(drawn), vectors(target if steps is None else windows.cut(target, steps, steps).panel))
+        return measured(vectors(drawn), vectors(target if steps is None else windows.cut(target, steps, steps)))
 
 
 def fit_shadows(

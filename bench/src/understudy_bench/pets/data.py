@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from scipy.signal import resample_poly
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.data.datasets import DATA_ROOT_VARIABLE, file_sha256
 from understudy.errors import MissingData
+from understudy_bench.data.datasets import DATA_ROOT_VARIABLE, file_sha256
 
 ACTIVITY_STEPS, TRAFFIC_STEPS = 128, 576
 BOUND = 4.0  # standardised values beyond are clipped, as the paper does for its baseline

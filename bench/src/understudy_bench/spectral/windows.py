@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, Population
-from understudy.data.datasets import load_windows
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.registry import METHODS
 from understudy_bench.cells import Cells
+from understudy_bench.data.datasets import load_windows
 from understudy_bench.metrics.forecasting import forecast_error, persistence_error
 from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 

@@ -18,7 +18,7 @@ from understudy.data import (
     Time,
     simulate_households,
 )
-from understudy.data.datasets import file_sha256, find_file, load_windows
+from understudy_bench.data.datasets import file_sha256, find_file, load_windows
 from understudy_bench.metrics.vertical.sine import FREQUENCIES
 
 PARTIES = ("first", "second")
