@@ -101,12 +101,13 @@ def _train(public: Path | None, schema: Path | None, out: str, options: dict[str
     import numpy as np
 
     from understudy.privacy.canonical import file_sha256
+    from understudy.synthesizers.pets.modules import Generation
     from understudy.synthesizers.pets.pretraining import drawn_from, general_rules, pretrain
 
     progress("reading", 0.0)
     rng = np.random.default_rng([options["seed"], 1])
+    source: Generation = general_rules
     if public is None:
-        source = general_rules
         held_out, trained_on = source(1000, rng), {"rules": "both presets and irregular series, in equal parts"}
     else:
         series = _public_series(public, schema, options, rng)
