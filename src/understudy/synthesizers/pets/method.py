@@ -41,8 +41,8 @@ from understudy.synthesizers.pets.voting import LABEL, noise_alone, private_vote
 
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
 _PUBLISHED = (
-    "population and scale as published: the number of candidates is tied to the private number of series, and series "
-    "were scaled by private figures (their sensor's own mean and deviation) before this run; neither is protected"
+    "Population and scale as published: the number of candidates is tied to the private number of series, and series "
+    "were scaled by private figures (their sensor's own mean and deviation) before this run. Neither is protected."
 )
 
 
@@ -140,9 +140,10 @@ class PETS(Synthesizer):
         inputs = {"pets pack": public_side.load_pack(self.pack).sha256}
         return inputs if self.public is None else {**inputs, "pets public table": file_sha256(self.public)}
 
-    def departures(self) -> Mapping[str, str]:
+    def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """What the paper's own recipe leaves unprotected."""
-        return {"pets as published": _PUBLISHED} if self.settings.as_published else {}
+        unprotected = (_PUBLISHED,) if self.settings.as_published else ()
+        return (*super().trust(schema, plan), *unprotected)
 
     def _check_public_facts(self, schema: Schema) -> None:
         """Refuses, before anything is charged, modules and public tables that do not fit."""

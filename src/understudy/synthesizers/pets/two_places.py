@@ -204,9 +204,8 @@ def _votes_event(grant: Grant) -> DiscreteGaussian:
 
 def _certificate(grant: Grant, schema: Schema, method: PETS, overrides: Mapping[str, str]) -> Certificate:
     inputs = {"pets pack": public_side.load_pack(method.pack).sha256}
-    named = {**method.departures(), **overrides}
     trust = method.trust(schema, grant.plan)
-    return issue(grant, schema, method=method.name, public_inputs=inputs, overrides=named, trust=trust)
+    return issue(grant, schema, method=method.name, public_inputs=inputs, overrides=overrides, trust=trust)
 
 
 def begin(ballot: Message, pack: str) -> Message:
