@@ -114,7 +114,7 @@ def test_a_penalty_on_the_batch_would_be_caught() -> None:
         return losses + obfuscation_penalty(model.marginal, batch["sensitive"]) / len(losses) + batch["rest"].mean()
 
     windows = UnitWindows(arrays(), np.arange(UNITS), UnitBatches(), np.random.default_rng(0))
-    made_up = windows.made_up(4, np.random.default_rng(0), "cpu")
+    made_up = windows.made_up(4, np.random.default_rng(0))
     try_out(held.energies, held.private_loss, made_up, 4)
     with pytest.raises(UnsafeModule):
         try_out(held.energies, coupled, made_up, 4)
