@@ -117,5 +117,4 @@ def instants(local: pa.Array, zone: str) -> pa.Array:
 def local_ticks(ticks: Int64[np.ndarray, " row"], zone: str) -> Int64[np.ndarray, " row"]:
     """Returns what a clock in `zone` shows at these instants, both in microseconds since 1970."""
     shown = pc.local_timestamp(pa.array(ticks).cast(pa.timestamp("us", tz=zone)))
-    local: np.ndarray = shown.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return local
+    return np.asarray(shown.cast(pa.int64()).to_numpy(zero_copy_only=False))
