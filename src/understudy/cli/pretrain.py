@@ -13,7 +13,7 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from understudy.synthesizers.pets.modules import ModulePack
+    from understudy.synthesizers.packs import Pack
     from understudy.synthesizers.pets.pretraining import Effort
 
 app = typer.Typer(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
@@ -83,40 +83,36 @@ def pets(
     facts = {
         "pack": str(out),
         "sha256": pack.sha256,
-        "num_steps": pack.num_steps,
-        "num_channels": pack.num_channels,
+        "num_steps": pack.shape["num_steps"],
+        "num_channels": pack.shape["num_channels"],
         "quality": pack.provenance["quality"],
         "command": pack.provenance["command"],
     }
     quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in facts["quality"].items())
     lines = [
-        f"Wrote {out} ({pack.num_steps} steps, {pack.num_channels} channels).",
+        f"Wrote {out} ({facts['num_steps']} steps, {facts['num_channels']} channels).",
         f"On public series kept out: {quality} of the variance.",
         f"sha256 {pack.sha256}",
     ]
     output.result(facts, *lines)
 
 
-def _train(
-    public: Path | None, schema: Path | None, out: str, options: dict[str, Any], progress: Progress
-) -> "ModulePack":
+def _train(public: Path | None, schema: Path | None, out: str, options: dict[str, Any], progress: Progress) -> "Pack":
     import numpy as np
 
     from understudy.privacy.canonical import file_sha256
     from understudy.synthesizers.pets.modules import Generation
-    from understudy.synthesizers.pets.pretraining import GeneralRules, pretrain
-    from understudy.synthesizers.pets.rules import PublicPanel
+    from understudy.synthesizers.pets.pretraining import drawn_from, general_rules, pretrain
 
     progress("reading", 0.0)
     rng = np.random.default_rng([options["seed"], 1])
-    source: Generation
+    source: Generation = general_rules
     if public is None:
-        source = GeneralRules()
         held_out, trained_on = source(1000, rng), {"rules": "both presets and irregular series, in equal parts"}
     else:
         series = _public_series(public, schema, options, rng)
         held = max(1, int(_HELD_OUT * len(series)))
-        source, held_out = PublicPanel(series[held:]), series[:held]
+        source, held_out = drawn_from(series[held:]), series[:held]
         trained_on = {path.name: file_sha256(path) for path in (public, schema) if path is not None}
     return pretrain(
         source,
