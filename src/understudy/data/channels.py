@@ -160,7 +160,7 @@ def num_codes(channel: Channel) -> int | None:
 
 
 def is_event_like(channel: Channel) -> bool:
-    """Tells whether steps without rows mean zero (visits, transactions) and not missing."""
+    """Returns whether steps without rows mean zero (visits, transactions) and not missing."""
     return channel.aggregate in EVENT_AGGREGATES
 
 

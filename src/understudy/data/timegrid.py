@@ -85,7 +85,7 @@ class Time:
         dtype: How the user's table stores time; a whole-number dtype counts steps. "auto" becomes the coarsest
             timestamp that holds every step.
         off_grid: What reading does with a timestamp between two steps.
-        series_column: Tells several series of one unit apart.
+        series_column: Column that distinguishes several series of one unit.
         zone: Time zone of timestamps that carry none ("Europe/Paris"); None takes them as they are.
     """
 
@@ -138,7 +138,7 @@ class Time:
         if self.zone is not None and not (has_zone(self.dtype) or self.dtype == "string" or self.counts_steps):
             raise wrong_key(
                 "time.dtype",
-                f"a type with a time zone is expected beside time.zone, got '{self.dtype}'. Write "
+                f"a type with a time zone is expected with time.zone, got '{self.dtype}'. Write "
                 f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
             )
 

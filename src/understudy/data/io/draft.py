@@ -163,7 +163,7 @@ def _check_names(names: list[str], options: DraftOptions) -> None:
     if any(re.fullmatch(r"-?(\d+\.\d*|\.\d+)", name.strip()) for name in names):
         raise DataError(
             "A column is called by a number with a decimal point: a header line with names is expected, and this seems "
-            "to be somebody's row. Add one."
+            "to be a row of data. Add one."
         )
     if alike(names) and not options.columns_are_public:
         raise AlikeColumns(
