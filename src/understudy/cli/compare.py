@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.charging import charge_stays_known
-from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
+from understudy.cli.charging import charge_stays_known, record_uncovered
+from understudy.cli.console import Output, Progress, bold, table
 from understudy.cli.evaluate import effort_of, judge
 from understudy.cli.holdouts import read_list, require_unseen
 from understudy.cli.options import (
@@ -31,7 +31,6 @@ from understudy.extras import require_extra
 if TYPE_CHECKING:
     from understudy.evaluate.metric import Effort
     from understudy.privacy.certificate import Certificate
-    from understudy.privacy.ledger import Ledger
     from understudy.report.record import RunRecord
 
 UNCOVERED = "Choosing by these figures is covered by no guarantee: real series were read for them without a charge."
@@ -58,6 +57,7 @@ class Selection:
 
 
 def compare(
+    output: Output,
     releases: Annotated[
         list[Path],
         typer.Argument(metavar="RELEASE|FILE ...", help="Two to six release directories or synthetic tables."),
@@ -76,13 +76,10 @@ def compare(
     epsilon: Annotated[float | None, typer.Option(help="Epsilon of --select.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the certificate of --select.")] = None,
     seed: EvaluationSeed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="compare --report")
-    output = Output(json=json, quiet=quiet)
     tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
     selection = _selection(select, epsilon, schema, out)
     _check_places(releases, {"--report": report, "--out": out})
@@ -239,25 +236,15 @@ def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
 
 def _record(candidates: list[Candidate]) -> str:
     """Writes into the population's ledger that releases were compared with real data, as a charge of nothing."""
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.noise import NoiseSource
-    from understudy.privacy.plan import SpendingPlan
-
-    ledger = _ledger(candidates[0].panel.schema.name)
-    if ledger is None:
-        return "No ledger of this population is on this computer, so only this page tells that they were compared."
-    names = ", ".join(candidate.name for candidate in candidates)
-    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
-    ledger.charge(nothing, label=f"compared with real data, not covered: {names}", noise=NoiseSource.secure())
-    return f"The ledger of '{ledger.name}' says that they were compared."
-
-
-def _ledger(population: str) -> "Ledger | None":
     from understudy.privacy import registry
     from understudy.privacy.ledger import Ledger
 
-    path = registry.lookup(population)
-    return None if path is None or not path.exists() else Ledger.open(path)
+    path = registry.lookup(candidates[0].panel.schema.name)
+    if path is None or not path.exists():
+        return "No ledger of this population is on this computer, so only this page records that they were compared."
+    ledger, names = Ledger.open(path), ", ".join(candidate.name for candidate in candidates)
+    record_uncovered(ledger, f"compared with real data, not covered: {names}")
+    return f"The ledger of '{ledger.name}' says that they were compared."
 
 
 def _digests(releases: tuple[Path, ...]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.console import Output
 from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.errors import InputError
@@ -95,6 +95,7 @@ class Request:
 
 
 def impute(
+    output: Output,
     release: _Release,
     data: _Data,
     out: _Out,
@@ -104,11 +105,8 @@ def impute(
     samples: _Samples = 39,
     training_series: _TrainingSeries = False,
     seed: _Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Fill the gaps of a table, with an interval for every number; what was observed stays as it is."""
-    output = Output(json=json, quiet=quiet)
     request = Request(
         release=release, data=data, out=out, schema=schema, context=context, training_series=training_series, seed=seed
     )
@@ -120,6 +118,7 @@ def impute(
 
 
 def forecast(
+    output: Output,
     release: _Release,
     data: _Data,
     out: _Out,
@@ -133,13 +132,10 @@ def forecast(
     samples: _Samples = 39,
     training_series: _TrainingSeries = False,
     seed: _Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
     from understudy.synthesizers.completing import QUANTILES
 
-    output = Output(json=json, quiet=quiet)
     request = Request(
         release=release, data=data, out=out, schema=schema, context=context, training_series=training_series, seed=seed
     )

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet, bold, table
+from understudy.cli.console import Commands, Output, bold, table
 from understudy.cli.options import TABLE_HELP
 from understudy.cli.places import existing, existing_table, named, unused
 from understudy.errors import InputError
 
-app = typer.Typer(help="List, describe and make example data; partition large tables.", no_args_is_help=True)
+app = Commands(help="List, describe and make example data; partition large tables.", no_args_is_help=True)
 _MADE = {"households": "a week of hourly load and solar output of invented homes, with public weather and prices"}
 MAX_HOMES = 100_000
 MAX_PARTITIONS = 1000
@@ -20,7 +20,7 @@ Root = Annotated[Path | None, typer.Option("--data", help="Folder with public da
 
 
 @app.command("list")
-def list_data(root: Root = None, json: Json = False, quiet: Quiet = False) -> None:
+def list_data(output: Output, root: Root = None) -> None:
     """List what can be made here and which public data are found."""
     rows, facts = table("name", "kind", "state"), []
     for name in _MADE:
@@ -29,14 +29,13 @@ def list_data(root: Root = None, json: Json = False, quiet: Quiet = False) -> No
     for name, state in _public(root).items():
         rows.add_row(name, "public", state or "found")
         facts.append({"name": name, "kind": "public", "there": not state})
-    Output(json=json, quiet=quiet).result({"data": facts}, rows)
+    output.result({"data": facts}, rows)
 
 
 @app.command("describe")
 def describe(
+    output: Output,
     name: Annotated[str, typer.Argument(help="Name that `understudy data list` prints.")],
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Print the columns, bounds and time axis of a dataset."""
     from understudy.data.datasets import windows_schema
@@ -52,7 +51,7 @@ def describe(
             columns.add_row(column.name, role, column.kind, f"{low:g}", f"{high:g}")
             facts.append({"name": column.name, "role": role, "kind": column.kind, "low": low, "high": high})
     steps = f"{schema.num_steps} steps of {schema.time.frequency}"
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"name": name, "steps": schema.num_steps, "frequency": schema.time.frequency, "columns": facts},
         bold(f"{name}: {_MADE.get(name, 'public data, cut into windows at every step')}"),
         f"{steps}. {schema.unit.sentence()}",
@@ -62,12 +61,11 @@ def describe(
 
 @app.command("make")
 def make(
+    output: Output,
     name: Annotated[str, typer.Argument(help="Name of the example: households.")],
     out: Annotated[Path, typer.Option(help="Folder for the table, the public context and schema.toml.")],
     n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="Number of homes.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 7,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Make example data: a table, its public context and its schema with a budget."""
     if name not in _MADE:
@@ -75,11 +73,12 @@ def make(
     files = make_households(n, out, seed)
     lines = [f"Wrote {n} invented homes to {out}/", *(f"  {file.name}" for file in files)]
     facts = {"name": name, "series": n, "files": [str(file) for file in files]}
-    Output(json=json, quiet=quiet).result(facts, "\n".join(lines))
+    output.result(facts, "\n".join(lines))
 
 
 @app.command("partition")
 def partition(
+    output: Output,
     file: Annotated[str, typer.Argument(help=f"The private table, its rows in any order: {TABLE_HELP}")],
     out: Annotated[Path, typer.Option(help="Folder to make; it must not exist yet.")],
     by_unit: Annotated[bool, typer.Option("--by-unit", help="Put all rows of a unit into one file.")] = False,
@@ -89,8 +88,6 @@ def partition(
     partitions: Annotated[
         int | None, typer.Option(min=1, max=MAX_PARTITIONS, help="Number of files. Default: by the population.")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write a table as a folder of files that share no unit, for tables larger than memory."""
     from understudy.data import Schema
@@ -98,7 +95,7 @@ def partition(
 
     if not by_unit:
         raise InputError("--by-unit: this option is expected; tables are partitioned by unit only. Add --by-unit.")
-    output, source = Output(json=json, quiet=quiet), existing_table(named(file), "FILE")
+    source = existing_table(named(file), "FILE")
     target = unused(out, "--out")
     contract = Schema.load(existing(schema or _schema_beside(source), "--schema"), draft=True)
     with output.progress() as progress:
