@@ -58,8 +58,8 @@ def without_limit(ledger: "Ledger", schema: "Schema", guarantee: "Guarantee", la
     from understudy.privacy.ledger import Ledger
 
     record_uncovered(ledger, f"{label}: not private, covered by no guarantee")
-    units = {"unit_sentence": schema.unit.sentence(), "population": schema.protected_units}
-    return Ledger.in_memory(guarantee, name=schema.name, **units)
+    who, size = schema.unit.sentence(), schema.protected_units
+    return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
 
 
 @contextmanager

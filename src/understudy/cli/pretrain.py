@@ -75,7 +75,13 @@ def pets(
             progress=progress,
         )  # fmt: skip
 
-    given = {"rules": rules, "public": public, "schema": schema, "encoder": encoder, "channels": channels}
+    given: dict[str, Any] = {
+        "rules": rules,
+        "public": public,
+        "schema": schema,
+        "encoder": encoder,
+        "channels": channels,
+    }
     given |= {"work": work, "seed": seed, "window-steps": window_steps}
     pack = _trained(output, "pets", out, given, train)
     quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in pack.provenance["quality"].items())
@@ -114,7 +120,8 @@ def pub2priv(
         from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
 
         rng = np.random.default_rng([seed, 1])
-        windows = own = knowledge.simulated
+        windows: knowledge.Windows = knowledge.simulated
+        own = windows
         if public is None:
             provenance["public"] = {"simulated": "signals of six kinds"}
         else:
@@ -125,7 +132,11 @@ def pub2priv(
         held_out = own(64, rng)
         return knowledge.pretrain(windows, held_out, recipe=recipe, seed=seed, provenance=provenance, progress=progress)
 
-    given = {"simulated": simulated, "public": public, "window-steps": None if public is None else window_steps}
+    given: dict[str, Any] = {
+        "simulated": simulated,
+        "public": public,
+        "window-steps": None if public is None else window_steps,
+    }
     given |= {"preset": None if preset == "default" else preset, "work": work, "seed": seed}
     pack = _trained(output, "pub2priv", out, given, train)
     quality = pack.provenance["quality"]
@@ -158,7 +169,7 @@ def dit(
             progress=progress,
         )  # fmt: skip
 
-    given = {"public": public, "schema": schema, "context": context, "window-steps": window_steps}
+    given: dict[str, Any] = {"public": public, "schema": schema, "context": context, "window-steps": window_steps}
     given |= {"window-stride": window_stride, "iterations": iterations, "seed": seed, "bounds-only": bounds_only}
     pack = _trained(output, "dit", out, given, train)
     quality = pack.provenance["quality"]
