@@ -184,7 +184,7 @@ def public_series(public: Path, schema: Path, context: Path | None, steps: int |
     contract = Schema.load(existing(schema, "--schema"))
     panel = read_panel(existing(public, "--public"), contract, context=context, allow_few_units=True)
     if steps is not None and steps < panel.num_steps:
-        panel = windows.cut(panel, steps, stride or steps).panel
+        panel = windows.cut(panel, steps, stride or steps)
     return replace(panel, private=False, unit_ids=None)
 
 
