@@ -61,6 +61,7 @@ def compare(
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="compare --report")
     tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
+    _check_places(releases, {"--report": report, "--out": out})
     if select and (epsilon is None or schema is None or out is None):
         raise InputError(
             "--select: --epsilon (its price), --schema (its ledger pays) and --out (its certificate) are expected."
@@ -71,7 +72,6 @@ def compare(
         raise InputError(
             "--report or --select: one of them is expected. Name a page to write, or ask for a charged choice."
         )
-    _check_places(releases, {"--report": report, "--out": out})
     facts: dict[str, Any] = {"releases": [path.name for path in releases]}
     lines: list[RenderableType] = []
     with output.progress(lines=True) as progress:
