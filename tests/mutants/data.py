@@ -82,8 +82,8 @@ MUTANTS = (
         name="private count in a repr",
         why="a log line or a notebook says how many units there are",
         file="data/panel.py",
-        before='return f"Panel(private; {what})" if self.private',
-        after='return f"Panel(private, {self.num_series} series; {what})" if self.private',
+        before='return f"Panel(private; {self.schema})" if self.private',
+        after='return f"Panel(private, {self.num_series} series; {self.schema})" if self.private',
         tests=(PANEL,),
     ),
     Mutant(
@@ -138,7 +138,7 @@ MUTANTS = (
         name="a vote in every batch",
         why="a unit with rows in many batches votes many times for a category of its own",
         file="data/io/read.py",
-        before="if first.get(owner) is None:\n                    first[owner] = category",
+        before="if first.get(owner) is None:\n                first[owner] = category",
         after="first[(len(first), owner)] = category",
         tests=(f"{BATCHES}::test_a_unit_votes_once_however_many_batches_it_is_in",),
     ),
@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         name="a new unit in every batch of a wide table",
         why="a unit counts as many",
-        file="data/io/wide.py",
+        file="data/io/read.py",
         before="encoded = pa.concat_arrays(units).dictionary_encode()",
         after="encoded = pa.array(np.arange(sum(map(len, units)))).dictionary_encode()",
         tests=(f"{BATCHES}::test_a_wide_table_is_the_same_in_several_batches",),

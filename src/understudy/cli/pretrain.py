@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from understudy.data import Panel
+    from understudy.synthesizers.packs import Pack
 
 app = Commands(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
 Out = Annotated[Path, typer.Option(help="The pack to write, such as meters.safetensors; it must not exist yet.")]
@@ -49,22 +50,21 @@ def pets(
     if rules == (public is not None):
         raise InputError("--public: name a table of public series, or say --rules; one of the two is expected.")
 
-    def train(provenance: dict[str, Any], progress: Progress) -> Any:
+    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
         import numpy as np
 
         from understudy.synthesizers.pets.modules import Generation
-        from understudy.synthesizers.pets.pretraining import Effort, GeneralRules, pretrain
-        from understudy.synthesizers.pets.rules import PublicPanel
+        from understudy.synthesizers.pets.pretraining import Effort, drawn_from, general_rules, pretrain
 
         rng = np.random.default_rng([seed, 1])
-        source: Generation = GeneralRules()
+        source: Generation = general_rules
         if public is None:
             provenance["public"] = {"rules": "both presets and irregular series, in equal parts"}
             held_out = source(1000, rng)
         else:
             series = _working_series(public, schema, window_steps, channels == "each", rng)
             held = max(1, len(series) // 10)
-            source, held_out = PublicPanel(series[held:]), series[:held]
+            source, held_out = drawn_from(series[held:]), series[:held]
         effort = Effort()
         if work == "quick":
             effort = Effort(
@@ -75,17 +75,11 @@ def pets(
             progress=progress,
         )  # fmt: skip
 
-    given: dict[str, Any] = {
-        "rules": rules,
-        "public": public,
-        "schema": schema,
-        "encoder": encoder,
-        "channels": channels,
-    }
-    given |= {"work": work, "seed": seed, "window-steps": window_steps}
+    given: dict[str, Any] = {"rules": rules, "public": public, "schema": schema, "encoder": encoder}
+    given |= {"channels": channels, "work": work, "seed": seed, "window-steps": window_steps}
     pack = _trained(output, "pets", out, given, train)
     quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in pack.provenance["quality"].items())
-    shape = {"num_steps": pack.num_steps, "num_channels": pack.num_channels}
+    shape = {name: pack.shape[name] for name in ("num_steps", "num_channels")}
     _tell(output, out, pack, f"{quality} of the variance", **shape)
 
 
@@ -112,7 +106,7 @@ def pub2priv(
     if simulated == (public is not None):
         raise InputError("--public: name a table of public signals, or say --simulated; one of the two is expected.")
 
-    def train(provenance: dict[str, Any], progress: Progress) -> Any:
+    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
         import numpy as np
 
         from understudy.synthesizers.pub2priv import knowledge
@@ -159,7 +153,7 @@ def dit(
 ) -> None:
     """Measure the bounds of DiT and train its first weights. The data you protect must not be in FILE."""
 
-    def train(provenance: dict[str, Any], progress: Progress) -> Any:
+    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
         from understudy.synthesizers.dit.method import DiT
         from understudy.synthesizers.dit.pretraining import pretrain
 
@@ -217,8 +211,12 @@ def _working_series(
 
 
 def _trained(
-    output: Output, method: str, out: Path, given: Mapping[str, Any], train: Callable[[dict[str, Any], Progress], Any]
-) -> Any:
+    output: Output,
+    method: str,
+    out: Path,
+    given: Mapping[str, Any],
+    train: Callable[[dict[str, Any], Progress], "Pack"],
+) -> "Pack":
     """Returns a saved pack, with the command that makes it again: files by name and hash, never by place."""
     from understudy.privacy.canonical import file_sha256
 
@@ -237,7 +235,7 @@ def _trained(
     return pack
 
 
-def _tell(output: Output, out: Path, pack: Any, quality: str, **shape: int) -> None:
+def _tell(output: Output, out: Path, pack: "Pack", quality: str, **shape: int) -> None:
     told = {name: pack.provenance[name] for name in ("quality", "command")}
     size = f" ({shape['num_steps']} steps, {shape['num_channels']} channels)" if shape else ""
     output.result(

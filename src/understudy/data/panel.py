@@ -57,9 +57,10 @@ class Panel:
             require_argument(getattr(self, name), np.ndarray, f"Panel.{name}", "read_panel makes panels from tables.")
         object.__setattr__(self, "shared_context", _shared_context(self))
         for name in ("values", "lengths", "unit", "static", "context", "shared_context", "ticks", "unit_ids"):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, _read_only(array))
+            if getattr(self, name) is not None:
+                view = getattr(self, name).view()
+                view.setflags(write=False)
+                object.__setattr__(self, name, view)
         _check_shapes(self)
         _check_contents(self)
 
@@ -81,8 +82,7 @@ class Panel:
     @property
     def observed(self) -> Bool[np.ndarray, "series step channel"]:
         """True where a value was observed."""
-        observed: np.ndarray = ~np.isnan(self.values)
-        return observed
+        return np.asarray(~np.isnan(self.values))
 
     @property
     def label(self) -> Int64[np.ndarray, " series"] | None:
@@ -146,10 +146,7 @@ class Panel:
         return replace(self, values=np.asarray(values, dtype=np.float32), **changes)
 
     def __repr__(self) -> str:
-        time = self.schema.time
-        channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.schema.channels)
-        what = f"schema '{self.schema.name}', {time.steps} steps of {time.frequency}: {channels}"
-        return f"Panel(private; {what})" if self.private else f"Panel({self.num_series} series; {what})"
+        return f"Panel(private; {self.schema})" if self.private else f"Panel({self.num_series} series; {self.schema})"
 
     __str__ = __repr__
 
@@ -201,8 +198,7 @@ def take_context(
     """Selects rows of a context and keeps a broadcast one broadcast."""
     if context.strides[0] == 0 and len(context):
         return broadcast_context(context[0], len(rows))
-    chosen: np.ndarray = context[rows]
-    return chosen
+    return np.asarray(context[rows])
 
 
 def _shared_context(panel: Panel) -> np.ndarray | None:
@@ -213,12 +209,6 @@ def _shared_context(panel: Panel) -> np.ndarray | None:
         return np.array(panel.context[0])
     told = panel.shared_context
     return np.zeros(panel.context.shape[1:], dtype=np.float32) if told is None else told
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _check_shapes(panel: Panel) -> None:
@@ -249,19 +239,19 @@ def _check_contents(panel: Panel) -> None:
         raise ValueError("Panel.lengths: expected lengths from 1 to the schema's steps.")
     if panel.unit_ids is not None and len(panel.unit_ids) != panel.num_units:
         raise ValueError("Panel.unit_ids: expected one identifier per unit.")
-    if panel.private and panel.schema.time.align == "calendar" and not _shared(panel.context):
+    context = panel.context
+    own = (
+        context is not None
+        and context.strides[0]
+        and not np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
+    )
+    if own and panel.private and panel.schema.time.align == "calendar":
         # One series' own context would pass for everybody's, and public context is released as it is.
         raise ValueError("Panel.context: series on one calendar share one context; use time.align = 'relative'.")
     for rows in row_chunks(panel.values):
         beyond = np.arange(panel.num_steps) >= lengths[rows, None]
         if beyond.any() and not np.isnan(panel.values[rows][beyond]).all():
             raise ValueError("Panel.values: expected NaN beyond each series' length.")
-
-
-def _shared(context: np.ndarray | None) -> bool:
-    if context is None or context.strides[0] == 0:
-        return True
-    return np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
 
 
 def row_chunks(values: np.ndarray) -> list[slice]:

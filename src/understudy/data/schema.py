@@ -320,6 +320,10 @@ class Schema:
 
         return dumps(self)
 
+    def __str__(self) -> str:
+        channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.channels)
+        return f"schema '{self.name}', {self.num_steps} steps of {self.time.frequency}: {channels}"
+
     def save(self, path: str | Path) -> None:
         """Writes the schema as a TOML file."""
         Path(path).write_text(self.dumps(), encoding="utf-8")
