@@ -86,8 +86,8 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
         name="the paper's recipe unnamed",
         why="a population as large as the private table, and a certificate that does not say so",
         file="synthesizers/pets/method.py",
-        before='return {"pets as published": _PUBLISHED} if self.settings.as_published else {}',
-        after="return {}",
+        before="unprotected = (_PUBLISHED,) if self.settings.as_published else ()",
+        after="unprotected = ()",
         tests=(f"{METHOD}::test_the_papers_recipe_needs_a_unit_that_protects_nobody_and_says_what_it_tells",),
     ),
     Mutant(

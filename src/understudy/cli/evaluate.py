@@ -113,7 +113,7 @@ def judge(
     panels = subsampled(real, judged.panel, held_out, effort, seed=seed)
     if (sampled := tables.remark()) is not None:
         panels = replace(panels, notes=(sampled, *panels.notes))
-    if panels.real.schema != real.schema and judged.release is not None and judged.release.synthesizer.completes:
+    if panels.real.schema != real.schema and judged.release is not None and judged.release.completes:
         metrics = [metric for metric in metrics if metric.suite != FILLINGS]
         panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))
     if effort.seconds is not None:

@@ -1,4 +1,4 @@
-"""Fills gaps of somebody's series and continues them, with a release that can (`Synthesizer.complete`).
+"""Fills gaps of somebody's series and continues them, with a release that can (`Completer`).
 
 Whose series they are decides what the result is. For anybody else's series it is post-processing of the release, and
 costs nothing; for the series that the release was learned from it is internal, covered by no guarantee. Either way the

@@ -38,7 +38,7 @@ from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels, static_values
 from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
-from understudy.synthesizers.base import CompletionRequest, Progress, SampleRequest, Synthesizer
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
 from understudy.synthesizers.dit.denoising import Asked, Denoising
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, release_autocovariance
@@ -59,7 +59,7 @@ from understudy.synthesizers.dit.model import (
 from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Network, Recipe
 from understudy.synthesizers.dit.scores import NormalScores, nodes_of, ranks_by_nodes, release_scales
 from understudy.synthesizers.options import require_above_zero
-from understudy.synthesizers.sampling import num_pooled
+from understudy.synthesizers.sampling import CompletionRequest, num_pooled
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
 from understudy.training.networks import meta_device, num_parameters, to_arrays
 from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio
@@ -90,7 +90,6 @@ class DiT(Synthesizer):
     rehearsed: ClassVar[str] = "recipe.iterations"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
     whole_windows: ClassVar[bool] = True
-    completes: ClassVar[bool] = True
     recipe: Recipe = DEFAULT
     pack: str | None = None
     sampling_steps: int = 25

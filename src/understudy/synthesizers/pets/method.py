@@ -42,8 +42,8 @@ from understudy.synthesizers.pets.voting import LABEL, private_vote, voters_of
 
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
 _PUBLISHED = (
-    "population and scale as published: the number of candidates is tied to the private number of series, and series "
-    "were scaled by private figures (their sensor's own mean and deviation) before this run; neither is protected"
+    "Population and scale as published: the number of candidates is tied to the private number of series, and series "
+    "were scaled by private figures (their sensor's own mean and deviation) before this run. Neither is protected."
 )
 
 
@@ -134,9 +134,10 @@ class PETS(Synthesizer):
         inputs = {"pets pack": public_side.load_pack(self.pack, self.name).sha256}
         return inputs if self.public is None else {**inputs, "pets public table": file_sha256(self.public)}
 
-    def departures(self) -> Mapping[str, str]:
+    def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Return what the paper's own recipe leaves unprotected."""
-        return {"pets as published": _PUBLISHED} if self.settings.as_published else {}
+        unprotected = (_PUBLISHED,) if self.settings.as_published else ()
+        return (*super().trust(schema, plan), *unprotected)
 
     def _check_public_facts(self, schema: Schema) -> None:
         """Refuse, before anything is charged, modules and public tables that do not fit."""
@@ -182,7 +183,7 @@ class PETS(Synthesizer):
         return private_vote(voters, grant, here.lattice, self.settings.neighbours, private.influence)
 
     def _size(self, private: PrivateSeries, noise: float) -> int:
-        """Return the number of candidates, which is public except as published, where `departures` says so."""
+        """Return the number of candidates, which is public except as published, where `trust` says so."""
         classes = num_labels(private.panel.schema)
         if self.settings.as_published and self.settings.population is None:
             return classes * max(1, round(private.panel.num_series / classes))

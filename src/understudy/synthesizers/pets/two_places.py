@@ -164,9 +164,8 @@ def answer(
     left, certificate = grant.remaining(LABEL), None
     if not left:
         inputs = {"pets pack": proposal.facts["pack"]}
-        named = {**method.departures(), **(overrides or {})}
         trust = method.trust(schema, grant.plan)
-        issued = issue(grant, schema, method=method.name, public_inputs=inputs, overrides=named, trust=trust)
+        issued = issue(grant, schema, method=method.name, public_inputs=inputs, overrides=overrides, trust=trust)
         certificate = json.loads(issued.dumps())
     facts = {"run": grant.receipt.run, "left": left, "certificate": certificate}
     return Message(kind="ballot", facts=facts, arrays={"histogram": histogram})

@@ -212,7 +212,7 @@ class PPEM(Synthesizer):
                             np.zeros(0))  # fmt: skip
         return panel_of(schema, request, partition.encoding, complete, classes, (series, static))
 
-    def obfuscation(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    def obfuscation(self) -> tuple[str, ...]:
         """Return what was hidden, what was checked, and what that does not protect; the same text whatever the data."""
         return () if self.mode == "marginal-dp" else statements.sentences(self)
 

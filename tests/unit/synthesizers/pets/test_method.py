@@ -319,8 +319,9 @@ def test_the_papers_recipe_needs_a_unit_that_protects_nobody_and_says_what_it_te
     release = fit(method, make_panel(schema, 30))
     assert release.arrays["population.group"].shape == (30,)
     assert release.certificate.status.startswith("not private")
-    assert "private number of series" in release.certificate.overrides["pets as published"]
-    assert "pets as published" not in fit(VARIANTS["rules"], make_panel(schema, 30)).certificate.overrides
+    assert "private number of series" in release.certificate.threat_model[-1]
+    sound = fit(VARIANTS["rules"], make_panel(schema, 30)).certificate
+    assert not any("private number of series" in sentence for sentence in sound.threat_model)
 
 
 def test_the_certificate_names_the_modules() -> None:
