@@ -18,7 +18,7 @@ from pathlib import Path
 
 from understudy.data import read_panel
 from understudy.errors import InputError, MissingData, ReleaseError, UnderstudyError
-from understudy.federated.config import SideConfig, Simulation, Source
+from understudy.federated.config import PartyConfig, SideConfig, Simulation
 from understudy.federated.contract import Contract
 from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress
 from understudy.federated.transport import (
@@ -33,6 +33,7 @@ from understudy.federated.transport import (
 from understudy.files import whole_file, whole_folder
 from understudy.privacy import keys
 from understudy.privacy.certificate import Certificate
+from understudy.synthesizers.vflgan_ts.partition import own_schema
 from understudy.synthesizers.vflgan_ts.protocol import preside, take_part
 
 _DIGEST = "contract.sha256"
@@ -72,7 +73,7 @@ def run_server(config: SideConfig, progress: Progress) -> Certificate:
     return Certificate.load(config.out)
 
 
-def run_party(config: SideConfig, source: Source, progress: Progress) -> Certificate:
+def run_party(config: PartyConfig, progress: Progress) -> Certificate:
     """Takes part in one run with one's own table, and returns the certificate of the release.
 
     Privacy: the table is read and checked here; its values are used after the charge.
@@ -84,12 +85,12 @@ def run_party(config: SideConfig, source: Source, progress: Progress) -> Certifi
         raise InputError(
             f"keys: those of one of {', '.join(config.contract.parties)} are expected, got those of '{identity.name}'."
         )
-    if not source.table.exists():
-        raise MissingData(f"table: nothing is at '{source.table}'. Check the path.")
+    if not config.table.exists():
+        raise MissingData(f"table: nothing is at '{config.table}'. Check the path.")
     _prepare(config)
     joined, few = config.contract.schema, config.contract.few_units is not None
-    panel = read_panel(source.table, source.schema(joined, identity.name), allow_few_units=few)
-    panel = replace(panel, schema=Source(table=source.table).schema(joined, identity.name))
+    panel = read_panel(config.table, config.table_schema(identity.name), allow_few_units=few)
+    panel = replace(panel, schema=own_schema(joined, identity.name))
     run = PartyRun(
         contract=config.contract,
         party=identity.name,
