@@ -129,7 +129,7 @@ def _cross(lags: Sequence[int]) -> Callable[[Comparison, Effort, int], Measured]
             chosen = np.triu(np.ones((len(names),) * 2, bool), 1) if lag == 0 else ~np.eye(len(names), dtype=bool)
             real, candidate = (_pair_sums(values, lag, chosen) for values in scaled)
             pairs = [f"{names[i]} – {names[j]}{f' {lag} later' if lag else ''}" for i, j in np.argwhere(chosen)]
-            aspects.append(of_sums(pairs, real, candidate, _pair_gap))
+            aspects.append(of_sums(pairs, real, candidate, lambda a, b: np.abs(_pearson(a) - _pearson(b))))
         return mean_figure(aspects, comparison, effort, seed, otherwise="no two channels were observed that far apart.")
 
     return measure
@@ -148,10 +148,6 @@ def _pair_sums(values: np.ndarray, lag: int, chosen: np.ndarray) -> np.ndarray:
     x, y, x_seen, y_seen = filled[:, :end], filled[:, lag:], seen[:, :end], seen[:, lag:]
     pairs = [(x, y), (x, y_seen), (x_seen, y), (x**2, y_seen), (x_seen, y**2), (x_seen, y_seen)]
     return np.stack([np.matmul(a.transpose(0, 2, 1), b)[:, chosen] for a, b in pairs], axis=1).astype(np.float32)
-
-
-def _pair_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
-    return np.abs(_pearson(real) - _pearson(candidate))
 
 
 def _pearson(totals: np.ndarray) -> np.ndarray:
