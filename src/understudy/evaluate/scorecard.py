@@ -264,7 +264,8 @@ def evaluate(
         pass
     except stopping:
         why = STOPPED
-    scores = tuple(found.get(metric.name) or _row(metric, *[Figure(problem=why)] * 3, 0.0) for metric in metrics)
+    none = Figure(problem=why)
+    scores = tuple(found.get(metric.name) or _row(metric, none, none, none, 0.0) for metric in metrics)
     missing = tuple(metric.name for metric in metrics if metric.name not in found)
     noted = (f"{len(missing)} of {len(metrics)} rows were {why}",) if missing else ()
     return Scorecard(

@@ -22,7 +22,7 @@ _PATIENCE = 600.0  # seconds to wait for the slowest side
 
 
 def _beside(path: Path, info: pydantic.ValidationInfo) -> Path:
-    return Path(info.context) / path.expanduser()
+    return Path(info.context or "") / path.expanduser()
 
 
 Beside = Annotated[Path, pydantic.AfterValidator(_beside)]
