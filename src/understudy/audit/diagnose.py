@@ -25,7 +25,6 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.method import DiT
-from understudy.synthesizers.dit.model import empty_network, load_pack, reference_of
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
 from understudy.synthesizers.dit.published import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.recipe import Tightness
@@ -117,8 +116,7 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, told: partial[
     schema, recipe = public.schema, method.recipe
     examples, neighbours = public_examples(public, method)
     denoising = method.denoising(schema, neighbours)
-    reference = reference_of(load_pack(method.pack), method.shape(schema))
-    model = empty_network(method.shape(schema), schema, reference, method.seed)
+    model = method.empty_network(schema, method.reference())
     number = len(examples["x"])
     config = DPSGDConfig.for_population(
         number, expected_batch=recipe.batch, iterations=recipe.iterations, clip_norm=recipe.clipping_norm

@@ -1,14 +1,14 @@
 """Sampler, clip, noise and event of a DP-SGD run, tied together once."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
+from understudy.privacy.events import Event, Gaussian, MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.noise import PoissonSampler
-from understudy.privacy.plan import smallest_noise_multiplier
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, smallest_noise_multiplier
 
 TRAINING = "training"  # label under which gradients are charged
 MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise
@@ -163,6 +163,21 @@ def _event(
     if isinstance(batches, UnitBatches):
         return SubsampledGaussian(sampler.rate, noise_multiplier, sampler.iterations)
     return MixtureOfGaussians(sampler.rate, noise_multiplier, batches.max_windows, sampler.iterations)
+
+
+def training_plan(config: DPSGDConfig, shares: Mapping[str, float], guarantee: Guarantee) -> SpendingPlan:
+    """Returns Gaussian releases that take shares of mu², then DP-SGD with all that they leave of the guarantee."""
+    multipliers = noise_multipliers(guarantee, shares) if shares else {}
+    releases = tuple(PlanEntry(label, Gaussian(noise)) for label, noise in multipliers.items())
+    training = config.calibrated(guarantee, others=[entry.event for entry in releases]).plan().event
+    return SpendingPlan((*releases, PlanEntry(TRAINING, training)), guarantee)
+
+
+def planned_noise(plan: SpendingPlan) -> float:
+    """Returns the noise multiplier of the gradients of a plan."""
+    event = plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
+    return event.noise_multiplier
 
 
 def charged_config(

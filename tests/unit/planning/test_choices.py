@@ -1,20 +1,22 @@
 """`--set`: options of a method by name, refused where name, part or type is wrong."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import ClassVar, Literal
 
 import pytest
 
 from understudy.errors import InputError
 from understudy.planning.choices import configured
-from understudy.synthesizers import Synthesizer
+from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import BY_START
 
 
 @dataclass(frozen=True)
 class Part:
+    shown: ClassVar = ("rounds",)
     rounds: int = 3
+    size: int = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,3 +67,18 @@ def test_a_wrong_option_is_refused_by_name(given: str, told: str) -> None:
     with pytest.raises(InputError) as refusal:
         configured(Mine, [given])
     assert told in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["spectral", "pub2priv", "dit", "vflgan-ts"])
+def test_no_method_offers_more_than_eight_options(name: str) -> None:
+    """Those of its parts included; the options of every method stand on the command line itself."""
+    kind = METHODS[name]
+    names = {field.name for field in fields(kind) if field.init} - {"window_steps", "window_stride"}
+    parts = {one: getattr(kind(), one) for one in names if is_dataclass(getattr(kind(), one))}
+    offered = [
+        inner.name
+        for part in parts.values()
+        for inner in fields(part)
+        if inner.name in getattr(part, "shown", inner.name)
+    ]
+    assert len(names - set(parts)) + len(offered) <= 8
