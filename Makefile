@@ -3,12 +3,12 @@
 BIN := .venv/bin
 READY := .venv/ready
 BENCH_READY := .venv/bench-ready
-SCRATCH_HOME = UNDERSTUDY_HOME="$$(mktemp -d)"
-# Models in tests are small: one thread each and two tests at a time beat two threads on two cores.
-PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
+# Models in tests are small: one thread each and two tests at a time beat two threads on two cores. Bytecode is kept,
+# also where the environment forbids it: without it every process that a test starts compiles the package.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants check format bench bench-test bench-quick clean
+.PHONY: help demo test quick test-all mutants check format bench bench-test bench-quick clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,25 +19,27 @@ $(READY): pyproject.toml constraints.txt scripts/set-up.sh
 demo: $(READY) ## synthetic households with a certificate, in understudy-demo/
 	@$(BIN)/understudy demo --out understudy-demo
 
-test: check ## `check`, then every test that takes seconds
+test: $(READY) ## `check`, and meanwhile every test that takes seconds
 	@scripts/ensure-chromium.sh
-	$(PYTEST) -m "not slow" -n 2 --dist worksteal
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=recurse check quick
+
+quick: $(READY) # the tests of `make test` alone; DURATIONS=1 also writes durations.csv
+	$(PYTEST) $(if $(DURATIONS),-p scripts.durations) -m "not slow" -n 2 --dist worksteal
 
 test-all: check ## `check`, then every test, also those that take minutes, with annotated shapes checked at every call
 	@scripts/ensure-chromium.sh
-	CHECK_SHAPES=1 $(PYTEST) -n 2 --dist worksteal
+	THOROUGH=1 $(PYTEST) -n 2 --dist worksteal
 
 mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one has to fail a test named for it
 	$(BIN)/python scripts/mutants.py
 
-check: $(READY) ## lint, format, types, import layers, secrets, advisories, doctests
+check: $(READY) ## lint, format, types, import layers, secrets, advisories
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/find_secrets.py
 	$(BIN)/python scripts/advisories.py
-	$(SCRATCH_HOME) $(PYTEST) --doctest-modules src/understudy
 
 format: $(READY) ## let ruff rewrite what `check` would refuse
 	$(BIN)/ruff check --fix .

@@ -1,5 +1,6 @@
 """What every test gets: run-time checks of annotated shapes, a home of its own, and no silent skips in CI."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -7,23 +8,38 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.run_time_types import check_shapes_in
+from tests.slow import is_slow
 
-if os.environ.get("CHECK_SHAPES") == "1":  # `make test-all`; checking every call takes a third of the time of a test
+THOROUGH = os.environ.get("THOROUGH") == "1"  # `make test-all`
+if THOROUGH:  # checking every call takes a third of the time of a test
     check_shapes_in("understudy")  # before anything of it is imported
 
 # Two tests share two cores, so a slow example says nothing; CI wants the same examples every time.
-settings.register_profile("understudy", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "understudy",
+    deadline=None,
+    max_examples=200 if THOROUGH else 20,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile("ci", settings.get_profile("understudy"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "understudy")
+
+
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
 def understudy_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh folder for keys and the registry of ledgers: tests never touch the real one."""
-    home = tmp_path_factory.mktemp("understudy-home")
+    home = tmp_path_factory.mktemp(f"home-{next(_NUMBERS)}", numbered=False)  # numbering reads the folder every time
     monkeypatch.setenv("UNDERSTUDY_HOME", str(home))
     monkeypatch.delenv("UNDERSTUDY_DATA", raising=False)
     return home
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if is_slow(item.nodeid):
+        item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

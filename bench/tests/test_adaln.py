@@ -1,4 +1,4 @@
-"""The comparison of paper 003: ways of filling that are right on series whose answer is known, and rows that add up."""
+"""The comparison of DP-aware AdaLN-Zero: fillings that are right where the answer is known, and rows that add up."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -23,7 +23,7 @@ from understudy.privacy.noise import NoiseSource
 
 @pytest.mark.parametrize("kind", BASELINES)
 def test_a_baseline_moves_towards_the_rows_it_learns_from(kind: str) -> None:
-    """SteinGAN, whose energy nothing holds back, moves the right way and too far: paper 002 saw it unstable as well."""
+    """SteinGAN, whose energy nothing holds back, moves the right way and too far: PPEM saw it unstable as well."""
     rows = np.random.default_rng(0).normal([2.0, -2.0], 0.3, (500, 2))
     middle = rows.mean(axis=0)
     early, late = (BASELINES[kind](rows, iterations, 0).mean(axis=0) for iterations in (5, 250))

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from understudy_bench.cells import Cells
 from understudy_bench.cost import pub2priv as cost
+from understudy_bench.data.datasets import DatasetInfo
 from understudy_bench.data.electricity import Clients
+from understudy_bench.data.portfolios import REVIEW_DAYS, simulate_market
 from understudy_bench.data.trade import simulate_trade, trade_panel
 from understudy_bench.pub2priv import portfolio as portfolios
 from understudy_bench.pub2priv import toy
@@ -18,8 +20,6 @@ from understudy_bench.pub2priv.households import many_weeks, one_week
 from understudy_bench.pub2priv.portfolio import portfolio_experiment
 from understudy_bench.registry import BENCHMARKS
 
-from understudy.data.datasets import DatasetInfo
-from understudy.data.portfolios import REVIEW_DAYS, simulate_market
 from understudy.errors import MissingData
 from understudy.evaluate.metric import Effort
 from understudy.synthesizers.independent import Independent

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from understudy_bench.cells import Cells
+from understudy_bench.data.portfolios import simulate_market, simulate_portfolios
 from understudy_bench.pub2priv.experiment import (
     NO_NOISE,
     SCALES,
@@ -16,7 +17,6 @@ from understudy_bench.pub2priv.experiment import (
 )
 from understudy_bench.pub2priv.tables import PEARSON, RIVALS, TABLE, beside_spectral, facts, judged, measure
 
-from understudy.data.portfolios import simulate_market, simulate_portfolios
 from understudy.evaluate.metric import Effort
 from understudy.synthesizers.independent import Independent
 

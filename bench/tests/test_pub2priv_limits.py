@@ -1,16 +1,15 @@
 """How near a Gaussian comes: the judge prefers real series, and strategies are those of the simulator."""
 
 import numpy as np
-from understudy_bench.pub2priv.experiment import SCALES, Experiment
-from understudy_bench.pub2priv.limits import _alone, _smoothed, prediction_error
-
-from understudy.data.portfolios import (
+from understudy_bench.data.portfolios import (
     hold,
     market_windows,
     portfolio_strategies,
     simulate_market,
     simulate_portfolios,
 )
+from understudy_bench.pub2priv.experiment import SCALES, Experiment
+from understudy_bench.pub2priv.limits import _alone, _smoothed, prediction_error
 
 STEPS, NUMBER = 40, 120
 

@@ -293,7 +293,7 @@ def test_controls_are_set_beside_the_paper_too_and_rows_say_what_tells_them_apar
 
 
 def test_rows_with_noise_and_without_belong_to_their_own_tables() -> None:
-    """Of paper 004, Table 3 has another judge, and Table 4 an epsilon that does not hold."""
+    """Of the VFLGAN-TS paper, Table 3 has another judge, and Table 4 an epsilon that does not hold."""
     plain, noisy = (table_of("vertical-energy", kind) for kind in (False, True))
     assert (plain.place, plain.apart.split(":")[0]) == ("Table 3", "another judge")
     assert (noisy.place, noisy.apart.split(" (")[0]) == ("Table 4", "the published epsilon does not hold")

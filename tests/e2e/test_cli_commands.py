@@ -200,7 +200,6 @@ JSON_COMMANDS = [
     "keys export default --out {folder}/default.pub",
     "data list",
     "data describe households",
-    "data describe stock",
     "data make households --n 3 --out {folder}/homes",
     "sample {homes}/release --n 2 --out {folder}/two.csv",
     "plan {homes}/schema.toml --epsilon 1",

@@ -31,6 +31,9 @@ def test_the_core_runs_the_readme_without_any_extra(tmp_path: Path) -> None:
     for package in HEAVY:
         absent = f"import importlib.util as u; assert u.find_spec('{package}') is None"
         succeeded(python, "-c", absent, cwd=tmp_path)
+    shown = succeeded(python, "-c", "import importlib.metadata as m; print(m.metadata('understudy'))", cwd=tmp_path)
+    assert "](https://understudy.example/source/docs/tour.md)" in shown  # a package index resolves no relative link
+    assert "](docs/" not in shown
     refused = subprocess.run(
         [python, "-m", "understudy", "plan", "homes/schema.toml", "--epsilon", "1", "--method", "dit"],
         cwd=tmp_path, capture_output=True, text=True,

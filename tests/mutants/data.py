@@ -58,8 +58,8 @@ MUTANTS = (
         name="series of a unit ignored in its reach",
         why="a unit with several series touches more windows than declared",
         file="data/windows.py",
-        before="total = touched * schema.unit.max_series",
-        after="total = touched",
+        before="return touched * schema.unit.max_series",
+        after="return touched",
         tests=(WINDOWS,),
     ),
     Mutant(

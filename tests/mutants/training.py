@@ -274,7 +274,7 @@ MUTANTS = (
         name="masks that the program's seed tells",
         why="dropout is dealt by place in the batch: one unit more moves everybody's gradient",
         file="training/loop.py",
-        before="        torch.manual_seed(secrets.randbits(63))\n        yield",
+        before="        seed_torch(secrets.randbits(63))\n        yield",
         after="        yield",
         tests=("tests/unit/training/test_mutant_training.py",),
     ),

@@ -64,7 +64,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "audit.catch.catch",
     ),
     "audit-stock": Benchmark(
-        "Shadow models on Stock: Tables 7 to 10 of paper 004 with intervals, and features inverted (quick: minutes).",
+        "Shadow models on Stock: Tables 7 to 10 of VFLGAN-TS with intervals, and features inverted (quick: minutes).",
         "audit.tables.stock",
     ),
     "cost-audit": Benchmark(
@@ -104,11 +104,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pets.recipes.recipes",
     ),
     "pub2priv-portfolio": Benchmark(
-        "Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of paper 000 (quick: 43 minutes).",
+        "Portfolios over real prices beside the public market: Table 1, Fig. 3 to 5 of Pub2Priv (quick: 43 minutes).",
         "pub2priv.portfolio.portfolio",
     ),
     "pub2priv-strategies": Benchmark(
-        "Portfolios traded in 2, 6 and 10 ways: Fig. 6 of paper 000 (quick: 50 minutes).",
+        "Portfolios traded in 2, 6 and 10 ways: Fig. 6 of Pub2Priv (quick: 50 minutes).",
         "pub2priv.portfolio.strategies",
     ),
     "pub2priv-electricity": Benchmark(
@@ -124,7 +124,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pub2priv.domains.trade_simulated",
     ),
     "pub2priv-toy": Benchmark(
-        "What context is worth by its correlation with the series: Table 5 of paper 000 (quick: 55 minutes).",
+        "What context is worth by its correlation with the series: Table 5 of Pub2Priv (quick: 55 minutes).",
         "pub2priv.toy.toy",
     ),
     "pub2priv-households": Benchmark(
@@ -144,7 +144,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "pub2priv.design.knowledge",
     ),
     "cost-pub2priv": Benchmark(
-        "Seconds and memory of private steps by length and channels: Tables 6 and 7 of paper 000 (target: minutes).",
+        "Seconds and memory of private steps by length and channels: Tables 6 and 7 of Pub2Priv (target: minutes).",
         "cost.pub2priv.cost",
     ),
     "cost-vertical": Benchmark(
@@ -180,7 +180,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "vertical.experiment.waves",
     ),
     "vertical-parties": Benchmark(
-        "Energy windows at 2 to 10 parties: Table 5 and Fig. 12 of paper 004, beside `spectral` (quick: 15 minutes).",
+        "Energy windows at 2 to 10 parties: Table 5 and Fig. 12 of VFLGAN-TS, beside `spectral` (quick: 15 minutes).",
         "vertical.experiment.more_parties",
     ),
     "vertical-households": Benchmark(
@@ -196,7 +196,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "cost.ppem.cost",
     ),
     "ppem-tests": Benchmark(
-        "Three Stein statistics on mixtures: Fig. 2 of paper 002 (a minute).",
+        "Three Stein statistics on mixtures: Fig. 2 of PPEM (a minute).",
         "cost.ppem.tests",
     ),
     "ppem-credit": Benchmark(

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from understudy_bench.data.markets import BARS, INDEX, SEMICONDUCTORS, load_market, semiconductor_months
+from understudy_bench.data.portfolios import HELD, SHOWN, simulate_portfolios
 
-from understudy.data.portfolios import HELD, SHOWN, simulate_portfolios
 from understudy.errors import DataError, MissingData
 
 DAYS = [f"2013-{month:02d}-{day:02d}" for month in (2, 3) for day in range(1, 21)]

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from understudy_bench.data.portfolios import HELD, hold, portfolio_schema, simulate_market, simulate_portfolios, trade
 from understudy_bench.metrics.pub2priv.context import correlations
-
-from understudy.data.portfolios import HELD, hold, portfolio_schema, simulate_market, simulate_portfolios, trade
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_portfolios_of_the_same_days_see_the_same_market_and_trade_in_their_own_
 
 
 def test_holdings_follow_the_market_about_as_the_papers_do() -> None:
-    """Table 2 of paper 000 has 0.573; over real prices ours have 0.478, over other markets whatever these do."""
+    """Table 2 of Pub2Priv has 0.573; over real prices ours have 0.478, over other markets whatever these do."""
     found = []
     for seed in range(5):
         panel = simulate_portfolios(simulate_market(seed=seed), 100, seed=seed)

@@ -1,4 +1,4 @@
-"""The metrics of paper 001 on known answers, each with something it must notice."""
+"""The metrics of PETS on known answers, each with something it must notice."""
 
 from dataclasses import replace
 

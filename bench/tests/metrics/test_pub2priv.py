@@ -1,4 +1,4 @@
-"""The metrics of paper 000 on known answers, each with something it must notice."""
+"""The metrics of Pub2Priv on known answers, each with something it must notice."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The metrics of paper 004 on known answers, each with something it must notice."""
+"""The metrics of VFLGAN-TS on known answers, each with something it must notice."""
 
 from dataclasses import replace
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 from understudy_bench.cli import app
+from understudy_bench.data.portfolios import simulate_market, simulate_portfolios
 from understudy_bench.pictures.draw import draw, drawings
 from understudy_bench.pub2priv.pictures import pictures
 from understudy_bench.registry import BENCHMARKS
-
-from understudy.data.portfolios import simulate_market, simulate_portfolios
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ class Audited:
     def rows(self, panel: Panel, rng: np.random.Generator) -> Vectors:
         """Returns at most 2,000 rows of a panel in the shape of the release, in random order."""
         steps = self.synthetic.num_steps
-        cut = panel if panel.num_steps == steps else windows.cut(panel, steps, steps).panel
+        cut = panel if panel.num_steps == steps else windows.cut(panel, steps, steps)
         rows = vectors(cut)
         return rows[rng.permutation(len(rows))[:_MOST_ROWS]]
 
@@ -141,7 +141,7 @@ def _target_unit(audited: Audited, target: str) -> int:
     """Returns the unit of the row that the criterion chooses among all members."""
     steps = audited.synthetic.num_steps
     whole = audited.members.num_steps == steps
-    cut = audited.members if whole else windows.cut(audited.members, steps, steps).panel
+    cut = audited.members if whole else windows.cut(audited.members, steps, steps)
     return int(cut.unit[TARGETS[target](vectors(cut), vectors(audited.synthetic))])
 
 

@@ -181,7 +181,7 @@ class Shadows:
     def _target_rows(self) -> Vectors:
         """Returns the target's series, or its windows where the method cuts windows."""
         panel, steps = self.panel.take_units([self.target]), self.method.window_steps
-        return vectors(panel if steps is None else windows.cut(panel, steps, steps).panel)
+        return vectors(panel if steps is None else windows.cut(panel, steps, steps))
 
 
 def fit_shadows(

@@ -1,4 +1,4 @@
-"""`understudy data`: example data that comes with the package, public data that you bring, and partitions."""
+"""`understudy data`: example data that comes with the package, and partitions."""
 
 import shutil
 import tempfile
@@ -16,19 +16,15 @@ app = typer.Typer(help="List, describe and make example data; partition large ta
 _MADE = {"households": "a week of hourly load and solar output of invented homes, with public weather and prices"}
 MAX_HOMES = 100_000
 MAX_PARTITIONS = 1000
-Root = Annotated[Path | None, typer.Option("--data", help="Folder with public data. Default: UNDERSTUDY_DATA.")]
 
 
 @app.command("list")
-def list_data(root: Root = None, json: Json = False, quiet: Quiet = False) -> None:
-    """List what can be made here and which public data are found."""
-    rows, facts = table("name", "kind", "state"), []
+def list_data(json: Json = False, quiet: Quiet = False) -> None:
+    """List the example data that can be made here."""
+    rows = table("name", "kind", "state")
     for name in _MADE:
         rows.add_row(name, "simulated", f"understudy data make {name}")
-        facts.append({"name": name, "kind": "simulated", "there": True})
-    for name, state in _public(root).items():
-        rows.add_row(name, "public", state or "found")
-        facts.append({"name": name, "kind": "public", "there": not state})
+    facts = [{"name": name, "kind": "simulated", "there": True} for name in _MADE]
     Output(json=json, quiet=quiet).result({"data": facts}, rows)
 
 
@@ -39,10 +35,10 @@ def describe(
     quiet: Quiet = False,
 ) -> None:
     """Print the columns, bounds and time axis of a dataset."""
-    from understudy.data.datasets import windows_schema
+    _require_made(name)
     from understudy.data.households import households_schema
 
-    schema = households_schema(10_000) if name in _MADE else windows_schema(name)
+    schema = households_schema(10_000)
     columns = table("column", "role", "kind", ">low", ">high")
     facts = []
     groups = (("channel", schema.channels), ("static", schema.static), ("public context", schema.context))
@@ -54,7 +50,7 @@ def describe(
     steps = f"{schema.num_steps} steps of {schema.time.frequency}"
     Output(json=json, quiet=quiet).result(
         {"name": name, "steps": schema.num_steps, "frequency": schema.time.frequency, "columns": facts},
-        bold(f"{name}: {_MADE.get(name, 'public data, cut into windows at every step')}"),
+        bold(f"{name}: {_MADE[name]}"),
         f"{steps}. {schema.unit.sentence()}",
         columns,
     )
@@ -70,8 +66,7 @@ def make(
     quiet: Quiet = False,
 ) -> None:
     """Make example data: a table, its public context and its schema with a budget."""
-    if name not in _MADE:
-        raise InputError(f"NAME: one of {', '.join(_MADE)} is expected, got '{name}'.")
+    _require_made(name)
     files = make_households(n, out, seed)
     lines = [f"Wrote {n} invented homes to {out}/", *(f"  {file.name}" for file in files)]
     facts = {"name": name, "series": n, "files": [str(file) for file in files]}
@@ -130,16 +125,6 @@ def make_households(num_homes: int, folder: Path, seed: int = 7) -> tuple[Path, 
     return targets
 
 
-def _public(root: Path | None) -> dict[str, str]:
-    """Returns what is missing of each public dataset; an empty text where nothing is."""
-    from understudy.data.datasets import DATASET_NAMES, find_dataset
-    from understudy.errors import MissingData
-
-    state = {}
-    for name in DATASET_NAMES:
-        try:
-            find_dataset(name, root)
-            state[name] = ""
-        except MissingData as missing:
-            state[name] = str(missing)
-    return state
+def _require_made(name: str) -> None:
+    if name not in _MADE:
+        raise InputError(f"NAME: one of {', '.join(_MADE)} is expected, got '{name}'.")

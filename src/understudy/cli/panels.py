@@ -180,4 +180,4 @@ def _cut(panel: "Panel", candidate: Candidate) -> "Panel":
     steps = None if candidate.release is None else candidate.release.synthesizer.window_steps
     if steps is None or steps == panel.num_steps:
         return panel
-    return windows.cut(panel, steps, steps).panel
+    return windows.cut(panel, steps, steps)

@@ -66,7 +66,7 @@ def public_series(
     schema = Schema.load(existing(schema_path, "--schema"))
     panel = read_panel(existing(public, "--public"), schema, context=context, allow_few_units=True)
     if steps is not None and steps < panel.num_steps:
-        panel = windows.cut(panel, steps, stride or steps).panel
+        panel = windows.cut(panel, steps, stride or steps)
     return replace(panel, private=False, unit_ids=None)
 
 

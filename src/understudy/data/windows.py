@@ -1,10 +1,10 @@
 """Windows: contiguous slices of series, with the most one unit can weigh in them."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64
+from jaxtyping import Bool, Int64
 
 from understudy.data.channels import is_event_like
 from understudy.data.panel import Panel, take_context
@@ -12,32 +12,17 @@ from understudy.data.schema import Schema, ZeroWhen
 from understudy.errors import InputError, SchemaError
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Windows:
-    """A panel of windows.
+def stability(schema: Schema, window_steps: int, stride: int) -> int:
+    """Returns the most windows that change when one privacy unit is added or removed, from public facts only.
 
-    Attributes:
-        panel: One series per window; the schema says the window's steps.
-        stability: Most windows that change when one privacy unit is added or removed. Whoever spends budget
-            on the windows multiplies one window's influence by it.
-    """
-
-    panel: Panel
-    stability: int
-
-
-def stability(schema: Schema, window_steps: int, stride: int, max_windows_per_unit: int | None = None) -> int:
-    """Returns the most windows one privacy unit can touch, from public facts only.
-
-    An entity touches all its windows. An event of w steps touches ⌈(L + w − 1) / stride⌉ windows of L steps.
+    Budget spent on windows multiplies one window's influence by it. An entity touches all its windows.
+    An event of w steps touches ⌈(L + w − 1) / stride⌉ windows of L steps.
     """
     _check(schema, window_steps, stride)
-    per_series = (schema.num_steps - window_steps) // stride + 1
-    touched = per_series
+    touched = (schema.num_steps - window_steps) // stride + 1
     if schema.unit.kind == "event":
-        touched = min(per_series, math.ceil((window_steps + schema.unit.event_steps - 1) / stride))
-    total = touched * schema.unit.max_series
-    return total if max_windows_per_unit is None else min(total, max_windows_per_unit)
+        touched = min(touched, math.ceil((window_steps + schema.unit.event_steps - 1) / stride))
+    return touched * schema.unit.max_series
 
 
 def check_events(schema: Schema, window_steps: int, *, whole_windows: bool) -> None:
@@ -74,39 +59,46 @@ def cut(
     stride: int,
     max_windows_per_unit: int | None = None,
     rng: np.random.Generator | None = None,
-) -> Windows:
-    """Cuts every series into full windows, at most `max_windows_per_unit` of a unit if a cap is given.
+) -> Panel:
+    """Returns every series cut into full windows, each a series of its own.
 
-    With `rng` the kept windows are chosen at random, without it the earliest ones are kept.
+    If a cap is given, a unit keeps at most `max_windows_per_unit`. With `rng` these
+    are chosen at random, without it the earliest ones are kept.
 
     Privacy:
         Which windows a unit keeps depends on that unit's own length and on fresh randomness, never on other
-        units. The stability is computed from the schema and not from the data.
+        units.
 
     Edge cases:
         A unit whose series are all shorter than a window has no window and drops out.
     """
-    _check(panel.schema, window_steps, stride)
+    schema = window_schema(panel.schema, window_steps, stride, max_windows_per_unit)
     starts = np.arange(0, panel.num_steps - window_steps + 1, stride)
     fits = starts[None, :] + window_steps <= panel.lengths[:, None]
     if max_windows_per_unit is not None:
         fits = _capped(fits, panel.unit, max_windows_per_unit, rng)
     series, index = np.nonzero(fits)
-    views = np.lib.stride_tricks.sliding_window_view(panel.values, window_steps, axis=1)
+    start = starts[index]
+
+    def taken(array: np.ndarray) -> np.ndarray:
+        views = np.lib.stride_tricks.sliding_window_view(array, window_steps, axis=1)
+        return np.ascontiguousarray(np.moveaxis(views[series, start], 1, 2))
+
+    context = panel.context
+    if context is not None:
+        context = take_context(context, series) if window_steps == panel.num_steps else taken(context)
     kept, unit = np.unique(panel.unit[series], return_inverse=True)
-    factor = stability(panel.schema, window_steps, stride, max_windows_per_unit)
-    windows = Panel(
-        schema=window_schema(panel.schema, window_steps, stride, max_windows_per_unit),
-        values=np.ascontiguousarray(np.moveaxis(views[series, starts[index]], 1, 2)),
+    return Panel(
+        schema=schema,
+        values=taken(panel.values),
         lengths=np.full(len(series), window_steps, dtype=np.int32),
         unit=unit.astype(np.int64),
         static=panel.static[series],
-        context=_window_context(panel, series, starts[index], window_steps),
+        context=context,
         shared_context=None if panel.shared_context is None else panel.shared_context[:window_steps],
         private=panel.private,
         unit_ids=None if panel.unit_ids is None else panel.unit_ids[kept],
     )
-    return Windows(windows, factor)
 
 
 def without_empty_steps(windows: Panel) -> Panel:
@@ -127,15 +119,6 @@ def without_empty(windows: Panel) -> Panel:
         observation would leave with it, however many, although the event did not touch them.
     """
     return windows.take_series(np.asarray(windows.observed.any(axis=(1, 2))))
-
-
-def sliding(rows: Float32[np.ndarray, "row channel"], steps: int) -> Float32[np.ndarray, "window step channel"]:
-    """Returns the windows that begin at rows 0 .. n − steps − 1.
-
-    The last possible window is left out, as in the papers whose window counts this has to match.
-    """
-    views = np.lib.stride_tricks.sliding_window_view(rows, steps, axis=0)[:-1]
-    return np.ascontiguousarray(np.moveaxis(views, 1, 2))
 
 
 def _check(schema: Schema, window_steps: int, stride: int) -> None:
@@ -167,13 +150,14 @@ def _capped(
 def window_schema(schema: Schema, window_steps: int, stride: int, max_windows_per_unit: int | None = None) -> Schema:
     """The windows' own contract: windows start at different times, so hours of the day no longer apply."""
     _check(schema, window_steps, stride)
-    cap, num_starts = max_windows_per_unit, (schema.num_steps - window_steps) // stride + 1
+    num_starts = (schema.num_steps - window_steps) // stride + 1
     same_start = num_starts == 1
     constraints = [c for c in schema.constraints if same_start or not (isinstance(c, ZeroWhen) and c.hours)]
-    max_series = schema.unit.max_series * num_starts
+    most = schema.unit.max_series * num_starts
+    max_series = most if max_windows_per_unit is None else min(max_windows_per_unit, most)
     return replace(
         schema,
-        unit=replace(schema.unit, max_series=max_series if cap is None else min(cap, max_series)),
+        unit=replace(schema.unit, max_series=max_series),
         time=replace(
             schema.time,
             steps=window_steps,
@@ -183,14 +167,3 @@ def window_schema(schema: Schema, window_steps: int, stride: int, max_windows_pe
         constraints=tuple(constraints),
         columns=() if schema.time.layout == "wide" else schema.columns,
     )
-
-
-def _window_context(
-    panel: Panel, series: Int64[np.ndarray, " window"], start: Int64[np.ndarray, " window"], window_steps: int
-) -> Float32[np.ndarray, "window step context"] | None:
-    if panel.context is None:
-        return None
-    if window_steps == panel.num_steps:
-        return take_context(panel.context, series)
-    views = np.lib.stride_tricks.sliding_window_view(panel.context, window_steps, axis=1)
-    return np.ascontiguousarray(np.moveaxis(views[series, start], 1, 2))

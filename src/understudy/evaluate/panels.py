@@ -351,7 +351,7 @@ def _applied(panel: Panel, cut: _Cut, seed: int) -> Panel:
     if panel.schema.time.variable_length:
         return _beginning(panel, cut.steps)
     rng = np.random.default_rng(seed)
-    return windows.cut(panel, cut.steps, cut.steps, cut.windows_per_unit, rng).panel
+    return windows.cut(panel, cut.steps, cut.steps, cut.windows_per_unit, rng)
 
 
 def _beginning(panel: Panel, steps: int) -> Panel:

@@ -252,7 +252,7 @@ class Synthesizer(ABC):
 def _cut(steps: int, stride: int, whole_windows: bool, panel: Panel) -> Panel:
     """Returns the windows of a panel that are learned from."""
     kind = panel.schema.unit.kind
-    cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride).panel
+    cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride)
     if kind == "event":  # a unit that has no row without the event would leave all its windows
         cut = windows.without_empty_steps(cut) if whole_windows else windows.without_empty(cut)
     if kind == "overlapping-window":  # the unit is a window, so no two share one

@@ -18,7 +18,7 @@ from understudy.training.batches import UnitWindows
 from understudy.training.networks import ExponentialMovingAverage
 from understudy.training.plan import MechanismPlan, Performance
 from understudy.training.private_gradient import Loss, MakeOptimiser, PrivateGradient, PublicLoss
-from understudy.training.validation import try_out, validate_module
+from understudy.training.validation import seed_torch, try_out, validate_module
 
 Report = Callable[[int, int], None]  # iterations executed, iterations planned
 _TRIAL_UNITS = 3
@@ -193,7 +193,7 @@ def _secret_seed(device: torch.device) -> Iterator[None]:
     One more unit shifts the masks of all units after it. With known masks it would move the gradients of all of them.
     """
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(secrets.randbits(63))
+        seed_torch(secrets.randbits(63))
         yield
 
 

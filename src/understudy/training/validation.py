@@ -81,8 +81,15 @@ def try_out(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
         _check_alone(model, loss, batch, num_units)
 
 
+def seed_torch(seed: int) -> None:
+    """Seeds torch's global generators; `torch.manual_seed` also keeps a traceback for every kind of absent device."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
+
+
 def _seeded(model: nn.Module, loss: Loss, batch: Batch, seed: int = 1) -> Tensor:
-    torch.manual_seed(seed)
+    seed_torch(seed)
     device = next(model.parameters()).device
     return loss(model, batch, torch.Generator(device=device).manual_seed(seed + 1))
 
@@ -245,7 +252,7 @@ class PerUnitRandomness(TorchDispatchMode):
         if rows and place < len(self._by_unit) and self._by_unit[place]:
             result = self._each(func, args, kwargs, place, rows // len(self._units))
         else:
-            torch.manual_seed(place)
+            seed_torch(place)
             result = func(*args, **kwargs)
         first = result[0] if isinstance(result, tuple) else result
         self.leading.append(first.shape[0] if first.ndim else 0)
@@ -255,7 +262,7 @@ class PerUnitRandomness(TorchDispatchMode):
         """Runs `func` on the `rows` rows of one unit after another."""
         parts = []
         for position, unit in enumerate(self._units):
-            torch.manual_seed(1 + place + 1000 * unit)
+            seed_torch(1 + place + 1000 * unit)
             own = slice(position * rows, (position + 1) * rows)
             parts.append(func(*_cut(func, args, own, rows * len(self._units)), **kwargs))
         if func._schema.is_mutable:

@@ -154,9 +154,9 @@ def test_what_all_series_share_stays_when_nobody_is_left():
     schema = replace(small().schema, context=(Number("price", 0.0, 9.0),), time=Time(column="t", steps=3))
     panel = replace(small(), schema=schema, context=broadcast_context(shown, 6))
     empty = panel.take_units([])
-    for some in (panel, empty, concatenate([empty, empty]), without_empty_steps(empty), cut(empty, 3, 3).panel):
+    for some in (panel, empty, concatenate([empty, empty]), without_empty_steps(empty), cut(empty, 3, 3)):
         assert np.array_equal(some.shared_context, shown)
-    assert np.array_equal(cut(empty, 2, 2).panel.shared_context, shown[:2])  # one window: its context is everybody's
+    assert np.array_equal(cut(empty, 2, 2).shared_context, shown[:2])  # one window: its context is everybody's
     own = replace(panel, schema=replace(schema, time=Time(column="t", steps=3, align="relative")))
     assert own.shared_context is None
     assert own.take_units([]).shared_context is None

@@ -4,7 +4,7 @@ import string
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.data.toy import toy_schema
@@ -85,7 +85,6 @@ def schemas(draw):
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(schemas())
 def test_a_schema_comes_back_from_toml_exactly(schema):
     assert Schema.loads(schema.dumps()) == schema

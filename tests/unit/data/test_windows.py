@@ -1,14 +1,17 @@
 """Windows: which are cut, and that the declared stability is never exceeded."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.unit.data.test_panel import small
+from understudy.data import read_panel
 from understudy.data.panel import Panel, broadcast_context
 from understudy.data.schema import Continuous, NonNegative, Population, PrivacyUnit, Schema, Time, ZeroWhen
-from understudy.data.windows import cut, sliding, stability
+from understudy.data.windows import cut, stability
 from understudy.errors import SchemaError
 
 
@@ -34,7 +37,7 @@ def weekly(unit=None, steps=48, homes=20, **kind):
 
 
 def test_windows_are_contiguous_slices_with_their_own_context():
-    windows = cut(weekly(), 24, 12).panel
+    windows = cut(weekly(), 24, 12)
     assert windows.values.shape == (60, 24, 1)
     assert (np.diff(windows.values[:, :, 0], axis=1) == 1).all()
     np.testing.assert_array_equal(windows.context[:3, 0, 0], [0, 12, 24])
@@ -42,10 +45,10 @@ def test_windows_are_contiguous_slices_with_their_own_context():
 
 
 def test_windows_no_longer_know_the_hour_of_the_day():
-    schema = cut(weekly(), 24, 12).panel.schema
+    schema = cut(weekly(), 24, 12).schema
     assert schema.time.align == "relative"
     assert [type(constraint) for constraint in schema.constraints] == [NonNegative]
-    whole = cut(weekly(), 48, 1).panel.schema
+    whole = cut(weekly(), 48, 1).schema
     assert whole.time.align == "calendar"
     assert len(whole.constraints) == 2
 
@@ -55,7 +58,7 @@ def test_only_full_windows_inside_the_length_are_cut():
     values = panel.values.copy()
     values[1, 30:] = np.nan
     panel = panel.with_values(values, lengths=np.array([48, 30], dtype=np.int32))
-    windows = cut(panel, 24, 12).panel
+    windows = cut(panel, 24, 12)
     assert windows.unit.tolist() == [0, 0, 0, 1]
     assert not np.isnan(windows.values).any()
 
@@ -65,20 +68,19 @@ def test_a_unit_without_a_full_window_drops_out():
     values = panel.values.copy()
     values[0, 1:] = np.nan
     panel = panel.with_values(values, lengths=np.array([1, 3], dtype=np.int32))
-    assert cut(panel, 2, 1).panel.num_units == 1
+    assert cut(panel, 2, 1).num_units == 1
 
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_the_cap_holds_for_every_unit(seed):
     rng = None if seed is None else np.random.default_rng(seed)
     windows = cut(weekly(), 4, 1, max_windows_per_unit=7, rng=rng)
-    assert (np.bincount(windows.panel.unit) == 7).all()
-    assert windows.stability == 7
-    assert windows.panel.schema.unit.max_series == 7
+    assert (np.bincount(windows.unit) == 7).all()
+    assert windows.schema.unit.max_series == 7
 
 
 def test_without_a_cap_an_entity_weighs_all_its_windows():
-    assert cut(weekly(), 24, 12).stability == 3
+    assert stability(weekly().schema, 24, 12) == 3
     assert stability(weekly(max_series=4).schema, 24, 12) == 12
 
 
@@ -98,22 +100,27 @@ def test_changing_an_event_changes_no_more_windows_than_declared():
         values = panel.values.copy()
         values[1, begin : begin + 5] = 0.0
         after = cut(panel.with_values(values), 24, 7)
-        changed = (before.panel.values != after.panel.values).any(axis=(1, 2)).sum()
-        assert changed <= before.stability
+        changed = (before.values != after.values).any(axis=(1, 2)).sum()
+        assert changed <= stability(panel.schema, 24, 7)
 
 
 def test_a_unit_added_leaves_the_windows_of_all_others_bit_identical():
     everyone = weekly(homes=21)
     without = everyone.take_units(np.arange(20))
-    one, two = (cut(panel, 24, 6).panel for panel in (everyone, without))
+    one, two = (cut(panel, 24, 6) for panel in (everyone, without))
     assert one.values[one.unit < 20].tobytes() == two.values.tobytes()
 
 
-def test_sliding_leaves_out_the_last_window_as_the_papers_do():
-    rows = np.arange(3685, dtype=np.float32)[:, None]
-    windows = sliding(rows, 24)
-    assert windows.shape == (3661, 24, 1)
-    assert windows[-1, -1, 0] == 3683
+def test_overlapping_windows_leave_out_the_last_one_as_the_papers_do():
+    schema = replace(
+        weekly().schema,
+        unit=PrivacyUnit(kind="overlapping-window", column="window", dtype="int64"),
+        time=Time(steps=24),
+        context=(),
+    )
+    panel = read_panel(pa.table({"x": np.arange(3685.0)}), schema)
+    assert panel.values.shape == (3661, 24, 1)
+    assert panel.values[-1, -1, 0] == 3683
 
 
 @pytest.mark.parametrize(("steps", "stride"), [(0, 1), (49, 1), (24, 0)])

@@ -113,7 +113,7 @@ def test_odd_values_in_a_partys_file_are_explained_or_harmless(folder: Path, key
             assert load_party(written(folder, "bank.toml", PARTY | {key: value}))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=200))
 def test_bytes_that_are_no_file_of_ours_are_refused_everywhere(folder: Path, content: bytes) -> None:
     file = folder / "any.toml"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
@@ -130,7 +130,6 @@ def test_a_cell_beyond_its_ballot_never_reaches_the_next() -> None:
 
 
 @every_kind
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_one_unit_whatever_it_holds_moves_the_sum_by_at_most_the_bound(kind: Kind, data: st.DataObject) -> None:
     """The theorem, in integers: no tolerance but what the noise is widened by."""

@@ -1,4 +1,4 @@
-"""`adaln-ablation` and `adaln-gradients`: what each part of bounding does (paper 003, Tables 2 to 5 and 10 to 17).
+"""`adaln-ablation` and `adaln-gradients`: what each part of bounding does (the paper's Tables 2 to 5, 10 to 17).
 
 The paper's meter is not public; one household's hourly load stands in for it, as in `adaln-power`.
 """

@@ -1,4 +1,4 @@
-"""The data of paper 003's experiments: one long series cut into windows, or homes, with what is kept for judging."""
+"""The data of DP-aware AdaLN-Zero's experiments: one long series cut into windows, or homes; held-out series."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +12,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time, simulate_households, windows
-from understudy.data.datasets import file_sha256, find_file
 from understudy.synthesizers.pets.rules import RuleBased
+from understudy_bench.data.datasets import file_sha256, find_file
 
 _ETT = "Electricity Transformer Temperature, github.com/zhouhaoyi/ETDataset"
 _POWER = "Individual household electric power consumption, UCI Machine Learning Repository, dataset 235"
@@ -135,7 +135,7 @@ def _long(
             )
         )
     steps = history + judged
-    test = windows.cut(panels[1], steps, judged).panel
+    test = windows.cut(panels[1], steps, judged)
     test = replace(test, unit=np.arange(test.num_series, dtype=np.int64), unit_ids=None)
     told = f"any one step of {time.frequency} of this one series"
     return Study(

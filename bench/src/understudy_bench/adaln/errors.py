@@ -1,4 +1,4 @@
-"""Errors of fillings as Tables 1 and 6 to 9 of paper 003 print them, and what can be said without `dit`."""
+"""Errors of fillings as Tables 1 and 6 to 9 of DP-aware AdaLN-Zero print them, and what can be said without `dit`."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Figures that paper 003 prints, beside which a benchmark puts its own (Tables 1, 4 to 9 and 13 to 17).
+"""Figures that the DP-aware AdaLN-Zero paper prints, to compare with (Tables 1, 4 to 9 and 13 to 17).
 
 Its own meter is not public, so the rows of `adaln-power` stand beside another household; errors are in deviations here,
 and imputation errors of that meter seem to be in kilowatts there (see the ranges of R²), so only orders compare.

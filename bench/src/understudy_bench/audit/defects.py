@@ -31,7 +31,7 @@ def noise_times(share: float) -> Iterator[None]:
 
 @contextmanager
 def one_scalar() -> Iterator[None]:
-    """Adds the same number to every coordinate of a gradient, as the code released with paper 004 does."""
+    """Adds the same number to every coordinate of a gradient, as the code released with VFLGAN-TS does."""
     genuine = NormalReserve.add_to
 
     def shared(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:

@@ -17,7 +17,7 @@ from understudy_bench.result import Row, Stopwatch, row
 from understudy_bench.vertical.data import windows
 
 _UNKNOWN, _RECORDED = 20, 40  # rows to reconstruct, iterations to listen to
-_REPRODUCTION = "windows of one stock are protected one by one, as in paper 004"
+_REPRODUCTION = "windows of one stock are protected one by one, as in the VFLGAN-TS paper"
 
 
 @dataclass(frozen=True)

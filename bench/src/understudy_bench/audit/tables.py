@@ -1,4 +1,4 @@
-"""`audit-stock`: Tables 7 to 10 of paper 004 on Stock, with intervals, and with tests that mean what they say.
+"""`audit-stock`: Tables 7 to 10 of VFLGAN-TS on Stock, with intervals, and with tests that mean what they say.
 
 Shadows are trained in stacks, with networks and iterations far below the paper's: what can be compared is what the
 statistics say, and not whether the published figures come out.
@@ -24,7 +24,7 @@ from understudy_bench.result import Progress, Row, Stopwatch, result, row
 
 SIZES = {"quick": Size(30, 200, 800), "target": Size(128, 2000, 3661), "full": Size(128, 11400, 3661)}
 _CLAIMED, _DELTA = 10.0, 3e-4  # Table 9, Stock
-# Tables 7, 8, 9 and 10 of paper 004, rows of Stock.
+# Tables 7, 8, 9 and 10 of VFLGAN-TS, rows of Stock.
 _FEATURES = ("naive", "correlation", "knn", "F1 naive", "F2 naive", "F1 correlation", "F2 correlation")
 PAPER = {
     name: dict(zip(_FEATURES, figures, strict=False))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NOT_PRIVATE = "ADS-GAN as published: its generator is told real series, and nothing was noised"
 _UNNOISED = 1e-3  # noise multiplier of the facts
 _PENALTY = 10.0  # on slopes of the critic that are not one (WGAN-GP)
-AWAY = 1.0  # weight of the distance from the real row (λ; paper 000, Table 4)
+AWAY = 1.0  # weight of the distance from the real row (λ; Pub2Priv, Table 4)
 _POOL, _NODES, _CLASSES = "pool", "nodes", "pool_classes"
 
 Told = Callable[[float], None]  # share of the iterations done

@@ -10,7 +10,7 @@ Not to be confused with AIM as published. Its graphs may have cycles, for which 
 with it JAX; here dependence is a tree, as in MST (McKenna, Miklau & Sheldon), which is fitted exactly. And its rounds
 depend on noisy answers, while a plan is charged whole before data is read; a tree needs one round.
 
-References: McKenna et al., arXiv:2201.12677 (AIM); McKenna, Miklau & Sheldon, arXiv:2108.04978 (MST); paper 000,
+References: McKenna et al., arXiv:2201.12677 (AIM); McKenna, Miklau & Sheldon, arXiv:2108.04978 (MST); Pub2Priv,
 appendix E (series as tables).
 """
 
@@ -37,7 +37,7 @@ class Aim(Synthesizer):
     """AIM over trees.
 
     Attributes:
-        cut: How series become columns: "frequencies", or "segments" as in appendix E of paper 000.
+        cut: How series become columns: "frequencies", or "segments" as in appendix E of the Pub2Priv paper.
         coefficients: Slow frequencies that are kept of each channel, beside those of a day.
         seed: Of a draw by which scores are ranked.
     """

@@ -15,7 +15,7 @@ from understudy.data.timegrid import parse_frequency
 from understudy.statistics.marginals import Marginal
 from understudy.statistics.series import to_frequencies, to_steps
 
-SEGMENTS, SEGMENT_LEVELS = 10, 50  # paper 000, appendix E
+SEGMENTS, SEGMENT_LEVELS = 10, 50  # Pub2Priv, appendix E
 LEVELS = 16
 _LEVEL_EDGES = np.linspace(-2.1, 2.1, LEVELS - 1)
 _SIZES = 2.0 ** np.arange(-6, 1)

@@ -22,7 +22,7 @@ STEPS, CHANNELS, DDIM_STEPS = 168, 7, 50
 _SERIES = {"quick": (50, 100), "target": (500, 1000), "full": (1000, 2000)}
 _ROUNDS = {"quick": 5, "target": 15, "full": 15}
 _BATCH = 64
-_PAPER = {"bounded": {"over_unbounded": 0.169 / 0.168}}  # paper 003, Table 18: DP-aware over DP-vanilla
+_PAPER = {"bounded": {"over_unbounded": 0.169 / 0.168}}  # DP-aware AdaLN-Zero, Table 18: DP-aware over DP-vanilla
 
 
 def cost(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`cost-ppem`: what the penalty of Eq. 18 and the noise cost an iteration. `ppem-tests`: Fig. 2 of paper 002."""
+"""`cost-ppem`: what the penalty of Eq. 18 and the noise cost an iteration. `ppem-tests`: Fig. 2 of PPEM."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""`cost-pub2priv`: private steps of the published denoiser by length and channels (paper 000, Tables 6 and 7).
+"""`cost-pub2priv`: private steps of the published denoiser by length and channels (Pub2Priv, Tables 6 and 7).
 
 500 series in batches of 32 for 100 epochs are 1,563 steps; 20 are timed, private and ordinary ones in turn, processor
 time of one thread, and the rest follows. Peak memory is that of a fresh process which takes a few private steps.

@@ -2,7 +2,7 @@
 
 Shapes are those of Stock (6 attributes, 24 steps) and Energy (28), two parties, batches of 64; the rows are made up.
 Times are processor time of one thread, the median over iterations, with the engines taking turns: figures of one run
-can be divided by each other whatever else the machine does. Beside them Table 6 of paper 004: operations, memory,
+can be divided by each other whatever else the machine does. Beside them Table 6 of VFLGAN-TS: operations, memory,
 parameters and bytes of one party.
 """
 

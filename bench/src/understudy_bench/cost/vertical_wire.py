@@ -4,7 +4,7 @@ Shapes as in `cost-vertical`: Stock (6 attributes) and Energy (28), 24 steps, ba
 process all sides compute one after another without a copy; apart, each party is a process and every frame is
 serialised, encrypted and sent. Wall time of an iteration (two exchanges), the median over iterations, the two taking
 turns; and processor time of all sides together, which a busy machine changes less.
-Beside them the rest of Table 6 of paper 004 for one party: memory, bytes on the wire, time of its whole training.
+Beside them the rest of Table 6 of VFLGAN-TS for one party: memory, bytes on the wire, time of its whole training.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The toy of paper 000, Appendix G.1: private series of trend, season and noise, with a public one correlated by α.
+"""The toy of Pub2Priv, Appendix G.1: private series of trend, season and noise, with a public one correlated by α.
 
 The paper computes the public series from the private one, c = αx + √(1 − α²) noise. Such a context is part of the
 private record: here it belongs to each series (`align = "relative"`) and nothing may read it but the method's own

@@ -1,4 +1,4 @@
-"""Electricity of single clients with the season, and weather where it is at hand, as public context (paper 000, C.2).
+"""Electricity of single clients with the season, and weather where it is at hand, as public context (Pub2Priv, C.2).
 
 The original has 370 clients in 15-minute readings, summed here to days. Public weekly totals of 321 of them stand in
 for it where only they are at hand. Temperature at Évora is not among the public files: days of Perth, of a similar
@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from understudy.data.datasets import DatasetInfo, file_sha256, find_file
 from understudy.data.panel import Panel
 from understudy.data.schema import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.errors import MissingData
+from understudy_bench.data.datasets import DatasetInfo, file_sha256, find_file
 
 READINGS = ("electricity/LD2011_2014.txt", "ElectricityLoadDiagrams20112014, UCI Machine Learning Repository, 321")
 WEEKLY = ("electricity_weekly/electricity_weekly_dataset.tsf", "weekly totals of the same, zenodo.org/record/4656141")

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from understudy.data.datasets import DatasetInfo, file_sha256, find_file
-from understudy.data.portfolios import HELD, SHOWN, Market
 from understudy.errors import DataError
+from understudy_bench.data.datasets import DatasetInfo, file_sha256, find_file
+from understudy_bench.data.portfolios import HELD, SHOWN, Market
 
 BARS = ("sp500/all_stocks_5yr.parquet", "daily bars of S&P 500 members 2013 to 2018, kaggle.com/camnugent/sandp500")
 INDEX = ("indices/sp500_index.csv.gz", "S&P 500 daily close, columns Date and SP500, Yahoo Finance ^GSPC")

@@ -1,4 +1,4 @@
-"""Monthly imports of integrated circuits with the semiconductor index as public context (paper 000, Appendix C.3).
+"""Monthly imports of integrated circuits with the semiconductor index as public context (Pub2Priv, Appendix C.3).
 
 Ten countries, ten random starts of 120 months each. The imports are UN Comtrade's and have to be brought by the user;
 a simulated stand-in has the same shape. Any two windows of a country overlap, so a window protects no country, and ten
@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv as pacsv
 
-from understudy.data.datasets import DatasetInfo, file_sha256, find_file
 from understudy.data.panel import Panel
 from understudy.data.schema import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.errors import DataError
+from understudy_bench.data.datasets import DatasetInfo, file_sha256, find_file
 from understudy_bench.data.markets import semiconductor_months
 
 STEPS = 120

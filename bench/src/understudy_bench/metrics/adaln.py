@@ -1,4 +1,4 @@
-"""Distances of distributions and of spectra as paper 003 reports them: for whole series, and for fillings."""
+"""Distances of distributions and of spectra as DP-aware AdaLN-Zero reports them: for whole series, and for fillings."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -102,7 +102,7 @@ def _metric(name: str, title: str, top: float, reference: str, measure: Callable
         title=title,
         direction="lower",
         range=(0.0, top),
-        reference=f"paper 003, Tables 6 and 8; {reference}",
+        reference=f"DP-aware AdaLN-Zero, Tables 6 and 8; {reference}",
         measure=measure,
     )
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from understudy_bench.metrics.networks import Checkpoint, Recurrent, Schedule, seeded, tensor, train_epochs
 
-PUBLISHED_EPOCHS, BATCH, HIDDEN = 100, 64, 64  # as the code released with paper 004 does for Stock
+PUBLISHED_EPOCHS, BATCH, HIDDEN = 100, 64, 64  # as the code released with VFLGAN-TS does for Stock
 
 
 def forecast_error(
@@ -22,7 +22,7 @@ def forecast_error(
     """Returns the mean absolute error of forecasting the last step from the steps before it.
 
     LSTM(64), squared loss, Adam 1e-3, batches of 64; a fifth of `train` is put aside and the epoch that does best on
-    it is kept (paper 004, section 5; its released code keeps the worst: `worst_val`).
+    it is kept (VFLGAN-TS, section 5; its released code keeps the worst: `worst_val`).
 
     Args:
         train, test: Values [series, step, channel], scaled alike.

@@ -102,7 +102,7 @@ def linear_test(pairs: np.ndarray) -> KernelTest:
 
 
 def normalised_test(pairs: np.ndarray) -> KernelTest:
-    """Tests by the normalised discrepancy against χ² with one degree of freedom (paper 002, Eq. 17)."""
+    """Tests by the normalised discrepancy against χ² with one degree of freedom (PPEM, Eq. 17)."""
     statistic = float(normalised_discrepancy(torch.from_numpy(pairs)))
     return KernelTest(statistic=statistic, p_value=float(chi2.sf(statistic, 1)))
 

@@ -84,7 +84,7 @@ class Schedule:
     Attributes:
         patience: Epochs without improvement after which it stops; None never stops early.
         checkpoint: Which epoch's weights are kept: the `best` on the watched series, or `worst_val`, those of the
-            greatest loss, as the code released with paper 004 does.
+            greatest loss, as the code released with VFLGAN-TS does.
     """
 
     epochs: int

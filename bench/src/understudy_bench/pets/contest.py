@@ -78,7 +78,7 @@ class Contest:
         return sorted(turns, key=late)
 
     def samples(self, cells: Cells) -> dict[str, Any]:
-        """Returns a few series of each side for a picture (paper 001, Fig. 4)."""
+        """Returns a few series of each side for a picture (PETS, Fig. 4)."""
         return cells(f"{self.key} samples", self._samples)
 
     def _samples(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The public and the private side of each PETS experiment, as windows of one channel (paper 001, section 4).
+"""The public and the private side of each PETS experiment, as windows of one channel (PETS, section 4).
 
 Windows are standardised one at a time, or by sensor as the paper does for traffic; the second is not private and is
 only here to repeat the paper. Stand-ins are named: PeMSD7 for PeMS-BAY, one week of METR-LA for seventeen.
@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from scipy.signal import resample_poly
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.data.datasets import DATA_ROOT_VARIABLE, file_sha256
 from understudy.errors import MissingData
+from understudy_bench.data.datasets import DATA_ROOT_VARIABLE, file_sha256
 
 ACTIVITY_STEPS, TRAFFIC_STEPS = 128, 576
 BOUND = 4.0  # standardised values beyond are clipped, as the paper does for its baseline

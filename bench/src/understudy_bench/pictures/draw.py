@@ -1,7 +1,7 @@
 """Pictures of a benchmark's result: clouds, series of one condition, distributions, and the curve over epsilon.
 
 A pure function of the result; a result without pictures gives only the curve, or nothing. As Fig. 3 to 5, 8 and 9 of
-paper 000.
+the Pub2Priv paper.
 """
 
 from collections.abc import Mapping, Sequence

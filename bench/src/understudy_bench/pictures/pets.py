@@ -1,4 +1,4 @@
-"""Pictures of private evolution: figures over epsilon, and single series (paper 001, Fig. 3 and 4)."""
+"""Pictures of private evolution: figures over epsilon, and single series (PETS, Fig. 3 and 4)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

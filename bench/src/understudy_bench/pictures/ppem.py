@@ -1,4 +1,4 @@
-"""Pictures of PPEM: estimators under a true and a false score (paper 002, Fig. 2), and marginals (Fig. 3 and 4)."""
+"""Pictures of PPEM: estimators under a true and a false score (PPEM, Fig. 2), and marginals (Fig. 3 and 4)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pictures of several organisations' benchmarks, as Fig. 3, 5, 7, 10 and 12 of paper 004."""
+"""Pictures of several organisations' benchmarks, as Fig. 3, 5, 7, 10 and 12 of VFLGAN-TS."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What paper 002 compares PPEM with, without privacy: WGAN-GP, EnergyGAN, SteinGAN and medGAN on rows of numbers.
+"""What the PPEM paper compares PPEM with, without privacy: WGAN-GP, EnergyGAN, SteinGAN and medGAN on rows of numbers.
 
 Each takes rows [row, number] in working scale and returns as many synthetic ones. Networks are the perceptrons of PPEM,
 so that a difference is one of objectives.

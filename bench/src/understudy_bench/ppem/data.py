@@ -21,7 +21,7 @@ from understudy.data import (
     Time,
     simulate_households,
 )
-from understudy.data.datasets import file_sha256, find_file
+from understudy_bench.data.datasets import file_sha256, find_file
 
 _CREDIT = "credit/creditcard_rounded_113922rows.parquet"
 _MIMIC = "mimic_demo/DIAGNOSES_ICD.csv"

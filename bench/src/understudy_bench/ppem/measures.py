@@ -25,7 +25,7 @@ from understudy_bench.ppem import shown as ppem_shown
 if TYPE_CHECKING:
     from sklearn.cluster import KMeans
 
-_TESTED = 1000  # rows of each side of a two-sample test, as in paper 002
+_TESTED = 1000  # rows of each side of a two-sample test, as in the PPEM paper
 _GROUPS = 8  # neighbourhoods of x′ within which the rest is compared
 _FEWEST = 25  # rows of each side that a neighbourhood needs
 _ALIKE = 0.25  # deviations within which two x′ count as the same
@@ -39,7 +39,7 @@ class Measures:
     """One dataset's measuring; `partition` works in declared bounds, the same for every candidate.
 
     Attributes:
-        regressed: The channel that linear regression predicts, as in paper 002; every channel by turns if None.
+        regressed: The channel that linear regression predicts, as in the PPEM paper; every channel by turns if None.
     """
 
     train: Panel

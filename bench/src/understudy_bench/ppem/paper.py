@@ -1,4 +1,4 @@
-"""Figures of paper 002: Table 1, D.3 and D.4, with two sensitive attributes of Kaggle's table or fifty of MIMIC's.
+"""Figures of PPEM: Table 1, D.3 and D.4, with two sensitive attributes of Kaggle's table or fifty of MIMIC's.
 
 The p-value of PPEM with DP is that of D.3; Table 1 rounds it to 0.
 """

@@ -1,4 +1,4 @@
-"""What pictures of PPEM show: the hidden marginal, and means of the rest given it (paper 002, Fig. 3 and 4)."""
+"""What pictures of PPEM show: the hidden marginal, and means of the rest given it (PPEM, Fig. 3 and 4)."""
 
 from typing import Any
 

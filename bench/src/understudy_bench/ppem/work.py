@@ -66,7 +66,7 @@ class Work:
 
     @property
     def num_rows(self) -> int:
-        """Synthetic rows that are drawn: about as many as were learned from, as in paper 002."""
+        """Synthetic rows that are drawn: about as many as were learned from, as in the PPEM paper."""
         return max(4000, min(self.scale.rows, self.train.num_units))
 
     def ppem(self, **options: Any) -> PPEM:

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from understudy.data.datasets import file_sha256, find_file
-from understudy.data.portfolios import market_windows, simulate_market, simulate_portfolios
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.pretraining import pretrain
@@ -25,6 +23,8 @@ from understudy.synthesizers.pub2priv.knowledge import Knowledge, filling_error,
 from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer
 from understudy.synthesizers.spectral import Spectral
 from understudy_bench.cells import Cells
+from understudy_bench.data.datasets import file_sha256, find_file
+from understudy_bench.data.portfolios import market_windows, simulate_market, simulate_portfolios
 from understudy_bench.pub2priv.experiment import SCALES, Experiment
 from understudy_bench.result import Progress, Row, Stopwatch, result, row
 

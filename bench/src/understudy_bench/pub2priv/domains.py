@@ -1,4 +1,4 @@
-"""`pub2priv-electricity`, `pub2priv-trade` and `pub2priv-trade-simulated` (paper 000, Table 1, Fig. 3 to 5)."""
+"""`pub2priv-electricity`, `pub2priv-trade` and `pub2priv-trade-simulated` (Pub2Priv, Table 1, Fig. 3 to 5)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from understudy.data import Panel
-from understudy.data.datasets import DatasetInfo
 from understudy.data.io.checks import check_units
 from understudy.errors import UnderstudyError
 from understudy_bench.cells import Cells
+from understudy_bench.data.datasets import DatasetInfo
 from understudy_bench.data.electricity import (
     STATION,
     Clients,

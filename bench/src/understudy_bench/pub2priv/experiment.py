@@ -1,6 +1,6 @@
 """What the Pub2Priv benchmarks share: one experiment, its five figures, the controls and the judgement beside them.
 
-Figures are those of paper 000, Table 1: distances of the distributions of changes (`ks_r`) and autocorrelations
+Figures are those of Pub2Priv, Table 1: distances of the distributions of changes (`ks_r`) and autocorrelations
 (`ks_ar`), the gap in correlation with the context (`corr_meta`), how well a network tells series from real ones
 (`discriminative`), and the squared error of a network that learned from them to predict real ones (`predictive`, each
 series between its own least and greatest value). Two diagnostics: `nearer_to_real` is the paper's identifiability, and

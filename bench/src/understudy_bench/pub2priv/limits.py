@@ -14,10 +14,10 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from understudy.data import Panel
-from understudy.data.portfolios import portfolio_strategies, simulate_market
 from understudy.statistics.series import to_frequencies, to_steps
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy_bench.cells import Cells
+from understudy_bench.data.portfolios import portfolio_strategies, simulate_market
 from understudy_bench.pub2priv.experiment import NO_NOISE, SCALES, Experiment, between_extremes
 from understudy_bench.pub2priv.portfolio import portfolio_experiment
 from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread

@@ -1,4 +1,4 @@
-"""What the pictures of paper 000 show, as numbers: clouds of series (Fig. 4), series of one condition (Fig. 8), and
+"""What the pictures of Pub2Priv show, as numbers: clouds of series (Fig. 4), series of one condition (Fig. 8), and
 distributions of changes, autocorrelations and correlations with the context (Fig. 9). `report` draws them.
 """
 

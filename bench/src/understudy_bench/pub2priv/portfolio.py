@@ -1,4 +1,4 @@
-"""`pub2priv-portfolio` and `pub2priv-strategies`: portfolios over real prices (paper 000, Table 1, Fig. 3 to 6)."""
+"""`pub2priv-portfolio` and `pub2priv-strategies`: portfolios over real prices (Pub2Priv, Table 1, Fig. 3 to 6)."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy.data.portfolios import REVIEW_DAYS, Market, market_windows, simulate_portfolios
 from understudy_bench.cells import Cells
 from understudy_bench.data.markets import load_market
+from understudy_bench.data.portfolios import REVIEW_DAYS, Market, market_windows, simulate_portfolios
 from understudy_bench.pub2priv.experiment import SCALES, Experiment, Scale
 from understudy_bench.pub2priv.tables import FEW_RIVALS, TABLE, facts, measure
 from understudy_bench.result import Progress, Row, result

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel
-from understudy.data.datasets import DatasetInfo
 from understudy.synthesizers import Synthesizer
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.spectral import Spectral
@@ -17,6 +16,7 @@ from understudy_bench.baselines.gem import Gem
 from understudy_bench.baselines.pate_gan import PateGan
 from understudy_bench.baselines.private_gsd import PrivateGsd
 from understudy_bench.cells import Cells
+from understudy_bench.data.datasets import DatasetInfo
 from understudy_bench.metrics.pub2priv.context import correlations
 from understudy_bench.pub2priv.experiment import PUBLISHED, WITHOUT_THETA, Experiment, Scale, methods, published
 from understudy_bench.pub2priv.pictures import pictures

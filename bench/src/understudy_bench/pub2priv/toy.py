@@ -1,4 +1,4 @@
-"""`pub2priv-toy`: what context is worth, by its correlation with the private series (paper 000, Table 5)."""
+"""`pub2priv-toy`: what context is worth, by its correlation with the private series (Pub2Priv, Table 5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

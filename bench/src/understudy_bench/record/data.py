@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from understudy.data import Channel, Continuous, Panel, Population, PrivacyUnit, Schema, Time, simulate_households
-from understudy.data.datasets import file_sha256, find_file
+from understudy_bench.data.datasets import file_sha256, find_file
 from understudy_bench.data.electricity import load_clients
 from understudy_bench.data.markets import BARS
 from understudy_bench.pets.data import speeds

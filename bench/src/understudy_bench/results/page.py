@@ -234,7 +234,7 @@ def _listed(result: Mapping[str, Any], metrics: Sequence[str]) -> str:
 
 
 def _pearson(result: Mapping[str, Any]) -> str:
-    """Says how series and context are correlated, where a paper does (paper 000, Table 2)."""
+    """Says how series and context are correlated, where a paper does (Pub2Priv, Table 2)."""
     found = result["data"].get("pearson")
     if not found:
         return ""

@@ -1,6 +1,6 @@
 """`spectral-stock` and `spectral-energy`: forecasting with a model that saw synthetic windows only.
 
-As in paper 004 each overlapping window counts as a unit, which protects no person; the certificate says so. Windows
+As in VFLGAN-TS each overlapping window counts as a unit, which protects no person; the certificate says so. Windows
 are split 80/20 at random, the method is fitted to the larger part, and an LSTM(64) forecasts the 24th step. Values are
 scaled by the extremes of the public file for the error only; the method works with the declared bounds, which are
 round numbers chosen after looking at the public file's extremes.
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, Population
-from understudy.data.datasets import load_windows
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.registry import METHODS
 from understudy_bench.cells import Cells
+from understudy_bench.data.datasets import load_windows
 from understudy_bench.metrics.forecasting import forecast_error, persistence_error
 from understudy_bench.result import Progress, Row, Stopwatch, result, row, spread
 

@@ -18,11 +18,11 @@ from understudy.data import (
     Time,
     simulate_households,
 )
-from understudy.data.datasets import file_sha256, find_file, load_windows
+from understudy_bench.data.datasets import file_sha256, find_file, load_windows
 from understudy_bench.metrics.vertical.sine import FREQUENCIES
 
 PARTIES = ("first", "second")
-_STEPS, _PER_CLASS = 800, 1024  # paper 004, section 5.1.1
+_STEPS, _PER_CLASS = 800, 1024  # VFLGAN-TS, section 5.1.1
 _LEVELS, _DEVIATION = (0.4, 0.6), 0.05  # of amplitudes in the two classes; noise of values
 _EEG = "EEG Eye State, UCI Machine Learning Repository, dataset 264"
 # Paper 004 keeps the five channels "best for classification" and does not name them: these are the five by which alone

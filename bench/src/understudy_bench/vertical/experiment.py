@@ -3,7 +3,7 @@
 The metrics are those of the suite `vertical`: AWD (Eq. 23) and AADA (Eq. 26) everywhere; on the sine sets amplitudes;
 on windows the four errors of a forecaster, on EEG and homes the four accuracies of a classifier, and TPD (Eq. 24), kept
 at the best epoch and, to compare with published figures, at the worst. Stock, Energy and EEG are windows of one series
-each: as in paper 004 the unit is a window and protects no person. Sines and homes are entities.
+each: as in the VFLGAN-TS paper the unit is a window and protects no person. Sines and homes are entities.
 """
 
 import math
@@ -32,7 +32,7 @@ from understudy_bench.vertical.rivals import MODELS, RIVALS, Rival
 from understudy_bench.vertical.trial import Cell, Trial
 
 EPSILONS = (10.0, 8.0, 6.0, 4.0, 2.0)
-NUM_PARTIES = (2, 4, 6, 8, 10)  # paper 004, Table 5
+NUM_PARTIES = (2, 4, 6, 8, 10)  # VFLGAN-TS, Table 5
 _HOMES = 10_000
 # Networks that noise leaves something of: a tenth of the published parameters, more rows per iteration, larger steps.
 SOUND = Recipe(iterations=600, batch=128, features=64, learning_rate=4e-3)
@@ -103,7 +103,7 @@ def households(scale: str, data_root: Path | None, progress: Progress, cells: Ce
 
 
 def more_parties(scale: str, data_root: Path | None, progress: Progress, cells: Cells) -> dict[str, Any]:
-    """Energy windows at 2 to 10 parties: Table 5 and Fig. 12 of paper 004 (quick: 15 minutes)."""
+    """Energy windows at 2 to 10 parties: Table 5 and Fig. 12 of VFLGAN-TS (quick: 15 minutes)."""
     rows: list[Cell] = []
     data: dict[str, Any] = {}
     for place, number in enumerate(NUM_PARTIES):

@@ -1,4 +1,4 @@
-"""Figures of paper 004: Tables 1 to 3 and 5 without noise; Table 4 with noise, whose epsilons are claimed only.
+"""Figures of VFLGAN-TS: Tables 1 to 3 and 5 without noise; Table 4 with noise, whose epsilons are claimed only.
 
 Each under the name of the metric that it is compared with. Train-on-real stands once, beside the method itself.
 """

@@ -12,7 +12,6 @@ from understudy.data.io.arrow import encode, plain, to_values
 from understudy.data.io.long import Grid
 from understudy.data.io.sources import Source, refuse_unknown_columns
 from understudy.data.schema import Schema, column_names, table_columns
-from understudy.data.windows import sliding
 from understudy.errors import DataError
 
 
@@ -165,5 +164,7 @@ def read_overlapping_windows(source: Source, schema: Schema) -> Grid:
     ]
     if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
         raise DataError(f"{source.name}: more rows than the declared steps are expected.")
-    windows = sliding(np.concatenate(rows), schema.num_steps)
+    # The last possible window is left out, as in the papers whose window counts this has to match.
+    views = np.lib.stride_tricks.sliding_window_view(np.concatenate(rows), schema.num_steps, axis=0)[:-1]
+    windows = np.ascontiguousarray(np.moveaxis(views, 1, 2))
     return grid_of_series(windows, schema, static=np.empty((len(windows), len(schema.static)), dtype=np.float32))

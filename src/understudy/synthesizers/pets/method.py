@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.data.datasets import file_sha256
 from understudy.errors import InputError, MissingData
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.canonical import file_sha256
 from understudy.privacy.events import DiscreteGaussian, Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, smallest_noise_multiplier

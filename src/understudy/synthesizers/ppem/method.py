@@ -28,10 +28,10 @@ import torch
 from torch import Tensor
 
 from understudy.data import Panel, Schema
-from understudy.data.datasets import file_sha256
 from understudy.data.table import Table
 from understudy.errors import InputError, ReleaseError
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.canonical import file_sha256
 from understudy.privacy.events import NonPrivate, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan

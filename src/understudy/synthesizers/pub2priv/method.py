@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.data.datasets import file_sha256
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
+from understudy.privacy.canonical import file_sha256
 from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, round_up

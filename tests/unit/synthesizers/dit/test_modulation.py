@@ -1,4 +1,4 @@
-"""Bounded conditioning: what paper 003 promises of Eq. 5 to 8, for inputs chosen to break it."""
+"""Bounded conditioning: what the DP-aware AdaLN-Zero paper promises of Eq. 5 to 8, for inputs chosen to break it."""
 
 import math
 from functools import partial

@@ -1,7 +1,7 @@
 """Random networks made of every kind of layer, against one backward per unit."""
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -106,7 +106,6 @@ class Network(nn.Module):
         return hidden
 
 
-@settings(max_examples=120)
 @given(
     names=st.lists(st.sampled_from(sorted(BLOCKS)), min_size=1, max_size=5),
     reused=st.booleans(),

@@ -1,4 +1,4 @@
-"""The metrics of PETS (paper 001): distances between learned representations, and forecasting with an MLP."""
+"""The metrics of PETS: distances between learned representations, and forecasting with an MLP."""
 
 from understudy.evaluate.metric import Metric
 from understudy_bench.metrics.pets.embedding import METRICS as _EMBEDDING

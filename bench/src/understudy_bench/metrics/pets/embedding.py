@@ -136,7 +136,7 @@ METRICS = (
         title="Context-FID: distance of learned representations",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 001, section 4: Fréchet distance of TS2Vec embeddings",
+        reference="PETS, section 4: Fréchet distance of TS2Vec embeddings",
         measure=_context_fid,
     ),
     Metric(
@@ -144,7 +144,7 @@ METRICS = (
         title="How far learned representations have to move to match",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 001, Eq. 5 with p = 1, in TS2Vec's space",
+        reference="PETS, Eq. 5 with p = 1, in TS2Vec's space",
         measure=_wasserstein,
     ),
 )

@@ -15,7 +15,7 @@ from understudy.evaluate.panels import Comparison
 from understudy_bench.metrics.naive import NaiveError, naive_errors, naive_parts, season_steps
 from understudy_bench.metrics.networks import Schedule, deal, perceptron, seeded, seeds, tensor, train_epochs
 
-HIDDEN, DROPOUT, BATCH, EPOCHS, PATIENCE = 512, 0.1, 256, 30, 6  # paper 001, section 4
+HIDDEN, DROPOUT, BATCH, EPOCHS, PATIENCE = 512, 0.1, 256, 30, 6  # PETS, section 4
 KNOWN, WATCHED = 0.75, 0.1
 ERRORS: tuple[Literal["mae", "rmse"], ...] = ("rmse", "mae")
 Errors = tuple[float, float]  # (mean absolute error, root of the mean squared error)
@@ -103,7 +103,7 @@ METRICS = tuple(
         title=f"Trained on these, tested on real: {error.upper()} of the last quarter",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 001, section 4: TSTR with a perceptron of three layers",
+        reference="PETS, section 4: TSTR with a perceptron of three layers",
         measure=_measure(error),
         trained=True,
     )

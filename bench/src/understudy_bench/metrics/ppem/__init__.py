@@ -1,4 +1,4 @@
-"""`ppem`: what paper 002 measures. Kernel tests, linear models that learn from the candidate, single attributes."""
+"""`ppem`: the metrics of PPEM. Kernel tests, linear models that learn from the candidate, single attributes."""
 
 from understudy_bench.metrics.ppem import attributes, discrepancies, models
 

@@ -1,4 +1,4 @@
-"""Frequencies and densities of single attributes, real beside candidate (paper 002, Fig. 3 and 4)."""
+"""Frequencies and densities of single attributes, real beside candidate (PPEM, Fig. 3 and 4)."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _MAX_VALUES = 2_000
 
 
 def dimension_probabilities(comparison: Comparison) -> dict[str, tuple[float, float]]:
-    """Returns how frequent each category is among (real, candidate) values: the points of paper 002's scatter plot."""
+    """Returns how frequent each category is among (real, candidate) values: the points of PPEM's scatter plot."""
     found: dict[str, tuple[float, float]] = {}
     for column, real, candidate in _categories(comparison):
         counts = [_counts(column, values).sum(axis=0, dtype=np.float64) for values in (real, candidate)]
@@ -84,7 +84,7 @@ METRICS = (
         title="Frequency of each single category",
         direction="lower",
         range=(0.0, 1.0),
-        reference="paper 002, Fig. 3: mean distance of the Bernoulli probabilities from the diagonal",
+        reference="PPEM, Fig. 3: mean distance of the Bernoulli probabilities from the diagonal",
         measure=_probability_error,
     ),
 )

@@ -29,7 +29,7 @@ from understudy_bench.metrics.kernels import (
 )
 from understudy_bench.metrics.ppem.mixture import series_density
 
-_MAX_SERIES = 1_000  # of each side, as paper 002 does for MMD
+_MAX_SERIES = 1_000  # of each side, as the PPEM paper does for MMD
 _MAX_POINTS = 2_000
 _SMALLEST = f"Its p-value can't fall below 1/{DRAWS + 1}."
 
@@ -119,7 +119,7 @@ def _metric(name: str, title: str, low: float, equation: str, measure: Callable[
         title=title,
         direction="lower",
         range=(low, float("inf")),
-        reference=f"paper 002, {equation}",
+        reference=f"PPEM, {equation}",
         measure=measure,
     )
 

@@ -9,7 +9,7 @@ from understudy.data import Panel
 from understudy.evaluate.metric import Undefined
 from understudy.evaluate.panels import Scale
 
-NUM_COMPONENTS = 5  # as in the study of paper 002, section 5.1
+NUM_COMPONENTS = 5  # as in the study of the PPEM paper, section 5.1
 NUM_DIMENSIONS = 5
 _SERIES_PER_COMPONENT = 40
 

@@ -166,7 +166,7 @@ def _regression(figure: Callable[..., float]) -> Callable[[Comparison, Effort, i
     return measure
 
 
-_TASK = "paper 002, section 5: trained on synthetic, tested on real"
+_TASK = "PPEM, section 5: trained on synthetic, tested on real"
 METRICS = (
     Metric(
         name="ppem.auroc",

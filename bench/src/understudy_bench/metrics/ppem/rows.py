@@ -1,4 +1,4 @@
-"""Series as rows of a table, for the linear models that paper 002 judges synthetic tables with."""
+"""Series as rows of a table, for the linear models that the PPEM paper judges synthetic tables with."""
 
 from dataclasses import dataclass
 

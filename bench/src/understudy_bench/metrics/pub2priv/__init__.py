@@ -1,4 +1,4 @@
-"""The metrics of Pub2Priv (paper 000, section 6 and App. F)."""
+"""The metrics of Pub2Priv (section 6 and App. F)."""
 
 from understudy.evaluate.metric import Metric
 from understudy_bench.metrics.pub2priv.context import METRICS as _CONTEXT

@@ -129,7 +129,7 @@ METRICS = (
         title="Correlation with the public context: difference within pairs of series",
         direction="lower",
         range=(0.0, 2.0),
-        reference="paper 000, App. F, |Corr_meta|",
+        reference="Pub2Priv, App. F, |Corr_meta|",
         measure=context_correlation_gap,
     ),
 )

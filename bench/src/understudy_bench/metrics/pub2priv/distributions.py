@@ -42,7 +42,7 @@ METRICS = (
         title="Changes from step to step: distance of distributions",
         direction="lower",
         range=(0.0, 1.0),
-        reference="paper 000, App. F, KS_R",
+        reference="Pub2Priv, App. F, KS_R",
         measure=returns_distance,
     ),
     Metric(
@@ -50,7 +50,7 @@ METRICS = (
         title="Autocorrelations of series: distance of distributions",
         direction="lower",
         range=(0.0, 1.0),
-        reference="paper 000, App. F, KS_AR; lags 1 to a quarter of the steps, at most 30",
+        reference="Pub2Priv, App. F, KS_AR; lags 1 to a quarter of the steps, at most 30",
         measure=autocorrelation_distance,
     ),
 )

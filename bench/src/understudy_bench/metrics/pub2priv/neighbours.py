@@ -18,7 +18,7 @@ BASELINE = 0.5
 
 
 def identifiability_syn(real: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
-    """Returns for each synthetic point whether a real one is nearer than any other synthetic one (paper 000, Eq. 8)."""
+    """Returns for each synthetic point whether a real one is nearer than any other synthetic one (Pub2Priv, Eq. 8)."""
     return _distance(synthetic, real) < _distance_to_others(synthetic)  # Eq. 8
 
 
@@ -94,7 +94,7 @@ METRICS = (
         title="Nearest-neighbour ratio: series nearer to a real one than to each other (a diagnostic, not privacy)",
         direction="near",
         range=(0.0, 1.0),
-        reference="paper 000, Eq. 8, which calls it identifiability",
+        reference="Pub2Priv, Eq. 8, which calls it identifiability",
         measure=_nearer_to_real,
     ),
     Metric(

@@ -1,6 +1,6 @@
 """Recurrent networks as judges: can they tell series apart, do they learn to predict and to classify from them?
 
-The networks are those of TimeGAN (Yoon et al. 2019), which paper 000 uses; in [0, 1] scaled by the real series.
+The networks are those of TimeGAN (Yoon et al. 2019), which Pub2Priv uses; in [0, 1] scaled by the real series.
 """
 
 from typing import Literal
@@ -58,7 +58,7 @@ def predictive_error(
 
     Args:
         train, test: Series [series, step, feature] in [0, 1]; a single feature is predicted from itself.
-        mode: `mse` as in paper 000, `mae` as in TimeGAN; both as loss and as error.
+        mode: `mse` as in the Pub2Priv paper, `mae` as in TimeGAN; both as loss and as error.
     """
     others = [place for place in range(train.shape[2]) if place != target] or [target]
     error = {"mse": functional.mse_loss, "mae": functional.l1_loss}[mode]
@@ -184,7 +184,7 @@ METRICS = (
         title="How well a recurrent network tells series from real ones",
         direction="lower",
         range=(0.0, 0.5),
-        reference="paper 000, section 6.3.1: |accuracy − 0.5|; TimeGAN's network",
+        reference="Pub2Priv, section 6.3.1: |accuracy − 0.5|; TimeGAN's network",
         measure=_discriminative,
         trained=True,
     ),
@@ -193,7 +193,7 @@ METRICS = (
         title="Trained on these, tested on real: squared error of the next step",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 000, App. F, TSTR (predictive); TimeGAN's network with a squared loss",
+        reference="Pub2Priv, App. F, TSTR (predictive); TimeGAN's network with a squared loss",
         measure=_predictive,
         trained=True,
     ),
@@ -202,7 +202,7 @@ METRICS = (
         title="Trained on these, tested on real: accuracy of the label",
         direction="higher",
         range=(0.0, 1.0),
-        reference="paper 000, App. F, TSTR (discriminative) with labels",
+        reference="Pub2Priv, App. F, TSTR (discriminative) with labels",
         measure=_classification,
         trained=True,
     ),

@@ -1,4 +1,4 @@
-"""The metrics of VFLGAN-TS (paper 004, section 5)."""
+"""The metrics of VFLGAN-TS (section 5)."""
 
 from understudy.evaluate.metric import Metric
 from understudy_bench.metrics.vertical.distances import METRICS as _DISTANCES

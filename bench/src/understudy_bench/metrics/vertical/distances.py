@@ -11,7 +11,7 @@ from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import Aspect, RankedPools, bootstrap, mean_figure, of_sums
 
-MATCHED = 128  # series of each side for the distance of whole steps, as the code released with paper 004 draws
+MATCHED = 128  # series of each side for the distance of whole steps, as the code released with VFLGAN-TS draws
 _NOTHING = "nothing was observed; bring series with fewer gaps."
 
 
@@ -112,7 +112,7 @@ METRICS = (
         title="Values at each step: how far mass has to move, in real ranges",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 004, Eq. 23, AWD",
+        reference="VFLGAN-TS, Eq. 23, AWD",
         measure=step_distance,
     ),
     Metric(
@@ -120,7 +120,7 @@ METRICS = (
         title="All channels at each step together: how far mass has to move",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="code released with paper 004, for EEG",
+        reference="code released with VFLGAN-TS, for EEG",
         measure=joint_step_distance,
     ),
     Metric(
@@ -128,7 +128,7 @@ METRICS = (
         title="Mean autocorrelations: sum of differences over channels and lags",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 004, Eq. 26, AADA",
+        reference="VFLGAN-TS, Eq. 26, AADA",
         measure=memory_difference,
     ),
 )

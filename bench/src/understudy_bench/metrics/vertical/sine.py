@@ -1,4 +1,4 @@
-"""Checks on the sine sets of paper 004 (Eq. 22, App. D): channels A·sin(2πft) of one amplitude per series.
+"""Checks on the sine sets of the VFLGAN-TS paper (Eq. 22, App. D): channels A·sin(2πft) of one amplitude per series.
 
 The sets are known by their schema's name, `sine-2` or `sine-6`, and their number of channels.
 """
@@ -91,7 +91,7 @@ def _frequencies(comparison: Comparison) -> tuple[float, ...]:
     schema = comparison.real.schema
     found = FREQUENCIES.get(schema.name, ())
     if not found or len(found) != len(comparison.numeric_names) or schema.num_channels != len(found):
-        raise Undefined("only the sine sets of paper 004 allow it: a schema named sine-2 or sine-6, as many channels.")
+        raise Undefined("only the sine sets of VFLGAN-TS allow it: a schema named sine-2 or sine-6, as many channels.")
     if comparison.real.num_steps * min(found) < 1:
         raise Undefined(f"series must cover a period; it needs at least {round(1 / min(found))} steps.")
     return found
@@ -134,7 +134,7 @@ METRICS = (
         title="Sine sets: distance of amplitude distributions, summed over channels",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 004, Eq. 27 and 28",
+        reference="VFLGAN-TS, Eq. 27 and 28",
         measure=_amplitude_distance,
     ),
     Metric(
@@ -142,7 +142,7 @@ METRICS = (
         title="Sine sets: distance of series from a sine of their amplitude",
         direction="lower",
         range=(0.0, float("inf")),
-        reference="paper 004, Eq. 29; a mean, as in its Table 1",
+        reference="VFLGAN-TS, Eq. 29; a mean, as in its Table 1",
         measure=_sine_error,
     ),
     Metric(
@@ -150,7 +150,7 @@ METRICS = (
         title="Sine sets: how far a series' amplitudes are from equal, 1 − least/greatest",
         direction="lower",
         range=(0.0, 1.0),
-        reference="paper 004, Fig. 3: the ratio of amplitudes should be 1",
+        reference="VFLGAN-TS, Fig. 3: the ratio of amplitudes should be 1",
         measure=_amplitude_ratio,
     ),
 )

@@ -4,7 +4,6 @@ Bounds are fixed round numbers, not computed when a file is loaded. They were ch
 public files in view, so results on them do not show what bounds declared unseen would give.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from understudy.data.io import read_panel
 from understudy.data.panel import Panel
 from understudy.data.schema import Channel, Continuous, Integer, Population, PrivacyUnit, Schema, Time
 from understudy.errors import InputError, MissingData
+from understudy.privacy.canonical import file_sha256 as file_sha256
 
 DATA_ROOT_VARIABLE = "UNDERSTUDY_DATA"
 WINDOW_STEPS = 24
@@ -139,12 +139,6 @@ def find_file(name: str, file: str, published: str, root: str | Path | None = No
     if not path.is_file():
         raise MissingData(f"Dataset '{name}' is not at {path}. Put it there; it is published: {published}.")
     return path
-
-
-def file_sha256(path: str | Path) -> str:
-    """Returns the SHA-256 of a file in hexadecimal."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _dataset(name: str) -> _Dataset:

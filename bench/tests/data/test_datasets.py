@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from understudy_bench.data.datasets import DATASET_NAMES, DATASETS, load_windows, windows_schema
 
-from understudy.data.datasets import DATASET_NAMES, DATASETS, load_windows, windows_schema
 from understudy.errors import InputError, MissingData
 
 ROWS = 140
