@@ -1,9 +1,9 @@
 """What is measured first, which controls stand beside it, and when votes may be said to improve the result."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from understudy_bench.cells import Cells
 from understudy_bench.pets.ablation import OPTIONS, SCHEDULES, changed, quoted
@@ -15,16 +15,21 @@ from understudy_bench.pets.contest import (
     UNJUDGED,
     Contender,
     Contest,
+    WithoutVotes,
     improves,
     notes,
     verdict,
     without_private_data,
+    without_votes,
 )
 from understudy_bench.pets.experiment import EPSILONS, SEEDS
 from understudy_bench.result import Row, row, spread
 
+from understudy.data import Schema
+from understudy.synthesizers.contract.expectations import BUDGET, fit
+from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pets import PETS
-from understudy.synthesizers.pets.recipe import BY_START
+from understudy.synthesizers.pets.recipe import BY_START, Recipe
 
 
 def line(*figures: float) -> Row:
@@ -125,7 +130,21 @@ def test_with_every_seed_each_epsilon_has_controls_of_its_own() -> None:
 def test_the_control_reads_no_private_data_and_keeps_the_recipe(method: PETS) -> None:
     control = without_private_data(method)
     assert control.scale != "bought"
-    assert control.recipe == replace(BY_START[method.start], votes="none")
+    assert isinstance(control, WithoutVotes)
+    assert control.recipe == BY_START[method.start]
+
+
+@pytest.mark.parametrize("schema", [plain_schema(), rich_schema()], ids=["plain", "rich"])
+def test_the_control_does_not_depend_on_private_series(schema: Schema) -> None:
+    """Bit by bit the same for private sets of different sizes, with classes, gaps and lengths too."""
+    method = PETS(scale="bounds", recipe=Recipe(iterations=3, population=24, lookahead=1))
+    releases = [fit(without_private_data(method), make_panel(schema, number)) for number in (3, 150)]
+    for name, array in releases[0].arrays.items():
+        np.testing.assert_array_equal(array, releases[1].arrays[name])
+
+
+def test_the_control_buys_what_the_method_buys_beside_the_votes() -> None:
+    assert without_votes(PETS()).plan(rich_schema(), BUDGET) == PETS().plan(rich_schema(), BUDGET)
 
 
 def test_the_ablation_varies_options_that_exist_and_takes_the_papers_values() -> None:

@@ -18,15 +18,16 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_pack_is_trained_described_and_usable(waves: Path, tmp_path: Path) -> None:
-    from understudy.synthesizers.pets.modules import ModulePack
+    from understudy.synthesizers.packs import Pack
+    from understudy.synthesizers.pets.modules import fitted
 
     out = tmp_path / "waves.safetensors"
     options = ("--window-steps", "16", "--channels", "each", "--work", "quick", "--seed", "5")
     made = run("pretrain", "pets", "--public", waves, "--out", out, *options, "--json")
     assert made.code == 0, made.err
-    pack = ModulePack.load(out)
+    pack = Pack.load(out, "pets")
     assert made.facts["sha256"] == pack.sha256
-    assert (pack.num_steps, pack.num_channels) == (16, 1)
+    assert (pack.shape["num_steps"], pack.shape["num_channels"]) == (16, 1)
     assert set(made.facts["quality"]) == {"autoencoder_explains", "encoder_explains"}
     assert pack.provenance["command"] == (
         "understudy pretrain pets --public waves.npy --encoder pooled-conv --channels each --work quick --seed 5 "
@@ -34,7 +35,7 @@ def test_a_pack_is_trained_described_and_usable(waves: Path, tmp_path: Path) -> 
     )
     assert list(pack.provenance["public"]) == ["waves.npy"]
     assert str(waves.parent) not in str(pack.provenance)
-    assert pack.fit_to(16, 2).similarity(np.zeros((1, 16, 2), dtype=np.float32)).shape == (1, 132)
+    assert fitted(pack, 16, 2).similarity(np.zeros((1, 16, 2), dtype=np.float32)).shape == (1, 132)
 
 
 def test_bad_input_is_refused_before_any_training(waves: Path, tmp_path: Path) -> None:

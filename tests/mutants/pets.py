@@ -24,14 +24,6 @@ MUTANTS = (
         tests=(VOTING,),
     ),
     Mutant(
-        name="units split over blocks",
-        why="a unit with many series votes once in every block",
-        file="synthesizers/pets/voting.py",
-        before='        end = int(np.searchsorted(unit, unit[end - 1], side="right"))\n',
-        after="",
-        tests=(VOTING,),
-    ),
-    Mutant(
         name="candidates tied to the private count",
         why="the number of candidates tells the number of private series",
         file="synthesizers/pets/method.py",
@@ -43,11 +35,10 @@ MUTANTS = (
         name="lattice laid over private embeddings",
         why="one unit far out changes the coordinates, and so the votes, of all others",
         file="synthesizers/pets/voting.py",
-        before="            blocks.append(Block(lattice.coordinates(embeddings), unit[rows], group[rows]))\n",
+        before="coordinates.append(lattice.coordinates(in_equal_batches(environment.embed, _BATCH, *shown)))",
         after="""\
-            own = Lattice.around(embeddings)
-            blocks.append(Block(own.coordinates(embeddings), unit[rows], group[rows]))
-""",
+embedded = in_equal_batches(environment.embed, _BATCH, *shown)
+            coordinates.append(Lattice.around(embedded).coordinates(embedded))""",
         tests=(COORDINATES,),
     ),
     Mutant(
@@ -70,7 +61,7 @@ MUTANTS = (
         file="synthesizers/pets/method.py",
         before="        ancestors: list[int] = []\n",
         after="""\
-            vote(here.environment.embed(here.population.series, here.population.static), here.population.group)
+        vote(here.environment.embed(here.population.series, here.population.static), here.population.group)
         ancestors: list[int] = []
 """,
         tests=(f"{METHOD}::test_private_series_are_counted_once_per_iteration",),
@@ -92,19 +83,11 @@ MUTANTS = (
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
     Mutant(
-        name="the control looks at the data",
-        why="what private votes bought is measured against a control that had them too",
-        file="synthesizers/pets/method.py",
-        before='        if self.settings.votes == "private":\n            voters',
-        after='        if self.settings.votes == "private" or private.panel.num_series > 100:\n            voters',
-        tests=(f"{METHOD}::test_the_control_without_votes_does_not_depend_on_private_series",),
-    ),
-    Mutant(
         name="the paper's recipe unnamed",
         why="a population as large as the private table, and a certificate that does not say so",
         file="synthesizers/pets/method.py",
-        before='return {"pets as published": _PUBLISHED} if self.settings.as_published else {}',
-        after="return {}",
+        before="unprotected = (_PUBLISHED,) if self.settings.as_published else ()",
+        after="unprotected = ()",
         tests=(f"{METHOD}::test_the_papers_recipe_needs_a_unit_that_protects_nobody_and_says_what_it_tells",),
     ),
     Mutant(

@@ -77,8 +77,8 @@ MUTANTS = (
         name="cells of levels tied to the private count",
         why="how many cells levels are counted in follows the private number of units",
         file="synthesizers/spectral/learning.py",
-        before='edges = levels.edges_for(self.queries.noise("shape", bound) / self.private.population)',
-        after='edges = levels.edges_for(self.queries.noise("shape", bound) / (3_000 * max(1, self.private.num_units)))',
+        before="edges = fitting.edges_for(noise / self.private.population)",
+        after="edges = fitting.edges_for(noise / (3_000 * max(1, self.private.num_units)))",
         tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
     ),
     Mutant(

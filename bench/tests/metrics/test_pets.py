@@ -7,7 +7,13 @@ import pytest
 from scipy.linalg import sqrtm
 from scipy.stats import wasserstein_distance_nd
 from understudy_bench.metrics.pets import METRICS, frechet_distance
-from understudy_bench.metrics.pets.embedding import PROJECTIONS, judge, matched_distance, sliced_distance
+from understudy_bench.metrics.pets.embedding import (
+    PROJECTIONS,
+    encoder_sha256,
+    judge,
+    matched_distance,
+    sliced_distance,
+)
 from understudy_bench.metrics.pets.forecast import forecast_errors
 
 from tests.unit.evaluate.odd import LEAST, ODD, odd_comparison, outcome
@@ -15,7 +21,6 @@ from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Panel
 from understudy.evaluate.metric import QUICK
 from understudy.evaluate.panels import Comparison
-from understudy.synthesizers.pets.networks import encoder_sha256
 
 BY_NAME = {metric.name.removeprefix("pets."): metric for metric in METRICS}
 FEW = replace(LEAST, iteration_cap=30)

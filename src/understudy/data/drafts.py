@@ -52,12 +52,9 @@ def reading_schema(schema: Schema, bounds: Mapping[str, Interval]) -> Schema:
     for channel in known.channels:
         if channel not in channels:
             left_out += column_names(known, channel.name)
-    ignore = (*known.ignore, *left_out)
-    return replace(known, channels=channels or (_rows(known),), static=static, context=(), ignore=ignore)
-
-
-def _rows(schema: Schema) -> Integer:
-    """A channel that needs no column of its own, for a table of which every channel is still open."""
-    if schema.time.layout == "wide":
-        raise InputError("Every channel of this wide table is still open. Declare or buy the bounds of one first.")
-    return Integer("rows of the table", 0, 2**24, aggregate="count", out_of_bounds="clip")
+    if not channels:
+        if schema.time.layout == "wide":
+            raise InputError("Every channel of this wide table is still open. Declare or buy the bounds of one first.")
+        # a channel that needs no column of its own
+        channels = (Integer("rows of the table", 0, 2**24, aggregate="count", out_of_bounds="clip"),)
+    return replace(known, channels=channels, static=static, context=(), ignore=(*known.ignore, *left_out))

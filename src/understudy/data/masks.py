@@ -17,17 +17,10 @@ LONGEST_HORIZON = 4  # sevenths of the steps that a forecaster is trained on at 
 class Coins(Protocol):
     """What masks ask of a generator of random numbers: numpy's, or one whose rows belong to units."""
 
-    def random(self, size: Any) -> Any:
-        """Returns uniform numbers in [0, 1)."""
-
-    def uniform(self, low: float, high: float, size: Any) -> Any:
-        """Returns uniform numbers in [low, high)."""
-
-    def integers(self, low: int, high: int, size: Any) -> Any:
-        """Returns whole numbers from low to high − 1."""
-
-    def permuted(self, x: Any, *, axis: int) -> Any:
-        """Returns the array with every row in an order of its own."""
+    def random(self, size: Any) -> Any: ...
+    def uniform(self, low: float, high: float, size: Any) -> Any: ...
+    def integers(self, low: int, high: int, size: Any) -> Any: ...
+    def permuted(self, x: Any, *, axis: int) -> Any: ...
 
 
 def random_mask(num_series: int, num_steps: int, share: float, rng: np.random.Generator) -> Mask:
@@ -35,22 +28,21 @@ def random_mask(num_series: int, num_steps: int, share: float, rng: np.random.Ge
     if not 0 < share <= 1:
         raise ValueError(f"Expected a share above 0 and at most 1, got {share}.")
     ranks = rng.permuted(np.broadcast_to(np.arange(num_steps), (num_series, num_steps)), axis=1)
-    hidden: np.ndarray = ranks < max(1, int(share * num_steps))
-    return hidden
+    return np.asarray(ranks < max(1, int(share * num_steps)))
 
 
 def block_mask(num_series: int, num_steps: int, horizon_steps: int) -> Mask:
     """Hides the last steps: forecasting."""
     if not 1 <= horizon_steps <= num_steps:
         raise ValueError(f"Expected a horizon of 1 to {num_steps} steps, got {horizon_steps}.")
-    return _for_all(num_series, np.arange(num_steps) >= num_steps - horizon_steps)
+    return np.tile(np.arange(num_steps) >= num_steps - horizon_steps, (num_series, 1))
 
 
 def stride_mask(num_series: int, num_steps: int, num_blocks: int) -> Mask:
     """Cuts the steps into blocks of ⌈steps/blocks⌉ and hides every second one, the first being observed."""
     if not 2 <= num_blocks <= num_steps:
         raise ValueError(f"Expected 2 to {num_steps} blocks, got {num_blocks}.")
-    return _for_all(num_series, np.arange(num_steps) // -(-num_steps // num_blocks) % 2 == 1)
+    return np.tile(np.arange(num_steps) // -(-num_steps // num_blocks) % 2 == 1, (num_series, 1))
 
 
 def full_mask(num_series: int, num_steps: int) -> Mask:
@@ -76,13 +68,7 @@ def training_masks(num_series: int, num_steps: int, rng: Coins) -> Mask:
             full_mask(num_series, num_steps),
         ]
     )
-    hidden: np.ndarray = ways[rng.integers(0, len(ways), num_series), np.arange(num_series)]
-    return hidden
-
-
-def _for_all(num_series: int, hidden: Bool[np.ndarray, " step"]) -> Mask:
-    shown: np.ndarray = np.tile(hidden, (num_series, 1))
-    return shown
+    return np.asarray(ways[rng.integers(0, len(ways), num_series), np.arange(num_series)])
 
 
 def _in_parts(num_series: int, settings: Sequence[Any], mask: Callable[[int, Any], Mask]) -> Mask:

@@ -26,7 +26,7 @@ class Panel:
         static: One row per series, codes or values, NaN where missing.
         context: Public channels, often one broadcast row; None without context.
         shared_context: What all series share of it, taken from `context`; a panel without series still has it, so that
-            what is released does not say that nobody is there. None where each series has its own.
+            what is released does not say that it is empty. None where each series has its own.
         ticks: When each step was, of series that were drawn for stretches of public context; None: as the schema says.
         private: Whether the series are protected; decides what `repr` may show.
         unit_ids: Identifier of each unit, kept only to write the holdout list; never shown.
@@ -36,8 +36,7 @@ class Panel:
         arrays. `repr` of a private panel shows the schema and neither values nor counts.
 
     Edge cases:
-        A panel may hold no series at all. Arrays are read-only views: whoever made them should let go of
-        them.
+        A panel may hold no series at all. Arrays are read-only views: the caller should keep no writable reference.
     """
 
     schema: Schema
@@ -46,7 +45,7 @@ class Panel:
     unit: Int64[np.ndarray, " series"]
     static: Float32[np.ndarray, "series static"]
     context: Float32[np.ndarray, "series step context"] | None = None
-    shared_context: Float32[np.ndarray, "_ _"] | None = None  # [step, context]; of a panel that changes, made anew
+    shared_context: Float32[np.ndarray, "_ _"] | None = None  # [step, context]; `replace` computes it again
     ticks: Int64[np.ndarray, "series step"] | None = None
     private: bool = True
     unit_ids: np.ndarray | None = field(default=None, repr=False)
@@ -57,9 +56,10 @@ class Panel:
             require_argument(getattr(self, name), np.ndarray, f"Panel.{name}", "read_panel makes panels from tables.")
         object.__setattr__(self, "shared_context", _shared_context(self))
         for name in ("values", "lengths", "unit", "static", "context", "shared_context", "ticks", "unit_ids"):
-            array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, _read_only(array))
+            if getattr(self, name) is not None:
+                view = getattr(self, name).view()
+                view.setflags(write=False)
+                object.__setattr__(self, name, view)
         _check_shapes(self)
         _check_contents(self)
 
@@ -81,8 +81,7 @@ class Panel:
     @property
     def observed(self) -> Bool[np.ndarray, "series step channel"]:
         """True where a value was observed."""
-        observed: np.ndarray = ~np.isnan(self.values)
-        return observed
+        return np.asarray(~np.isnan(self.values))
 
     @property
     def label(self) -> Int64[np.ndarray, " series"] | None:
@@ -115,7 +114,7 @@ class Panel:
         return self._series(rows, unit.astype(np.int64), units)
 
     def _series(self, rows: Any, unit: Int64[np.ndarray, " chosen"], units: Any) -> "Panel":
-        """Returns some rows of the arrays, which are series of `units` numbered anew."""
+        """Returns some rows of the arrays, which are series of `units`, renumbered."""
         context = self.context
         if context is not None:
             context = take_context(context, rows) if isinstance(rows, np.ndarray) else context[rows]
@@ -146,10 +145,7 @@ class Panel:
         return replace(self, values=np.asarray(values, dtype=np.float32), **changes)
 
     def __repr__(self) -> str:
-        time = self.schema.time
-        channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.schema.channels)
-        what = f"schema '{self.schema.name}', {time.steps} steps of {time.frequency}: {channels}"
-        return f"Panel(private; {what})" if self.private else f"Panel({self.num_series} series; {what})"
+        return f"Panel(private; {self.schema})" if self.private else f"Panel({self.num_series} series; {self.schema})"
 
     __str__ = __repr__
 
@@ -201,8 +197,7 @@ def take_context(
     """Selects rows of a context and keeps a broadcast one broadcast."""
     if context.strides[0] == 0 and len(context):
         return broadcast_context(context[0], len(rows))
-    chosen: np.ndarray = context[rows]
-    return chosen
+    return np.asarray(context[rows])
 
 
 def _shared_context(panel: Panel) -> np.ndarray | None:
@@ -213,12 +208,6 @@ def _shared_context(panel: Panel) -> np.ndarray | None:
         return np.array(panel.context[0])
     told = panel.shared_context
     return np.zeros(panel.context.shape[1:], dtype=np.float32) if told is None else told
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _check_shapes(panel: Panel) -> None:
@@ -249,19 +238,19 @@ def _check_contents(panel: Panel) -> None:
         raise ValueError("Panel.lengths: expected lengths from 1 to the schema's steps.")
     if panel.unit_ids is not None and len(panel.unit_ids) != panel.num_units:
         raise ValueError("Panel.unit_ids: expected one identifier per unit.")
-    if panel.private and panel.schema.time.align == "calendar" and not _shared(panel.context):
+    context = panel.context
+    own = (
+        context is not None
+        and context.strides[0]
+        and not np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
+    )
+    if own and panel.private and panel.schema.time.align == "calendar":
         # One series' own context would pass for everybody's, and public context is released as it is.
         raise ValueError("Panel.context: series on one calendar share one context; use time.align = 'relative'.")
     for rows in row_chunks(panel.values):
         beyond = np.arange(panel.num_steps) >= lengths[rows, None]
         if beyond.any() and not np.isnan(panel.values[rows][beyond]).all():
             raise ValueError("Panel.values: expected NaN beyond each series' length.")
-
-
-def _shared(context: np.ndarray | None) -> bool:
-    if context is None or context.strides[0] == 0:
-        return True
-    return np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
 
 
 def row_chunks(values: np.ndarray) -> list[slice]:

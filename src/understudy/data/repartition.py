@@ -47,11 +47,15 @@ def partition_by_unit(
         follow from identifiers and times alone and say nothing about the order of the source.
 
     Edge cases:
-        Memory holds one partition, disk beside `folder` a second copy of the table. Columns that the schema ignores
+        Memory holds one partition, the disk of `folder` a second copy of the table. Columns that the schema ignores
         are left out; times that are text become timestamps.
     """
     opened = open_source(source, schema)
-    column = _require_columns(opened, schema)
+    column = unit_column(opened.columns, schema)
+    if column is None:
+        raise DataError("A table is partitioned by unit.column. Declare it in the schema.")
+    for name in filter(None, (column, schema.time.series_column, schema.time.column)):
+        require_column(opened, name)
     number = num_partitions or default_partitions(schema)
     tell = progress or (lambda stage, share: None)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -60,10 +64,13 @@ def partition_by_unit(
         tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as spill,
     ):
         tell("splitting", 0.0)
-        arrow = _split(opened, schema, column, [Path(spill) / f"{place}.arrow" for place in range(number)])
-        for place in range(number):
+        parts = [Path(spill) / f"{place}.arrow" for place in range(number)]
+        if not _split(opened, schema, column, parts):
+            raise DataError("The table is empty. Expected rows.")
+        for place, part in enumerate(parts):
             tell("sorting", 0.5 + 0.5 * place / number)
-            rows = _read_spilled(Path(spill) / f"{place}.arrow", arrow)
+            rows = pa.ipc.open_file(pa.memory_map(str(part))).read_all().combine_chunks()
+            part.unlink()
             _write(_sorted(rows, schema, column), draft / f"part-{place:05d}.parquet")
     return folder
 
@@ -77,43 +84,27 @@ def default_partitions(schema: Schema) -> int:
     return int(np.clip(-(-rows // _ROWS_PER_FILE), 1, _MAX_PARTITIONS))
 
 
-def _require_columns(opened: Source, schema: Schema) -> str:
-    """Returns the column of the unit; refuses a table without the columns that rows are sorted by."""
-    column = unit_column(opened.columns, schema)
-    if column is None:
-        raise DataError("A table is partitioned by unit.column. Declare it in the schema.")
-    for name in filter(None, (column, schema.time.series_column, schema.time.column)):
-        require_column(opened, name)
-    return column
+def _split(opened: Source, schema: Schema, column: str, targets: list[Path]) -> bool:
+    """Writes every row to the file of its unit's partition, with the types of the first batch; says if there are any.
 
-
-def _split(opened: Source, schema: Schema, column: str, targets: list[Path]) -> pa.Schema | None:
-    """Writes every row to the file of its unit's partition; returns the columns' types, None of an empty table."""
+    Columns are written without dictionaries, which differ from batch to batch.
+    """
     arrow: pa.Schema | None = None
     with ExitStack() as stack:
         writers: list[pa.ipc.RecordBatchFileWriter] = []
         for batch in opened.batches:
-            plainly = _spelled_out(batch, schema)
+            kept = [name for name in batch.schema.names if name not in schema.ignore]
+            rows = pa.RecordBatch.from_arrays([plain(batch.column(name)) for name in kept], names=kept)
             if arrow is None:
-                arrow = plainly.schema
+                arrow = rows.schema
                 writers += [stack.enter_context(pa.ipc.new_file(str(target), arrow)) for target in targets]
-            for place, rows in _by_partition(_as(plainly, arrow, opened.name), schema, column, len(targets)):
-                writers[place].write_batch(rows)
-    return arrow
-
-
-def _spelled_out(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """Returns the batch without ignored columns and without dictionaries, which differ from batch to batch."""
-    kept = [name for name in batch.schema.names if name not in schema.ignore]
-    return pa.RecordBatch.from_arrays([plain(batch.column(name)) for name in kept], names=kept)
-
-
-def _as(batch: pa.RecordBatch, arrow: pa.Schema, name: str) -> pa.RecordBatch:
-    """Returns the batch with the types of the first one."""
-    try:
-        return batch.select(arrow.names).cast(arrow)
-    except (pa.ArrowException, KeyError):
-        raise DataError(f"{name}: the same columns and types are expected in every file.") from None
+            try:
+                rows = rows.select(arrow.names).cast(arrow)
+            except (pa.ArrowException, KeyError):
+                raise DataError(f"{opened.name}: the same columns and types are expected in every file.") from None
+            for place, part in _by_partition(rows, schema, column, len(targets)):
+                writers[place].write_batch(part)
+    return arrow is not None
 
 
 def _by_partition(
@@ -121,30 +112,19 @@ def _by_partition(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yields the rows of each partition, in the order they have."""
     units = encode(batch.column(column), column, schema.unit.dtype)
-    place = _partition_of(units.dictionary, number)[units.indices.to_numpy()]
+    if pa.types.is_integer(units.dictionary.type):
+        keys = np.asarray(units.dictionary).view(np.uint64)
+    else:
+        texts = units.dictionary.cast(pa.large_binary()).to_pylist()
+        keys = np.fromiter(map(zlib.crc32, texts), np.uint64, len(texts))
+    # a public function of the identifier, the same on every machine
+    place = (keys * _MIXING >> np.uint64(32)) % np.uint64(number)
+    place = place.astype(np.int64)[units.indices.to_numpy()]
     order = np.argsort(place, kind="stable")
     rows, borders = batch.take(pa.array(order)), np.searchsorted(place[order], np.arange(number + 1))
     for partition in np.unique(place):
         begin, end = int(borders[partition]), int(borders[partition + 1])
         yield int(partition), rows.slice(begin, end - begin)
-
-
-def _partition_of(names: pa.Array, number: int) -> Int64[np.ndarray, " unit"]:
-    """Returns the partition of each identifier: a public function of it, the same on every machine."""
-    if pa.types.is_integer(names.type):
-        keys = np.asarray(names).view(np.uint64)
-    else:
-        keys = np.fromiter(map(zlib.crc32, names.cast(pa.large_binary()).to_pylist()), np.uint64, len(names))
-    mixed: Int64[np.ndarray, " unit"] = ((keys * _MIXING >> np.uint64(32)) % np.uint64(number)).astype(np.int64)
-    return mixed
-
-
-def _read_spilled(path: Path, arrow: pa.Schema | None) -> pa.Table:
-    if arrow is None:
-        raise DataError("The table is empty. Expected rows.")
-    rows: pa.Table = pa.ipc.open_file(pa.memory_map(str(path))).read_all().combine_chunks()
-    path.unlink()
-    return rows
 
 
 def _sorted(rows: pa.Table, schema: Schema, column: str) -> pa.Table:

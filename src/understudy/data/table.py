@@ -50,7 +50,6 @@ class Partition(Protocol):
 
     def panels(self) -> Iterator[Panel]:
         """Yields private panels of whole units, a few million values each; reading again yields the same again."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,10 +105,9 @@ class Table:
         *,
         among: Callable[[Panel], Int64[np.ndarray, " unit"]] | None = None,
     ) -> Panel:
-        """Returns at most `number` units, drawn at random, and never holds many more in memory.
+        """Returns at most `number` units, drawn at random `among` the units of each panel that it names (default: all).
 
-        Args:
-            among: Which units of a panel may be drawn; default: all.
+        Never holds many more in memory.
         """
         kept: Panel | None = None
         numbers = np.empty(0)
@@ -124,9 +122,7 @@ class Table:
         return kept
 
     def __repr__(self) -> str:
-        time = self.schema.time
-        channels = ", ".join(f"{channel.name} ({channel.kind})" for channel in self.schema.channels)
-        return f"Table(private; schema '{self.schema.name}', {time.steps} steps of {time.frequency}: {channels})"
+        return f"Table(private; {self.schema})"
 
     __str__ = __repr__
 
@@ -138,8 +134,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
         path: A folder of Parquet, Arrow or CSV files, each a partition; or one file, of which row groups of Parquet
             are partitions; or the URL of either, as fsspec knows it (`s3://…`, `memory://…`).
         schema: The public contract.
-        context: Public context: a table with the time column and the context columns, or an array [step, context].
-        allow_few_units: Lets fewer than 100 units pass; the caller records the override.
+        context, allow_few_units: As `read_panel` takes them.
 
     Privacy:
         As `read_panel`: errors name columns, declared facts and the folder, never a value, an identifier, a file of
@@ -153,12 +148,14 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     require_argument(path, str | Path, "open_table: path", "Give a path or a URL as text, or a Path.")
     schema.require_declared()
     place = located(path)
-    if is_folder(place):
-        files = table_files(place)
-    elif _in_one_piece(existing(place), schema):
-        return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
-    else:
-        files = [place]
+    folder = is_folder(place)
+    files = table_files(place) if folder else [existing(place)]
+    if not folder:
+        array = is_array_file(path if isinstance(place, Path) else place.url)
+        columns = () if array else open_file(place, schema).columns
+        # an array, or series that no column distinguishes
+        if array or (schema.time.layout == "long" and unit_column(columns, schema) not in columns):
+            return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
     # a worker process may have been started in another working directory
     files = [file.absolute() if isinstance(file, Path) else file for file in files]
     given, secret = given_context(context, schema), secrets.token_bytes(16)
@@ -178,9 +175,12 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     ]
     found = _check_files(checked, given, allow_few_units=allow_few_units)
     partitions = [replace(file, context=found) for file in checked]
-    if not is_folder(place):
+    if not folder:
         partitions = [replace(partitions[0], rows=rows) for rows in _row_ranges(partitions[0], runs[0].starts)]
-    table = Table(schema, tuple(partitions), _shared_context(found, schema))
+    shared = None if schema.own_contexts else found
+    if isinstance(shared, ContextRows):
+        shared = align_context(shared, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32), schema)
+    table = Table(schema, tuple(partitions), shared)
     if schema.own_contexts and given is None:
         for _ in table.panels():  # every series finds its own context, now that all of it is known
             pass
@@ -195,7 +195,7 @@ def table_of(source: Any, schema: Schema, *, context: Any = None, allow_few_unit
 
 
 def in_partitions(source: Any) -> bool:
-    """Tells whether a table is in partitions and may be larger than memory."""
+    """Returns whether a table is in partitions and may be larger than memory."""
     if isinstance(source, str) and "://" in source:
         return True
     if not isinstance(source, str | Path):
@@ -203,15 +203,6 @@ def in_partitions(source: Any) -> bool:
     path = Path(source)
     large = path.suffix.lower() == ".parquet" and path.is_file() and path.stat().st_size >= _LARGE_BYTES
     return path.is_dir() or large
-
-
-def _shared_context(context: "ContextRows | np.ndarray | None", schema: Schema) -> np.ndarray | None:
-    """Returns the public context of all series, None where each has its own."""
-    if context is None or schema.own_contexts:
-        return None
-    if isinstance(context, np.ndarray):
-        return context
-    return align_context(context, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32), schema)
 
 
 def _joined(panels: list[Panel]) -> Panel:
@@ -258,21 +249,14 @@ class _Without:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _File:
-    """A file, or rows of one, that is checked when the table is opened.
-
-    Attributes:
-        name: What errors call the table.
-        before: Size and time of change when it was checked.
-        grouped: Whether the rows of each unit are side by side, so that the file can be read in chunks.
-        context: Public context by time, or [step, context].
-    """
+    """A file, or rows of one, that is checked when the table is opened."""
 
     file: Place
-    name: str
+    name: str  # what errors call the table
     schema: Schema
-    before: Fingerprint
-    grouped: bool
-    context: ContextRows | np.ndarray | None = None
+    before: Fingerprint  # when it was checked
+    grouped: bool  # whether the rows of each unit are side by side, so that the file can be read in chunks
+    context: ContextRows | np.ndarray | None = None  # by time, or [step, context]
     rows: RowRange | None = None
 
     def panels(self) -> Iterator[Panel]:
@@ -316,17 +300,11 @@ def _check_files(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Runs:
-    """Runs of rows of one unit in a file; private.
+    """Runs of rows of one unit in a file; private."""
 
-    Attributes:
-        keys: A key of 128 bits for every unit; none where every row is a unit.
-        starts: Row at which each run begins; None where every row is a unit.
-        grouped: Whether every unit has one run.
-    """
-
-    keys: UInt64[np.ndarray, "unit 2"]
-    starts: Int64[np.ndarray, " run"] | None
-    grouped: bool
+    keys: UInt64[np.ndarray, "unit 2"]  # 128 bits for every unit; none where every row is a unit
+    starts: Int64[np.ndarray, " run"] | None  # row at which each run begins; None where every row is a unit
+    grouped: bool  # whether every unit has one run
 
     @classmethod
     def of(cls, file: Place, schema: Schema, name: str, secret: bytes) -> "_Runs":
@@ -367,7 +345,7 @@ def _unit_keys(identifiers: pa.Array, dtype: str, secret: bytes) -> UInt64[np.nd
 
 
 def _repeated(keys: list[UInt64[np.ndarray, "_ 2"]]) -> bool:
-    """Tells whether a key is there twice, in one array or in two."""
+    """Returns whether a key is there twice, in one array or in two."""
     together = np.concatenate(keys)
     first = np.sort(together[:, 0])
     ties = np.unique(first[1:][first[1:] == first[:-1]])
@@ -388,17 +366,15 @@ def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[R
         if begin - borders[-1] >= wanted:
             later = [begin] if starts is None else starts[np.searchsorted(starts, begin) :][:1].tolist()
             borders += [border for border in later if borders[-1] < border < total]
-    return [_row_range(begins, start, stop) for start, stop in pairwise([*borders, total])]
-
-
-def _row_range(begins: Int64[np.ndarray, " _"], start: int, stop: int) -> RowRange:
-    """Returns the rows from `start` to `stop` of a file whose row groups begin at `begins`."""
-    groups = np.flatnonzero((begins[:-1] < stop) & (begins[1:] > start)).tolist()
-    return RowRange(tuple(groups), start - int(begins[groups[0]]), stop - start)
+    ranges: list[RowRange | None] = []
+    for start, stop in pairwise([*borders, total]):
+        inside = np.flatnonzero((begins[:-1] < stop) & (begins[1:] > start)).tolist()
+        ranges.append(RowRange(tuple(inside), start - int(begins[inside[0]]), stop - start))
+    return ranges
 
 
 def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
-    """Returns the column that tells units apart; None where every row of a wide table is a unit."""
+    """Returns the column that distinguishes units; None where every row of a wide table is a unit."""
     if schema.unit.column is not None or schema.time.layout == "wide":
         return schema.unit.column
     return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)
@@ -450,11 +426,3 @@ def _all_rows(source: Source, schema: Schema) -> Iterator[pa.RecordBatch]:
                 column=schema.unit.column,
             )
         yield batch
-
-
-def _in_one_piece(file: Place, schema: Schema) -> bool:
-    """Tells whether a table is read as a whole: an array, or series that no column tells apart."""
-    if is_array_file(file if isinstance(file, Path) else file.url):
-        return True
-    source = open_file(file, schema)
-    return schema.time.layout == "long" and unit_column(source.columns, schema) not in source.columns

@@ -178,7 +178,7 @@ def with_completions(panels: Panels, release: Release | None, *, seed: int = 0) 
 
     Privacy: internal. The series that are filled were not learned from, and their truth stays beside the fillings.
     """
-    if release is None or not release.synthesizer.completes:
+    if release is None or not release.completes:
         return panels
     rng = np.random.default_rng([seed, 17])
     chosen = np.sort(rng.permutation(panels.other.num_units)[:MAX_SERIES])

@@ -108,8 +108,7 @@ class Contract:
     @property
     def overrides(self) -> dict[str, str]:
         """Rules that are lifted by name."""
-        named = dict(self.method.departures())
-        return named if self.few_units is None else named | {"few_units": self.few_units}
+        return {} if self.few_units is None else {"few_units": self.few_units}
 
     @property
     def population(self) -> int:

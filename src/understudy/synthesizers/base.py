@@ -27,7 +27,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release, unused_directory
-from understudy.synthesizers.sampling import CompletionRequest, SampleRequest
+from understudy.synthesizers.sampling import SampleRequest
 from understudy.workers import Workers, trusted_workers
 
 _COUNT = "population"  # label under which a population's count is bought
@@ -45,7 +45,6 @@ class Synthesizer(ABC):
 
     name: ClassVar[str]
     whole_windows: ClassVar[bool] = False  # whether windows of events that have an empty step are left out
-    completes: ClassVar[bool] = False  # whether `complete` fills gaps
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}}  # keyword arguments by the preset's name
     rehearsed: ClassVar[str] = ""  # the option that counts a run's updates, such as "recipe.iterations"
     window_steps: int | None = None
@@ -55,7 +54,10 @@ class Synthesizer(ABC):
     def from_preset(cls, preset: str = "default", **options: Any) -> Self:
         """Returns the method with the options of a preset ("paper": as published), some of them replaced."""
         if preset not in cls.presets:
-            raise InputError(f"preset: one of {', '.join(cls.presets)} is expected for '{cls.name}', got '{preset}'.")
+            unpublished = " No paper describes it." if preset == "paper" else ""
+            raise InputError(
+                f"preset: one of {', '.join(cls.presets)} is expected for '{cls.name}', got '{preset}'.{unpublished}"
+            )
         return cls(**{**cls.presets[preset], **options})
 
     @abstractmethod
@@ -73,10 +75,6 @@ class Synthesizer(ABC):
     @abstractmethod
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns synthetic series from what `learn` returned."""
-
-    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
-        """Returns values [series, step, channel] with the hidden entries drawn from what `learn` returned."""
-        raise InputError(f"A release of '{self.name}' generates series and fills no gaps. Use one of `dit`.")
 
     def check_context(self, schema: Schema, context: np.ndarray) -> None:
         """Refuses, before anything is charged, public context [step, context] that the method can't use."""
@@ -109,12 +107,8 @@ class Synthesizer(ABC):
         """Returns sha256 of public files that the method itself brings (trained modules), by name."""
         return {}
 
-    def departures(self) -> Mapping[str, str]:
-        """Returns rules that this configuration lifts, with what is then not protected; the certificate prints them."""
-        return {}
-
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
-        """Returns who has to be trusted beyond the data holder, a sentence each; the certificate prints them."""
+        """Returns who has to be trusted, and what is not protected, a sentence each; the certificate prints them."""
         parties = {column.party for column in (*schema.channels, *schema.static) if column.party is not None}
         if len(parties) < 2:
             return ()
@@ -123,8 +117,8 @@ class Synthesizer(ABC):
             "added the noise: an aggregator that each of them trusts. Not protected against that aggregator.",
         )
 
-    def obfuscation(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-        """Returns what is said about a distribution that was to be hidden, a sentence each; no part of epsilon."""
+    def obfuscation(self) -> tuple[str, ...]:
+        """Returns what the certificate says about a distribution to be hidden, a sentence each; no part of epsilon."""
         return ()
 
     def spending_plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
@@ -185,16 +179,17 @@ class Synthesizer(ABC):
         table = Table.of(panel) if isinstance(panel, Panel) else panel
         population = _population(PrivateSeries(table, schema, 1, 1, workers=workers), grant, ledger)
         private = self.private_series(table, population.size or 1, workers)
-        arrays = {**self.learn(private, grant, progress or _silent), PUBLIC_CONTEXT: shared_context(private)}
+        learned = self.learn(private, grant, progress or (lambda stage, share: None))
+        arrays = {**learned, PUBLIC_CONTEXT: shared_context(private)}
         released = replace(private.schema, population=population)
         certificate = issue(
             grant,
             replace(schema, population=population),
             method=self.name,
             public_inputs={**self.own_inputs(), **(public_inputs or {})},
-            overrides={**self.departures(), **(overrides or {})},
+            overrides=overrides,
             trust=(*self.trust(schema, grant.plan), *trusted_workers(workers)),
-            marginal_obfuscation=self.obfuscation(private.schema, arrays),
+            marginal_obfuscation=self.obfuscation(),
         )
         release = Release(synthesizer=self, schema=released, arrays=arrays, certificate=certificate)
         return release if directory is None else release.save(directory)
@@ -287,7 +282,3 @@ def _all_that_is_left(ledger: Ledger, label: str) -> Guarantee:
             label=label,
         )
     return Guarantee(left.epsilon, left.delta)
-
-
-def _silent(stage: str, share: float) -> None:
-    """Shows nothing."""

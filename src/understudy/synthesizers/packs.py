@@ -4,7 +4,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from safetensors.numpy import save as dump_tensors
 
 from understudy.errors import InputError, MissingData
 
+GENERAL = "general"  # name of the pack that ships with a method
 _KEY, _FORMAT = "understudy", 1
 
 
@@ -23,13 +26,13 @@ class Pack:
 
     Attributes:
         method: Whose pack it is.
-        shape: Shape of the network, as its constructor takes it.
+        shape: Shape of the network or networks, as their constructors take it.
         provenance: Where it comes from: command, public files with hashes, seed, versions, quality.
     """
 
     method: str
     arrays: dict[str, np.ndarray]
-    shape: Mapping[str, int]
+    shape: Mapping[str, Any]
     provenance: Mapping[str, Any]
 
     def to_bytes(self) -> bytes:
@@ -45,7 +48,15 @@ class Pack:
 
     def save(self, path: str | Path) -> None:
         """Writes the pack; an existing file is never overwritten."""
-        write_new(path, self.to_bytes())
+        target = Path(path)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as file:
+                file.write(self.to_bytes())
+        except FileExistsError as problem:
+            raise InputError(f"'{target}' exists already. Choose another file for the pack.") from problem
+        except OSError as problem:
+            raise InputError(f"'{target}' could not be written ({problem.strerror}). Choose another.") from problem
 
     @classmethod
     def load(cls, path: str | Path, method: str) -> "Pack":
@@ -59,7 +70,9 @@ class Pack:
     def from_bytes(cls, content: bytes, method: str, name: str = "This") -> "Pack":
         """Returns the pack that `to_bytes` wrote; `name` says in errors where it came from."""
         try:
-            facts, arrays = header(content, _KEY), load_tensors(content)
+            length = int.from_bytes(content[:8], "little")  # of the header, in the safetensors format
+            facts = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
+            arrays = load_tensors(content)
             if facts["format"] != _FORMAT or facts["method"] != method:
                 raise InputError(f"{name} is a pack of another method or version. Pretrain one for {method} again.")
             return cls(method=method, arrays=arrays, shape=facts["shape"], provenance=facts["provenance"])
@@ -67,21 +80,13 @@ class Pack:
             raise InputError(f"{name} is no pack. Make one with `understudy pretrain {method}`.") from problem
 
 
-def write_new(path: str | Path, content: bytes) -> None:
-    """Writes a pack's file; an existing one is never overwritten."""
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
-            file.write(content)
-    except FileExistsError as problem:
-        raise InputError(f"'{target}' exists already. Choose another file for the pack.") from problem
-    except OSError as problem:
-        raise InputError(f"'{target}' could not be written ({problem.strerror}). Choose another place.") from problem
+def load_pack(pack: str, method: str) -> Pack:
+    """Return the pack that ships with a method, or the one in a file."""
+    shipped = Path(__file__).parent / method / "packs" / f"{GENERAL}.safetensors"
+    return Pack.load(shipped if pack == GENERAL else pack, method)
 
 
-def header(content: bytes, key: str) -> dict[str, Any]:
-    """Returns the facts under `key`: eight bytes with the header's length, then JSON (the safetensors format)."""
-    length = int.from_bytes(content[:8], "little")
-    facts: dict[str, Any] = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][key])
-    return facts
+def versions() -> dict[str, str]:
+    """Return the versions that a pack was trained with."""
+    packages = ("understudy", "torch", "numpy")
+    return {name: version(name).split("+")[0] for name in packages} | {"python": python_version()}

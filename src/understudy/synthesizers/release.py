@@ -20,7 +20,7 @@ from understudy.errors import InputError, ReleaseError, UnderstudyError
 from understudy.files import whole_folder
 from understudy.privacy import canonical, keys
 from understudy.privacy.certificate import FILE_NAME, Certificate, file_hashes, is_as_signed, seal
-from understudy.synthesizers.sampling import CompletionRequest, SampleRequest
+from understudy.synthesizers.sampling import Completer, CompletionRequest, SampleRequest
 
 if TYPE_CHECKING:
     from understudy.synthesizers.base import Synthesizer
@@ -97,10 +97,19 @@ class Release:
         require_argument(horizon, int, "horizon", "Write a number of steps.")
         return forecast(self, panel, horizon, **options)
 
+    @property
+    def completes(self) -> bool:
+        """Whether it fills gaps and continues series."""
+        return isinstance(self.synthesizer, Completer)
+
     def complete(self, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of series that are as long as those that were learned from."""
+        method: object = self.synthesizer
+        if not isinstance(method, Completer):
+            name = self.synthesizer.name
+            raise InputError(f"A release of '{name}' generates series and fills no gaps. Use one of `dit`.")
         with _damage_told(self.source):
-            return self.synthesizer.complete(self.arrays, self.schema, gaps)
+            return method.complete(self.arrays, self.schema, gaps)
 
     @property
     def public_context(self) -> np.ndarray | None:
@@ -205,7 +214,7 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
 
 @contextmanager
 def _damage_told(source: Path | None) -> Iterator[None]:
-    """Whoever made a release directory may have put anything into it: a model that draws nothing is damage."""
+    """Report as damage what a release directory, which anyone may have written, makes of sampling."""
     if source is None:
         yield
         return

@@ -4,6 +4,7 @@ Nothing here has ever seen private data.
 """
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -69,6 +70,15 @@ class CompletionRequest:
     context: np.ndarray | None
     rng: np.random.Generator
     draws: int = 1
+
+
+@runtime_checkable
+class Completer(Protocol):
+    """A method whose releases fill gaps."""
+
+    def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
+        """Returns values [series, step, channel] with the hidden entries drawn from what `learn` returned."""
+        ...
 
 
 def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:

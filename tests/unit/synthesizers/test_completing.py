@@ -11,11 +11,11 @@ from understudy.data import Panel, Schema, Time, constraints
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.synthesizers.base import CompletionRequest
 from understudy.synthesizers.completing import fillings
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 from understudy.synthesizers.independent import Independent
 from understudy.synthesizers.release import Release
+from understudy.synthesizers.sampling import CompletionRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,6 @@ class Places(Independent):
     """Fills an entry with its place in the window: the first is 1, the second 2, …; and remembers what it was asked."""
 
     name: ClassVar[str] = "places"
-    completes: ClassVar[bool] = True
     asked: list[CompletionRequest]
 
     def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
@@ -184,7 +183,7 @@ def test_a_release_that_only_generates_says_so() -> None:
     gappy = _emptied(waves(5), slice(0, 1))
     with pytest.raises(InputError, match="fills no gaps"):
         made.impute(gappy)
-    assert not made.synthesizer.completes
+    assert not made.completes
 
 
 def test_intervals_are_columns_beside_the_channels(release: Release) -> None:

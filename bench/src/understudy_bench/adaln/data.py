@@ -147,7 +147,7 @@ def _long(
 def _rule_based(like: Panel, frequency: str | None) -> Panel:
     """Returns made-up series of a day's and other seasons with the columns of `like`, spread over its bounds."""
     schema, per_day = like.schema, 24 if frequency == "1h" else 96
-    draw = RuleBased(num_steps=schema.num_steps, num_channels=schema.num_channels, rescale="spread", season=per_day)
+    draw = RuleBased(num_steps=schema.num_steps, num_channels=schema.num_channels, levels="spread", season=per_day)
     low, high = np.array([channel.bounds for channel in schema.channels]).T
     unit = draw(_PUBLIC_SERIES, np.random.default_rng(11)) / 8  # working scale is within ±4
     values = ((low + high) / 2 + (high - low) / 2 * unit.clip(-1, 1)).astype(np.float32)

@@ -154,8 +154,7 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     from understudy.synthesizers.pets import voting as votes
     from understudy.synthesizers.pets.recipe import Recipe
 
-    genuine = public_side.modules_of
-    modules = genuine(public_side.load_pack(public_side.GENERAL), _walks(steps, 1).schema)
+    modules = public_side.modules_of(pets.PETS(), _walks(steps, 1).schema)
     network = modules.variation.network  # type: ignore[attr-defined] # of the general pack
     clocks = {"encode": _Clock(network.encode), "decode": _Clock(network.decode)}
     network.encode, network.decode = clocks["encode"], clocks["decode"]

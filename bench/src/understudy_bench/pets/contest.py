@@ -1,13 +1,23 @@
 """How the PETS benchmarks measure one experiment: methods at several epsilons, controls, and what may be said."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from understudy.data import Schema
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.events import DiscreteGaussian
+from understudy.privacy.grant import Grant
+from understudy.privacy.plan import PlanEntry
+from understudy.privacy.private_series import PrivateSeries
+from understudy.statistics.columns import num_labels
 from understudy.synthesizers.pets import PETS
+from understudy.synthesizers.pets.public_side import Setup
+from understudy.synthesizers.pets.published import Vote
+from understudy.synthesizers.pets.voting import LABEL
 from understudy.synthesizers.registry import METHODS
 from understudy_bench.cells import Cells
 from understudy_bench.pets.experiment import EPSILONS, SEEDS, Experiment
@@ -129,9 +139,33 @@ def without_private_data(method: PETS) -> PETS:
     return replace(control, scale="bounds") if method.scale == "bought" else control
 
 
+@dataclass(frozen=True, kw_only=True)
+class WithoutVotes(PETS):
+    """The control whose histograms are noise alone, of the size that PETS is charged for.
+
+    Unless distributions are bought it reads no private data at all: classes are even, and there are no gaps.
+    """
+
+    def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
+        """Evolves without votes."""
+        if self.scale == "bought" or self.class_shares is not None:
+            return PETS.learn(self, private, grant, progress)
+        number = num_labels(private.panel.schema)
+        return replace(self, class_shares=(1 / number,) * number).learn(private, grant, progress)
+
+    def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
+        return PETS._fact_entries(self, schema, guarantee) if self.scale == "bought" else ()
+
+    def _vote(self, private: PrivateSeries, grant: Grant, here: Setup) -> Vote:
+        event = grant.plan.event(LABEL)
+        assert isinstance(event, DiscreteGaussian)
+        noise, rng = event.noise_multiplier * private.influence, np.random.default_rng(self.seed)
+        return lambda embeddings, group: rng.normal(0.0, noise, len(group))
+
+
 def without_votes(method: PETS) -> PETS:
     """Returns the control whose histograms are noise alone."""
-    return replace(method, recipe=replace(method.settings, votes="none"))
+    return WithoutVotes(**{option.name: getattr(method, option.name) for option in fields(method)})
 
 
 def verdict(line: Row, controls: Sequence[Row]) -> str:

@@ -16,10 +16,16 @@ import torch
 from scipy.stats import spearmanr
 
 from understudy.nn.nearest import nearest
-from understudy.synthesizers.pets.modules import EncoderSimilarity, ModulePack, Similarity
-from understudy.synthesizers.pets.networks import PooledConv, train_ts2vec
-from understudy.synthesizers.pets.pretraining import MAX_ENCODER_STEPS, distil, seen_by_voters
-from understudy.synthesizers.pets.rules import PublicPanel
+from understudy.synthesizers.packs import GENERAL, load_pack
+from understudy.synthesizers.pets.modules import EncoderSimilarity, Modules, Similarity, fitted
+from understudy.synthesizers.pets.networks import PooledConv
+from understudy.synthesizers.pets.pretraining import (
+    MAX_ENCODER_STEPS,
+    distil,
+    drawn_from,
+    seen_by_voters,
+    train_ts2vec,
+)
 from understudy_bench.cells import Cells
 from understudy_bench.pets.data import Windows, har, traffic, wisdm
 from understudy_bench.result import Progress, Row, Stopwatch, row, spread
@@ -68,9 +74,9 @@ def _compare(name: str, scale: str, data_root: Path | None) -> dict[str, list[Ro
     train = partial(train_ts2vec, public, iterations=_ITERATIONS[scale], batch=16)
     teacher = train(seed=0)
     reference = _Measured.of(EncoderSimilarity(network=teacher), made)
-    steps, general = min(public.shape[1], MAX_ENCODER_STEPS), ModulePack.general().fit_to(public.shape[1], 1)
-    seen = seen_by_voters(PublicPanel(public), general.variation, _PUBLIC, np.random.default_rng(0))
-    small = distil(teacher, seen, iterations=_DISTILLED[scale], batch=64, seed=0, num_steps=steps).network
+    steps, general = min(public.shape[1], MAX_ENCODER_STEPS), _general(public.shape[1])
+    seen = seen_by_voters(drawn_from(public), general.variation, _PUBLIC, np.random.default_rng(0))
+    small = distil(teacher, seen, iterations=_DISTILLED[scale], batch=64, seed=0, num_steps=steps)[0]
     judge = partial(_row, made=made, data=name, reference=reference)
     rows = [
         judge("pooled-conv, distilled", EncoderSimilarity(network=small, num_steps=steps)),
@@ -91,7 +97,7 @@ def general_pack_rows(data_root: Path | None) -> dict[str, list[Row]]:
     rows, controls = [], []
     for name, windows in (("wisdm", wisdm(data_root)), ("har", har(data_root))):
         made = election(windows)
-        general = ModulePack.general().fit_to(windows.values.shape[1], 1).similarity
+        general = _general(windows.values.shape[1]).similarity
         assert isinstance(general, EncoderSimilarity)
         rows.append(row("general pack", {"same_activity": same_activity(general, made)}, data=name))
         untrained = [
@@ -166,6 +172,10 @@ def agreement(reference: np.ndarray, other: np.ndarray) -> dict[str, float]:
         "nearest_among_ten": float((nearer < 10).mean()),
         "histogram_correlation": float(spearmanr(*histograms).statistic),
     }
+
+
+def _general(num_steps: int) -> Modules:
+    return fitted(load_pack(GENERAL, "pets"), num_steps, 1)
 
 
 def _untrained(seed: int) -> PooledConv:

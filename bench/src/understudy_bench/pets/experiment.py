@@ -22,8 +22,9 @@ from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers import Release, Synthesizer
+from understudy.synthesizers.packs import GENERAL, load_pack
 from understudy.synthesizers.pets import PETS
-from understudy.synthesizers.pets.modules import ModulePack
+from understudy.synthesizers.pets.modules import fitted
 from understudy_bench.metrics.pets.embedding import Judge, frechet_distance, judge
 from understudy_bench.metrics.pets.forecast import WATCHED, forecast_errors
 from understudy_bench.result import Row, Stopwatch, row, spread
@@ -136,7 +137,7 @@ class Experiment:
     def _as_voted(self, panel: Panel) -> np.ndarray:
         schema = panel.schema
         encoding = Encoding.of(schema, (), linear_scales(schema, self.reference))
-        modules = ModulePack.general().fit_to(schema.num_steps, encoding.num_channels)
+        modules = fitted(load_pack(GENERAL, "pets"), schema.num_steps, encoding.num_channels)
         return modules.similarity(encoding.series(panel, slice(None)))
 
 

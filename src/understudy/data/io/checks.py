@@ -1,7 +1,4 @@
-"""What every panel must pass before it is handed out, whatever table it came from.
-
-Messages name columns and declared facts. They never quote a value, an identifier or a count.
-"""
+"""What every panel must pass, whatever table it came from; errors name columns and declared facts, never a value."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

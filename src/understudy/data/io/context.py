@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Float32, Int64
+from jaxtyping import Float32, Int64
 
 from understudy.data.io.arrow import to_ticks, to_values
 from understudy.data.io.checks import settle_column
@@ -56,7 +56,16 @@ def read_context(
     """
     wanted = schema.num_steps if steps is None else steps
     if isinstance(source, np.ndarray):
-        return _checked_array(source, schema, wanted)
+        array = np.array(source, dtype=np.float32)
+        if array.ndim not in (2, 3) or array.shape[-2:] != (wanted, len(schema.context)):
+            raise DataError(
+                f"Context: an array of {wanted} steps and {len(schema.context)} context channels is expected.",
+                column=None,
+            )
+        if np.isinf(array).any():
+            raise DataError("Context holds an infinite value. Remove it.")
+        _settle(array, schema)
+        return array
     rows = context_rows(source, schema)
     if rows.ticks is None:
         if len(rows.values) < first_step + wanted:
@@ -136,7 +145,7 @@ def _one_per_tick(
     return ContextRows(unique, kept)
 
 
-def lookup(
+def _lookup(
     rows: ContextRows, ticks: Int64[np.ndarray, "*series step"], schema: Schema
 ) -> Float32[np.ndarray, "*series step context"]:
     """Returns the context at the given times; refuses times it does not cover."""
@@ -159,7 +168,7 @@ def align_context(
     if schema.time.align == "calendar":
         return _on_the_clock(rows, step_ticks(schema.time, schema.num_steps), schema)
     step = np.minimum(np.arange(schema.num_steps), lengths[:, None] - 1)
-    return lookup(rows, origin[:, None] + step * _width(schema.time), schema)
+    return _lookup(rows, origin[:, None] + step * _width(schema.time), schema)
 
 
 def _on_the_clock(
@@ -174,7 +183,7 @@ def _on_the_clock(
             "to the frequency of the series, by means or as it suits them.",
             column=schema.time.column,
         )
-    return lookup(rows, ticks, schema)
+    return _lookup(rows, ticks, schema)
 
 
 def _width(time: Time) -> int:
@@ -185,21 +194,6 @@ def _width(time: Time) -> int:
             column=time.column,
         )
     return width
-
-
-def _checked_array(
-    source: Float[np.ndarray, "*series step context"], schema: Schema, steps: int
-) -> Float32[np.ndarray, "*series step context"]:
-    array = np.array(source, dtype=np.float32)
-    if array.ndim not in (2, 3) or array.shape[-2:] != (steps, len(schema.context)):
-        raise DataError(
-            f"Context: an array of {steps} steps and {len(schema.context)} context channels is expected.",
-            column=None,
-        )
-    if np.isinf(array).any():
-        raise DataError("Context holds an infinite value. Remove it.")
-    _settle(array, schema)
-    return array
 
 
 def _settle(values: Float32[np.ndarray, "*series step context"], schema: Schema) -> None:

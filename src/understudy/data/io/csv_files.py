@@ -23,14 +23,11 @@ _ENCODINGS = "'latin-1', 'cp1252' or 'utf-16'"
 
 
 def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tuple[str, ...]:
-    """Returns the names in a CSV file's first line and reads nothing further than the first block.
-
-    Args:
-        name: What errors call the table; default: the file's name.
-    """
+    """Returns the names in the first line of a CSV file, which errors call `name`; reads no more than one block."""
     name = name or path.name
     with readable(name, written):
-        head = first_line(path, written)
+        with path.open(encoding=without_mark(written.encoding), newline="") as file:
+            head = str(file.readline())
         if not head.strip():
             raise DataError(f"{name}: the table is empty. Expected a line of column names.")
         parsed = pacsv.read_csv(pa.BufferReader(head.encode()), parse_options=parsing(written))
@@ -43,12 +40,6 @@ def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tupl
             f"schema, write delimiter = {spelled(seen)} under [csv]."
         )
     return names
-
-
-def first_line(path: Place, written: CsvFormat) -> str:
-    """Returns the line of names as text."""
-    with path.open(encoding=without_mark(written.encoding), newline="") as file:
-        return str(file.readline())
 
 
 def open_csv(
@@ -65,14 +56,9 @@ def open_csv(
         include_columns=[name for name in columns if name not in schema.ignore and only in (None, name)],
         decimal_point=written.decimal,
     )
-    return iter(
-        pacsv.open_csv(
-            path if isinstance(path, Path) else path.open("rb"),
-            convert_options=options,
-            parse_options=parsing(written),
-            read_options=pacsv.ReadOptions(block_size=_BLOCK_BYTES, encoding=without_mark(written.encoding)),
-        )
-    )
+    reading = pacsv.ReadOptions(block_size=_BLOCK_BYTES, encoding=without_mark(written.encoding))
+    file = path if isinstance(path, Path) else path.open("rb")
+    return iter(pacsv.open_csv(file, read_options=reading, convert_options=options, parse_options=parsing(written)))
 
 
 def declared_kinds(schema: Schema, columns: tuple[str, ...]) -> tuple[tuple[str, str] | None, ...]:

@@ -24,27 +24,16 @@ _ROWS_AT_A_TIME = 2_000_000
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Grid:
-    """Series on the declared axis, not yet checked against bounds.
-
-    Attributes:
-        values: Laid out as a panel's.
-        lengths: Steps of each series.
-        unit: Unit of each series.
-        static: Static columns.
-        ids: Identifier of each unit, None where there is none.
-        origin: Tick of each series' step 0.
-        context: Context found in the table itself.
-        order: Where each series stood in the source, when the source is an array or a wide table.
-    """
+    """Series on the declared axis, laid out as a panel's and not yet checked against bounds."""
 
     values: Float32[np.ndarray, "series step channel"]
     lengths: Int32[np.ndarray, " series"]
     unit: Int64[np.ndarray, " series"]
     static: Float32[np.ndarray, "series static"]
-    ids: np.ndarray | None
-    origin: Int64[np.ndarray, " series"]
-    context: ContextRows | None = None
-    order: Int64[np.ndarray, " series"] | None = None
+    ids: np.ndarray | None  # of units
+    origin: Int64[np.ndarray, " series"]  # tick of each series' step 0
+    context: ContextRows | None = None  # that the table itself holds
+    order: Int64[np.ndarray, " series"] | None = None  # where a series stood in an array or a wide table
 
 
 @dataclass(frozen=True)
@@ -69,8 +58,13 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
         raise DataError(f"{source.name}: the table is empty. Expected rows.")
     rows = pa.Table.from_batches(batches).unify_dictionaries()
     del batches
-    series, unit, ids = _number_series(rows)
-    placement = _place_rows(series, _numpy(rows, "ticks"), len(unit), schema)
+    series, ids = _codes(rows, "unit")
+    unit = np.arange(len(ids), dtype=np.int64)  # of each series
+    if columns.series is not None:
+        within, names = _codes(rows, "series")
+        pairs, series = np.unique(series.astype(np.int64) * len(names) + within, return_inverse=True)
+        unit = pairs // len(names)
+    placement = _place_rows(rows, series, len(unit), schema)
     return Grid(
         values=_scatter(rows, series, placement, schema, columns.counted),
         lengths=placement.lengths,
@@ -121,25 +115,10 @@ def _compact(batch: pa.RecordBatch, schema: Schema, columns: Roles) -> pa.Record
     return pa.RecordBatch.from_arrays(list(compact.values()), names=list(compact))
 
 
-def _numpy(rows: pa.Table, name: str) -> np.ndarray | None:
-    """Returns a column of numbers, None if there is none."""
-    return rows.column(name).to_numpy() if name in rows.column_names else None
-
-
 def _codes(rows: pa.Table, name: str) -> tuple[Int32[np.ndarray, " row"], pa.Array]:
     """Returns each row's code and what the codes stand for, in the order of their first appearance in the table."""
     chunks = rows.column(name).chunks
     return np.concatenate([chunk.indices.to_numpy() for chunk in chunks]), chunks[0].dictionary
-
-
-def _number_series(rows: pa.Table) -> tuple[Int[np.ndarray, " row"], Int64[np.ndarray, " series"], pa.Array]:
-    """Returns the series of each row, the unit of each series and the units' identifiers."""
-    unit, ids = _codes(rows, "unit")
-    if "series" not in rows.column_names:
-        return unit, np.arange(len(ids), dtype=np.int64), ids
-    within, names = _codes(rows, "series")
-    pairs, series = np.unique(unit.astype(np.int64) * len(names) + within, return_inverse=True)
-    return series, pairs // len(names), ids
 
 
 def _static(
@@ -162,32 +141,23 @@ def _static(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Placement:
-    """Where each row goes.
+    """Where each row goes."""
 
-    Attributes:
-        order: Rows brought together by series, or None if the table already has them so.
-        step: Step of each row, in that order.
-        lengths: Steps of each series.
-        origin: Tick of each series' step 0.
-        shared_steps: Whether some step has several rows.
-    """
-
-    order: Int64[np.ndarray, " row"] | None
-    step: Int32[np.ndarray, " row"]
+    order: Int64[np.ndarray, " row"] | None  # rows brought together by series; None if the table has them so
+    step: Int32[np.ndarray, " row"]  # in that order
     lengths: Int32[np.ndarray, " series"]
     origin: Int64[np.ndarray, " series"]
-    shared_steps: bool
+    shared_steps: bool  # whether some step has several rows
 
 
-def _place_rows(
-    series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row"] | None, num_series: int, schema: Schema
-) -> _Placement:
+def _place_rows(rows: pa.Table, series: Int[np.ndarray, " row"], num_series: int, schema: Schema) -> _Placement:
     """Returns the step of every row, refusing timestamps that go back, repeat or leave the declared axis."""
     order, time = None, schema.time
+    ticks = rows.column("ticks").to_numpy() if "ticks" in rows.column_names else None
     if int(np.count_nonzero(series[1:] != series[:-1])) + 1 != num_series:
         order = np.argsort(series, kind="stable")
         series = series[order]
-        ticks = ticks[order] if ticks is not None else None
+        ticks = None if ticks is None else ticks[order]
     first = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
     last = np.append(first[1:], len(series)) - 1
     if ticks is None:  # rows without a time column are consecutive steps
@@ -231,10 +201,7 @@ def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row
 
 
 def _steps(
-    series: Int[np.ndarray, " row"],
-    ticks: Int64[np.ndarray, " row"],
-    origin: Int64[np.ndarray, " series"],
-    time: Time,
+    series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row"], origin: Int64[np.ndarray, " series"], time: Time
 ) -> Int32[np.ndarray, " row"]:
     """Returns each row's step, a few rows at a time, so that the large table has no large working copies."""
     steps = np.empty(len(ticks), dtype=np.int32)
@@ -315,8 +282,7 @@ def _aggregate(
     missing = np.isnan(values)
     if channel.aggregate in ("max", "min"):
         pick = np.fmax if channel.aggregate == "max" else np.fmin
-        extreme: np.ndarray = pick.reduceat(values, first)
-        return extreme
+        return np.asarray(pick.reduceat(values, first))
     if channel.aggregate == "last":
         latest = np.maximum.reduceat(np.where(missing, -1, np.arange(len(values))), first)
         return np.where(latest < 0, np.float32(np.nan), values[latest])

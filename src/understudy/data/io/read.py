@@ -1,22 +1,23 @@
-"""The one way in: a table and its schema become a private panel."""
+"""The one way in: a table, or an array, and its schema become a private panel."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float32
+from jaxtyping import Float, Float32, Int32
 
-from understudy.data.io.arrow import encode, plain
+from understudy.data.channels import Channel, Continuous
+from understudy.data.io.arrow import encode, plain, to_values
 from understudy.data.io.checks import MIN_UNITS, Tally, check_units
 from understudy.data.io.context import ContextRows, align_context, given_context, require_context
 from understudy.data.io.long import Grid, read_long
-from understudy.data.io.sources import Source, open_source, require_column
+from understudy.data.io.sources import Source, open_source, refuse_unknown_columns, require_column
 from understudy.data.io.stores import existing, is_array_file
-from understudy.data.io.wide import read_array, read_overlapping_windows, read_wide
 from understudy.data.panel import Panel, broadcast_context
-from understudy.data.schema import Schema, column_names
+from understudy.data.schema import Schema, column_names, table_columns
 from understudy.data.type_checks import require_argument
 from understudy.errors import DataError, SchemaError
 
@@ -49,9 +50,9 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
     schema.require_declared()
     given = given_context(context, schema)
     if isinstance(source, np.ndarray):
-        grid = read_array(source, schema)
+        grid = _read_array(source, schema)
     elif is_array_file(source):
-        grid = read_array(existing(Path(source)), schema)
+        grid = _read_array(existing(Path(source)), schema)
     else:
         grid = grid_of(open_source(source, schema), schema, with_context=given is None)
     tally = Tally(schema)
@@ -76,11 +77,11 @@ def panel_of(grid: Grid, schema: Schema, context: ContextRows | np.ndarray | Non
 def grid_of(opened: Source, schema: Schema, *, with_context: bool) -> Grid:
     """Returns the series of an open table on the declared axis; values are not checked against bounds yet."""
     if schema.time.layout == "wide":
-        return read_wide(opened, schema)
+        return _read_wide(opened, schema)
     if schema.unit.kind == "overlapping-window" and schema.unit.column not in opened.columns:
         if schema.static:
             raise SchemaError("Key 'static': windows of one series can't have static columns.", key="static")
-        return read_overlapping_windows(opened, schema)
+        return _read_overlapping_windows(opened, schema)
     in_table = any(channel.name in opened.columns for channel in schema.context)
     return read_long(opened, schema, with_context=with_context and in_table)
 
@@ -118,6 +119,160 @@ def _own_contexts(
     return np.ascontiguousarray(contexts[grid.order])
 
 
+def _read_wide(source: Source, schema: Schema) -> Grid:
+    """Reads a table with a row per series and a column per channel and step."""
+    context = {channel.name for channel in schema.context}
+    required = {*table_columns(schema), *filter(None, [schema.time.series_column])} - context
+    refuse_unknown_columns(source, required | context | set(schema.ignore), required)
+    batches = [_wide_batch(batch, schema) for batch in source.batches if batch.num_rows]
+    if not batches:
+        raise DataError(f"{source.name}: the table is empty. Expected rows.")
+    values, static = (np.concatenate([batch[place] for batch in batches]) for place in (0, 1))
+    units = [batch[2] for batch in batches if batch[2] is not None]
+    if not units:
+        return _grid_of_series(values, schema, static=static)
+    encoded = pa.concat_arrays(units).dictionary_encode()
+    unit, ids = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+    order = np.argsort(unit, kind="stable")
+    if (np.diff(unit) < 0).any():  # bring the series of a unit side by side
+        values, static, unit = values[order], static[order], unit[order]
+    return _grid_of_series(values, schema, static=static, unit=unit, ids=np.array(ids, dtype=object), order=order)
+
+
+def _wide_batch(
+    batch: pa.RecordBatch, schema: Schema
+) -> tuple[Float32[np.ndarray, "row step channel"], Float32[np.ndarray, "row static"], pa.Array | None]:
+    values = np.empty((batch.num_rows, schema.num_steps, schema.num_channels), dtype=np.float32)
+    for index, channel in enumerate(schema.channels):
+        for step, name in enumerate(column_names(schema, channel.name)):
+            values[:, step, index] = to_values(batch.column(name), channel)
+    static = np.empty((batch.num_rows, len(schema.static)), dtype=np.float32)
+    for index, channel in enumerate(schema.static):
+        static[:, index] = to_values(batch.column(channel.name), channel)
+    if schema.unit.column is None:
+        return values, static, None
+    return values, static, plain(encode(batch.column(schema.unit.column), schema.unit.column, schema.unit.dtype))
+
+
+def _grid_of_series(
+    values: Float32[np.ndarray, "series step channel"],
+    schema: Schema,
+    *,
+    static: Float32[np.ndarray, "series static"],
+    unit: np.ndarray | None = None,
+    ids: np.ndarray | None = None,
+    lengths: Int32[np.ndarray, " series"] | None = None,
+    order: np.ndarray | None = None,
+) -> Grid:
+    """Makes a grid of series that are laid out already; each is its own unit unless told otherwise."""
+    if lengths is None:
+        lengths = np.full(len(values), schema.num_steps, dtype=np.int32)
+        if schema.time.variable_length:  # a series ends with its last observed step
+            lengths[:] = 1
+            for step in range(schema.num_steps):
+                lengths[~np.isnan(values[:, step]).all(axis=1)] = step + 1
+    own = np.arange(len(values), dtype=np.int64)
+    return Grid(
+        values=values,
+        lengths=lengths,
+        unit=own if unit is None else unit,
+        static=static,
+        ids=ids,
+        origin=np.zeros(len(values), dtype=np.int64),
+        order=own if order is None else order.astype(np.int64),
+    )
+
+
+def _read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
+    """Reads an array [series, step, channel], or a .npy or .npz file of it.
+
+    A .npz file has `values` and may have `lengths`, `unit` (whole numbers) and `static`.
+    """
+    arrays = {"values": source} if isinstance(source, np.ndarray) else _load_arrays(source)
+    values = _numbers(arrays["values"], "values", schema.channels)
+    if values.shape[1:] != (schema.num_steps, schema.num_channels):
+        raise DataError(
+            f"Array: [series, step, channel] with {schema.num_steps} steps and {schema.num_channels} "
+            "channels is expected, as the schema declares. Reshape it."
+        )
+    static = _numbers(arrays.get("static", np.empty((len(values), 0))), "static", schema.static)
+    if static.shape != (len(values), len(schema.static)):
+        raise DataError(
+            "Array: the schema declares static columns; bring them as `static` in a .npz file.", column=None
+        )
+    lengths = arrays.get("lengths")
+    grid = _grid_of_series(values, schema, static=static, lengths=None if lengths is None else lengths.astype(np.int32))
+    return grid if "unit" not in arrays else _by_unit(grid, arrays["unit"])
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = {"values": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
+    except (ValueError, OSError, EOFError, KeyError):
+        raise DataError(f"{path.name}: not a readable numpy file. It may be damaged.") from None
+    if "values" not in arrays:
+        raise DataError(f"{path.name}: an array named `values` is expected in a .npz file.", column="values")
+    return arrays
+
+
+def _numbers(array: np.ndarray, name: str, channels: tuple[Channel, ...]) -> Float32[np.ndarray, "..."]:
+    """Returns an array of numbers; refuses fractions in columns of whole numbers and codes."""
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"Array `{name}`: numbers are expected. Convert it.", column=name)
+    if np.isinf(array).any():
+        raise DataError(f"Array `{name}` holds an infinite value. Remove it or make it missing (NaN).", column=name)
+    largest = np.finfo(np.float32).max
+    numbers = (np.clip(array, -largest, largest) if array.dtype.kind == "f" else array).astype(np.float32)
+    if numbers.shape[-1:] != (len(channels),):
+        return numbers
+    for index, channel in enumerate(channels):
+        column = numbers[..., index]
+        if not isinstance(channel, Continuous) and not np.array_equal(np.rint(column), column, equal_nan=True):
+            raise DataError(
+                f"Column '{channel.name}': whole numbers or category codes are expected.", column=channel.name
+            )
+    return numbers
+
+
+def _by_unit(grid: Grid, unit: np.ndarray) -> Grid:
+    if unit.shape != (len(grid.values),) or unit.dtype.kind not in "iu":
+        raise DataError("Array `unit`: one whole number per series is expected.", column="unit")
+    _, first, code = np.unique(unit, return_index=True, return_inverse=True)
+    appearance = np.argsort(np.argsort(first))[code]
+    order = np.argsort(appearance, kind="stable")
+    return replace(
+        grid,
+        values=grid.values[order],
+        lengths=grid.lengths[order],
+        unit=appearance[order].astype(np.int64),
+        static=grid.static[order],
+        ids=unit[np.sort(first)].astype(object),
+        order=order.astype(np.int64),
+    )
+
+
+def _read_overlapping_windows(source: Source, schema: Schema) -> Grid:
+    """Reads one long series and cuts it into windows at every step, each its own unit.
+
+    Reproduces what papers do. It protects no person: a person in the series is in many windows.
+    """
+    names = {channel.name for channel in schema.channels}
+    known = names | {schema.time.column or ""} | set(schema.ignore)
+    refuse_unknown_columns(source, known, names)
+    rows: list[Float[np.ndarray, "row channel"]] = [
+        np.stack([to_values(batch.column(channel.name), channel) for channel in schema.channels], axis=1)
+        for batch in source.batches
+        if batch.num_rows
+    ]
+    if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
+        raise DataError(f"{source.name}: more rows than the declared steps are expected.")
+    # The last possible window is left out, as in the papers whose window counts this has to match.
+    views = np.lib.stride_tricks.sliding_window_view(np.concatenate(rows), schema.num_steps, axis=0)[:-1]
+    windows = np.ascontiguousarray(np.moveaxis(views, 1, 2))
+    return _grid_of_series(windows, schema, static=np.empty((len(windows), len(schema.static)), dtype=np.float32))
+
+
 def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[list[str], bool]:
     """Returns each unit's first category as text, and whether the column stores whole numbers.
 
@@ -132,35 +287,28 @@ def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[lis
             column=column,
         )
     opened, unit = open_source(source, schema), schema.unit.column or schema.time.series_column
+    dtype = schema.unit.dtype if schema.unit.column else "string"
     changes = column in [channel.name for channel in schema.channels]
     columns = column_names(schema, column) if changes else [column]
     for name in (*columns, *([] if unit is None else [unit])):
         require_column(opened, name)
     first: dict[Any, str | None] = {}
     whole = False
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
     for batch in opened.batches:
-        if batch.num_rows:
-            categories, whole = _texts(batch, columns, column)
-            for owner, category in zip(_units(batch, unit, schema, len(first)), categories.to_pylist(), strict=True):
-                if first.get(owner) is None:
-                    first[owner] = category
+        if not batch.num_rows:
+            continue
+        arrays = [plain(batch.column(name)) for name in columns]  # a row of a wide table has a category per step
+        whole = all(pa.types.is_integer(array.type) for array in arrays)
+        if not whole and not all(any(test(array.type) for test in text) for array in arrays):
+            raise DataError(
+                f"Column '{column}': text or whole numbers are expected. Convert the column.", column=column
+            )
+        categories = pc.coalesce(*(array.cast(pa.large_string()) for array in arrays)).to_pylist()
+        rows = range(len(first), len(first) + batch.num_rows)  # each its own unit where no column names units
+        owners = rows if unit is None else encode(batch.column(unit), unit, dtype).to_pylist()
+        for owner, category in zip(owners, categories, strict=True):
+            if first.get(owner) is None:
+                first[owner] = category
     check_units(np.arange(len(first), dtype=np.int64), schema, allow_few_units=False)
     return [category for category in first.values() if category is not None], whole
-
-
-def _texts(batch: pa.RecordBatch, columns: list[str], column: str) -> tuple[pa.Array, bool]:
-    """Returns the first category of each row as text; a row of a wide table has one per step."""
-    arrays = [plain(batch.column(name)) for name in columns]
-    whole = all(pa.types.is_integer(array.type) for array in arrays)
-    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
-    if not whole and not all(any(test(array.type) for test in text) for array in arrays):
-        raise DataError(f"Column '{column}': text or whole numbers are expected. Convert the column.", column=column)
-    return pc.coalesce(*(array.cast(pa.large_string()) for array in arrays)), whole
-
-
-def _units(batch: pa.RecordBatch, unit: str | None, schema: Schema, seen: int) -> list[Any]:
-    if unit is None:  # every row is its own unit
-        return list(range(seen, seen + batch.num_rows))
-    dtype = schema.unit.dtype if schema.unit.column else "string"
-    found: list[Any] = encode(batch.column(unit), unit, dtype).to_pylist()
-    return found

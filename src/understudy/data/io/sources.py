@@ -28,19 +28,12 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True)
 class Source:
-    """A table that is read once, in order.
+    """A table that is read once, in order."""
 
-    Attributes:
-        name: What errors call the table.
-        columns: Its column names.
-        batches: Its rows; columns as in `columns`.
-        from_text: Whether names are a line of text: without a header they are somebody's values.
-    """
-
-    name: str
+    name: str  # what errors call the table
     columns: tuple[str, ...]
     batches: Iterator[pa.RecordBatch]
-    from_text: bool = False
+    from_text: bool = False  # names are a line of text: without a header they are one unit's values
 
     def spoken(self, place: int, known: set[str], required: set[str]) -> tuple[str, str | None]:
         """Returns what an error calls a column, and its name if that may be told.
@@ -94,7 +87,7 @@ def open_source(source: Any, schema: Schema) -> Source:
             given = type(source).__name__
             raise DataError(f"Expected a table with named columns, got {given}. Convert it first.") from None
         columns = tuple(reader.schema.names)
-        return Source("table", columns, _guarded((_sliced(batch) for batch in reader), "table"))
+        return Source("table", columns, _checked((_sliced(batch) for batch in reader), unreadable("table")))
     raise DataError(
         "Expected a path, an Arrow table, a numpy array [series, step, channel] or a data frame that speaks "
         f"the Arrow C stream interface, got {type(source).__name__}. Convert it first."
@@ -105,7 +98,7 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
     """Refuses a table with columns the schema does not name, without ones it needs, or with a name twice."""
     missing = sorted(required - set(source.columns))
     if required and len(missing) == len(required):
-        # Names are not quoted here: without a header line they would be somebody's values.
+        # Names are not quoted here: without a header line they would be values of a unit.
         raise DataError(
             f"{source.name}: none of the declared columns is there. A line of column names is expected, as the schema "
             "declares them"
@@ -178,16 +171,14 @@ def require_same_columns(first: Source, other: Source, schema: Schema) -> None:
 def open_file(
     file: Place, schema: Schema, *, name: str | None = None, rows: RowRange | None = None, only: str | None = None
 ) -> Source:
-    """Opens one file of a table.
-
-    Args:
-        name: What errors call the table; default: the file's name.
-        rows: Rows of a Parquet file to read; default: all.
-        only: The one column to read; default: all that the schema does not ignore.
-    """
+    """Opens one file of a table, which errors call `name`; `rows` of a Parquet file, and `only` a column, if given."""
     name, suffix = name or file.name, file.suffix.lower()
     if suffix == ".csv":
-        return _open_csv(file, name, schema, only)
+        columns = csv_header(file, schema.csv, name)
+        kinds = declared_kinds(schema, columns)
+        with readable(name, schema.csv, kinds):
+            batches = open_csv(file, schema, columns, only)
+            return Source(name, columns, _checked(batches, readable(name, schema.csv, kinds)), from_text=True)
     with unreadable(name):
         if suffix == ".parquet":
             return _open_parquet(file, name, schema, rows, only)
@@ -195,20 +186,18 @@ def open_file(
             # A memory map keeps the file's pages out of our own memory.
             sink = pa.memory_map(str(file)) if isinstance(file, Path) else file.open("rb")
             opened = pa.ipc.open_file(sink)
-            columns = tuple(opened.schema.names)
             pieces = (_sliced(opened.get_batch(i)) for i in range(opened.num_record_batches))
-            return Source(name, columns, _guarded(pieces, name))
+            return Source(name, tuple(opened.schema.names), _checked(pieces, unreadable(name)))
     raise DataError(
         f"{name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it."
     )
 
 
 def open_parquet(file: Place, **options: Any) -> pq.ParquetFile:
-    """Opens a Parquet file so that it is not held in memory beside what is made of it."""
+    """Opens a Parquet file so that it is not held in memory together with what is made of it."""
     # Without pre-buffering and with a small buffer, the file is read as its rows are asked for.
-    return pq.ParquetFile(
-        file if isinstance(file, Path) else file.open("rb"), pre_buffer=False, buffer_size=1 << 16, **options
-    )
+    handle = file if isinstance(file, Path) else file.open("rb")
+    return pq.ParquetFile(handle, pre_buffer=False, buffer_size=1 << 16, **options)
 
 
 def _open_parquet(file: Place, name: str, schema: Schema, rows: RowRange | None, only: str | None) -> Source:
@@ -220,24 +209,12 @@ def _open_parquet(file: Place, name: str, schema: Schema, rows: RowRange | None,
     size = max(1024, min(BATCH_ROWS, _BATCH_CELLS // max(1, len(kept))))
     groups = None if rows is None else list(rows.groups)
     batches: Iterator[pa.RecordBatch] = opened.iter_batches(size, row_groups=groups, columns=kept, use_threads=False)
-    return Source(name, columns, _guarded(batches if rows is None else rows.of(batches), name))
-
-
-def _open_csv(file: Place, name: str, schema: Schema, only: str | None) -> Source:
-    columns = csv_header(file, schema.csv, name)
-    kinds = declared_kinds(schema, columns)
-    with readable(name, schema.csv, kinds):
-        rows = _checked(open_csv(file, schema, columns, only), readable(name, schema.csv, kinds))
-        return Source(name, columns, rows, from_text=True)
+    return Source(name, columns, _checked(batches if rows is None else rows.of(batches), unreadable(name)))
 
 
 def _sliced(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
     """Cuts a large in-memory batch so that working copies stay small."""
     return [batch.slice(begin, BATCH_ROWS) for begin in range(0, batch.num_rows, BATCH_ROWS)]
-
-
-def _guarded(batches: Any, name: str) -> Iterator[pa.RecordBatch]:
-    return _checked(batches, unreadable(name))
 
 
 def _checked(batches: Any, guard: AbstractContextManager[None]) -> Iterator[pa.RecordBatch]:

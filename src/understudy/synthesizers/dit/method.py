@@ -38,7 +38,7 @@ from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels, single_columns, static_values
 from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
-from understudy.synthesizers.base import CompletionRequest, Progress, SampleRequest, Synthesizer
+from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
 from understudy.synthesizers.dit.denoising import Asked, Denoising
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, release_autocovariance
@@ -47,7 +47,7 @@ from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Recipe, Reference
 from understudy.synthesizers.dit.scores import NormalScores, ranks_by_nodes, release_scales
 from understudy.synthesizers.options import require_above_zero
 from understudy.synthesizers.packs import Pack
-from understudy.synthesizers.sampling import num_pooled, sample_classes, score_nodes
+from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
 from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
 from understudy.training.plan import (
@@ -96,7 +96,6 @@ class DiT(Synthesizer):
     rehearsed: ClassVar[str] = "recipe.iterations"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
     whole_windows: ClassVar[bool] = True
-    completes: ClassVar[bool] = True
     recipe: Recipe = DEFAULT
     pack: str | None = None
     sampling_steps: int = 25

@@ -34,15 +34,16 @@ from understudy.statistics.columns import num_labels
 from understudy.statistics.facts import shares_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
-from understudy.synthesizers.pets import public_side, sampling
-from understudy.synthesizers.pets.published import Population, evolve
+from understudy.synthesizers.packs import GENERAL
+from understudy.synthesizers.pets import public_side
+from understudy.synthesizers.pets.published import Population, Vote, evolve
 from understudy.synthesizers.pets.recipe import Preset, Recipe, recipe_of
-from understudy.synthesizers.pets.voting import LABEL, noise_alone, private_vote, voters_of
+from understudy.synthesizers.pets.voting import LABEL, private_vote, voters_of
 
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
 _PUBLISHED = (
-    "population and scale as published: the number of candidates is tied to the private number of series, and series "
-    "were scaled by private figures (their sensor's own mean and deviation) before this run; neither is protected"
+    "Population and scale as published: the number of candidates is tied to the private number of series, and series "
+    "were scaled by private figures (their sensor's own mean and deviation) before this run. Neither is protected."
 )
 
 
@@ -62,7 +63,7 @@ class PETS(Synthesizer):
 
     name: ClassVar[str] = "pets"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": "paper"}}
-    pack: str = public_side.GENERAL
+    pack: str = GENERAL
     start: Literal["rules", "public"] = "rules"
     scale: Literal["bought", "bounds", "public"] = "bought"
     public: str | None = None
@@ -88,10 +89,8 @@ class PETS(Synthesizer):
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Return the facts, then one histogram per iteration; refuse what the modules can't fit."""
         self._check_public_facts(schema)
-        facts = self._fact_entries(schema, guarantee)
-        if self.settings.votes == "none":
-            return SpendingPlan(facts, guarantee)
-        return SpendingPlan((*facts, PlanEntry(LABEL, self._votes_event(schema, guarantee))), guarantee)
+        votes = PlanEntry(LABEL, self._votes_event(schema, guarantee))
+        return SpendingPlan((*self._fact_entries(schema, guarantee), votes), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Release the facts, evolve a population, and return both.
@@ -102,12 +101,11 @@ class PETS(Synthesizer):
         schema, rng = private.panel.schema, np.random.default_rng(self.seed)
         bought = public_side.release_facts(self, private, grant)
         progress("facts", 0.3)
-        noise = self._votes_event(schema, grant.plan.guarantee, grant).noise_multiplier * private.influence
+        event = grant.plan.event(LABEL)
+        assert isinstance(event, DiscreteGaussian)
+        noise = event.noise_multiplier * private.influence
         here = public_side.prepare(self, schema, bought, self._size(private, noise), rng)
-        vote = noise_alone(noise, rng)
-        if self.settings.votes == "private":
-            voters = voters_of([private], here.encoding, here.environment, here.lattice)
-            vote = private_vote(voters, grant, here.lattice, self.settings.neighbours, private.influence)
+        vote = self._vote(private, grant, here)
         ancestors: list[int] = []
 
         def watch(done: int, population: Population) -> None:
@@ -115,47 +113,45 @@ class PETS(Synthesizer):
             progress("evolution", 0.3 + 0.7 * done / self.settings.iterations)
 
         population = evolve(here.population, here.environment, vote, self.settings.stages(noise), rng, watch)
-        return sampling.to_arrays(self, population, bought, ancestors)
+        return public_side.to_arrays(self, population, bought, ancestors)
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return members of the last population, and relatives of them when more are asked for."""
-        return sampling.sample(self, arrays, schema, request)
+        return public_side.sample(self, arrays, schema, request)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Say how votes compare with noise, and how the modules were made to fit."""
-        learned, voters = self.learned_schema(schema), self.num_contributions(schema, schema.population.size or 1)
-        noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
-        fitted = public_side.modules_of(public_side.load_pack(self.pack), learned)
-        return (*self.settings.outlook(voters, noise, num_labels(schema)), fitted.adaptation)
+        adaptation = public_side.modules_of(self, self.learned_schema(schema)).adaptation
+        return (*self.settings.outlook(*self._voters_and_noise(schema, guarantee), num_labels(schema)), adaptation)
 
     def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "PETS":
-        """With as many candidates as the whole population votes on."""
-        learned, voters = self.learned_schema(schema), self.num_contributions(schema, schema.population.size or 1)
-        noise = self._votes_event(learned, guarantee).noise_multiplier * self.influence(schema)
-        size = self.settings.num_candidates(voters, noise, num_labels(schema))
+        """Return the method with as many candidates as the whole population votes on."""
+        size = self.settings.num_candidates(*self._voters_and_noise(schema, guarantee), num_labels(schema))
         return replace(self, recipe=replace(self.settings, population=max(2, size)))
 
     def own_inputs(self) -> Mapping[str, str]:
-        """The pack and the public table."""
-        inputs = {"pets pack": public_side.load_pack(self.pack).sha256}
+        """Return the hashes of the pack and of the public table."""
+        inputs = {"pets pack": public_side.load_pack(self.pack, self.name).sha256}
         return inputs if self.public is None else {**inputs, "pets public table": file_sha256(self.public)}
 
-    def departures(self) -> Mapping[str, str]:
-        """What the paper's own recipe leaves unprotected."""
-        return {"pets as published": _PUBLISHED} if self.settings.as_published else {}
+    def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
+        """Return what the paper's own recipe leaves unprotected."""
+        unprotected = (_PUBLISHED,) if self.settings.as_published else ()
+        return (*super().trust(schema, plan), *unprotected)
 
     def _check_public_facts(self, schema: Schema) -> None:
-        """Refuses, before anything is charged, modules and public tables that do not fit."""
+        """Refuse, before anything is charged, modules and public tables that do not fit."""
         if self.settings.as_published and schema.unit.protects_a_person:
             raise InputError(
-                "recipe: the paper's recipe makes the number of series public, so it needs unit.kind = "
-                "'overlapping-window', which promises nothing to a person. Use the default recipe."
+                "recipe: the paper's recipe makes the number of series public, so it runs only for windows that share "
+                "series, which promises nothing to a person. Set unit.kind = 'overlapping-window' in the schema and "
+                "give --window-steps and --window-stride, or use the default recipe."
             )
         if self.public is not None and not Path(self.public).is_file():
             raise MissingData(f"public: '{self.public}' does not exist.")
         if self.class_shares is not None and len(self.class_shares) != num_labels(schema):
             raise InputError(f"class_shares: one share for each of {num_labels(schema)} classes is expected.")
-        public_side.modules_of(public_side.load_pack(self.pack), schema, as_published=self.settings.as_published)
+        public_side.modules_of(self, schema)
         public_side.public_panel(self, schema)
 
     def _fact_entries(self, schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
@@ -163,17 +159,11 @@ class PETS(Synthesizer):
         shares = shares_of(schema, marginals=self.scale == "bought")
         if self.class_shares is not None:
             shares.pop("labels", None)
-        if not shares or (self.settings.votes == "none" and self.scale != "bought"):
-            return ()
-        multipliers = noise_multipliers(guarantee, shares)
+        multipliers = noise_multipliers(guarantee, shares) if shares else {}
         return tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
 
-    def _votes_event(self, schema: Schema, guarantee: Guarantee, grant: Grant | None = None) -> DiscreteGaussian:
-        """The histograms: as charged, or with the least noise that `guarantee` allows after the facts."""
-        if grant is not None and self.settings.votes == "private":
-            charged = grant.plan.event(LABEL)
-            assert isinstance(charged, DiscreteGaussian)
-            return charged
+    def _votes_event(self, schema: Schema, guarantee: Guarantee) -> DiscreteGaussian:
+        """Return the histograms with the least noise that `guarantee` allows after the facts."""
         one_vote = schema.unit.kind != "event" and schema.unit.max_series == 1 and self.settings.neighbours == 1
         others = [entry.event for entry in self._fact_entries(schema, guarantee)]
 
@@ -182,8 +172,18 @@ class PETS(Synthesizer):
 
         return histograms(smallest_noise_multiplier(histograms, guarantee, others))
 
+    def _voters_and_noise(self, schema: Schema, guarantee: Guarantee) -> tuple[int, float]:
+        """Return how many vote vectors are expected, and the standard deviation of one count."""
+        noise = self._votes_event(self.learned_schema(schema), guarantee).noise_multiplier * self.influence(schema)
+        return self.num_contributions(schema, schema.population.size or 1), noise
+
+    def _vote(self, private: PrivateSeries, grant: Grant, here: public_side.Setup) -> Vote:
+        """Return the function that counts one charged histogram per call."""
+        voters = voters_of([private], here.encoding, here.environment, here.lattice)
+        return private_vote(voters, grant, here.lattice, self.settings.neighbours, private.influence)
+
     def _size(self, private: PrivateSeries, noise: float) -> int:
-        """Candidates: a public number, except as published, where `departures` says so."""
+        """Return the number of candidates, which is public except as published, where `trust` says so."""
         classes = num_labels(private.panel.schema)
         if self.settings.as_published and self.settings.population is None:
             return classes * max(1, round(private.panel.num_series / classes))

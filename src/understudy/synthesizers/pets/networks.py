@@ -2,21 +2,18 @@
 
 TS2Vec: contrastive representations of time series (Yue et al., AAAI 2022, arXiv:2106.10466v4). `ConvVAE`: strided
 convolutions over time (Kingma & Welling, arXiv:1312.6114v11). `PooledConv`: the same, pooled at every scale, at a
-few percent of the cost of a TS2Vec.
+few percent of the cost of a TS2Vec. Each knows its `shape`: the arguments that make one like it.
 """
 
-import hashlib
-from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
-import numpy as np
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.swa_utils import AveragedModel
 
-Report = Callable[[int, int], None]  # iterations executed, iterations planned
+_GROUPS = 8  # of GroupNorm
 
 
 class SameConv(nn.Conv1d):
@@ -32,7 +29,7 @@ class SameConv(nn.Conv1d):
 
 
 class ConvBlock(nn.Module):
-    """GELU → convolution, twice, beside a skip connection; x is [series, width, step]."""
+    """GELU → convolution, twice, plus a skip connection; x is [series, width, step]."""
 
     def __init__(self, width_in: int, width_out: int, dilation: int, *, last: bool) -> None:
         super().__init__()
@@ -55,18 +52,14 @@ class TS2Vec(nn.Module):
 
     def __init__(self, *, channels: int, depth: int = 10, hidden: int = 64, output: int = 320) -> None:
         super().__init__()
-        self.channels, self.depth, self.hidden, self.output = channels, depth, hidden, output
+        self.channels = channels
+        self.shape: dict[str, Any] = {"channels": channels, "depth": depth, "hidden": hidden, "output": output}
         self.project_in = nn.Linear(channels, hidden)
         widths = [hidden] * (depth + 1) + [output]
         self.blocks = nn.Sequential(
             *(ConvBlock(widths[k], widths[k + 1], 2**k, last=k == depth) for k in range(depth + 1))
         )
         self.dropout = nn.Dropout(0.1)
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """Arguments that make an encoder of this shape."""
-        return {"channels": self.channels, "depth": self.depth, "hidden": self.hidden, "output": self.output}
 
     def forward(self, x: Tensor) -> Tensor:
         present = ~x.isnan().any(-1)
@@ -76,120 +69,6 @@ class TS2Vec(nn.Module):
         hidden = hidden * present.unsqueeze(-1)
         output: Tensor = self.dropout(self.blocks(hidden.transpose(1, 2))).transpose(1, 2)
         return output
-
-
-def contrast(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Return how hard it is to find each vector's twin among all others; both are [group, candidate, width]."""
-    num_candidates = ours.shape[1]
-    if num_candidates == 1:
-        return ours.new_zeros(())
-    together = torch.cat([ours, theirs], dim=1)
-    similarities = together @ together.transpose(1, 2)
-    itself = torch.eye(2 * num_candidates, dtype=torch.bool, device=ours.device)
-    twin = torch.arange(2 * num_candidates, device=ours.device).roll(num_candidates)
-    logits = similarities.masked_fill(itself, -torch.inf)
-    return functional.cross_entropy(logits.flatten(0, 1), twin.repeat(len(logits)))
-
-
-def hierarchical_loss(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Mean over scales of instance-wise and temporal contrast (sections 3.2, 3.3); both are [series, step, width]."""
-    loss, levels = ours.new_zeros(()), 0
-    while True:
-        loss = loss + 0.5 * contrast(ours.transpose(0, 1), theirs.transpose(0, 1))  # among series, at each step
-        loss = loss + 0.5 * contrast(ours, theirs)  # among steps, in each series; 0 at the last level
-        levels += 1
-        if ours.shape[1] == 1:
-            return loss / levels
-        ours, theirs = (functional.max_pool1d(z.transpose(1, 2), 2).transpose(1, 2) for z in (ours, theirs))
-
-
-def overlapping_crops(x: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor, int]:
-    """Return two crops that share `overlap` steps: the last ones of the first, the first ones of the second."""
-    num_series, num_steps = x.shape[:2]
-    overlap = int(rng.integers(2, num_steps + 1))
-    left = int(rng.integers(num_steps - overlap + 1))
-    right = left + overlap
-    far_left = int(rng.integers(left + 1))
-    far_right = int(rng.integers(right, num_steps + 1))
-    offset = rng.integers(-far_left, num_steps - far_right + 1, size=num_series)
-
-    def crop(start: int, length: int) -> Tensor:
-        steps = torch.as_tensor((offset + start)[:, None] + np.arange(length))
-        return x[torch.arange(num_series)[:, None], steps]
-
-    return crop(far_left, right - far_left), crop(left, far_right - left), overlap
-
-
-def train_ts2vec(
-    series: np.ndarray,
-    *,
-    iterations: int,
-    batch: int,
-    seed: int,
-    depth: int = 10,
-    hidden: int = 64,
-    output: int = 320,
-    progress: Report | None = None,
-) -> TS2Vec:
-    """Return an encoder trained on series [series, step, channel], NaN where missing; weights are averaged.
-
-    The paper trains 200 iterations on arrays of up to 100,000 numbers and 600 on larger ones, with batches of 8 or 16.
-    """
-    rng = np.random.default_rng(seed)
-    data = torch.as_tensor(np.asarray(series, dtype=np.float32))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        encoder = TS2Vec(channels=data.shape[2], depth=depth, hidden=hidden, output=output)
-        averaged = AveragedModel(encoder)
-        optimiser = torch.optim.AdamW(encoder.parameters(), lr=1e-3)
-        for iteration in range(iterations):
-            drawn = rng.choice(len(data), size=min(batch, len(data)), replace=False)
-            first, second, overlap = overlapping_crops(data[torch.as_tensor(drawn)], rng)
-            loss = hierarchical_loss(encoder(first)[:, -overlap:], encoder(second)[:, :overlap])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            averaged.update_parameters(encoder)
-            if progress is not None:
-                progress(iteration + 1, iterations)
-    trained = averaged.module
-    assert isinstance(trained, TS2Vec)
-    return trained.train(False)
-
-
-@torch.no_grad()
-def encode(encoder: TS2Vec, series: np.ndarray, chunk: int = 32) -> np.ndarray:
-    """Return one vector [series, output] per series: the maximum of its steps' representations."""
-    encoder.train(False)
-    pieces = [
-        encoder(torch.as_tensor(np.asarray(series[start : start + chunk], dtype=np.float32))).amax(dim=1).numpy()
-        for start in range(0, len(series), chunk)
-    ]
-    return np.concatenate(pieces) if pieces else np.empty((0, encoder.output), dtype=np.float32)
-
-
-def encoder_sha256(encoder: nn.Module) -> str:
-    """Hash of all weights with their names and shapes."""
-    digest = hashlib.sha256()
-    for name, weight in sorted(encoder.state_dict().items()):
-        digest.update(f"{name}{tuple(weight.shape)}".encode())
-        digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-_GROUPS = 8
-
-
-def _down(width_in: int, width_out: int) -> nn.Module:
-    return nn.Sequential(
-        nn.Conv1d(width_in, width_out, 5, stride=2, padding=2), nn.GELU(), nn.GroupNorm(_GROUPS, width_out)
-    )
-
-
-def _up(width_in: int, width_out: int) -> nn.Module:
-    return nn.Sequential(
-        nn.ConvTranspose1d(width_in, width_out, 4, stride=2, padding=1), nn.GELU(), nn.GroupNorm(_GROUPS, width_out)
-    )
 
 
 class ConvVAE(nn.Module):
@@ -202,24 +81,24 @@ class ConvVAE(nn.Module):
 
     def __init__(self, *, channels: int, steps: int, latent: int, widths: tuple[int, ...] = (32, 64, 128, 128)) -> None:
         super().__init__()
-        self.channels, self.steps, self.latent, self.widths = channels, steps, latent, tuple(widths)
+        self.channels, self.steps = channels, steps
+        self.shape: dict[str, Any] = {"channels": channels, "steps": steps, "latent": latent, "widths": list(widths)}
         self.short = -(-steps // 2 ** len(widths))  # steps of the shortest layer, rounded up
-        down = [channels, *widths]
+        self.padding = self.short * 2 ** len(widths) - steps
         up = [*reversed(widths), widths[0]]
-        self.encoder = nn.Sequential(*map(_down, down, down[1:]))
+        self.encoder = nn.Sequential(
+            *(_normed(nn.Conv1d(i, o, 5, stride=2, padding=2)) for i, o in pairwise([channels, *widths]))
+        )
         self.to_latent = nn.Linear(widths[-1] * self.short, 2 * latent)
         self.from_latent = nn.Linear(latent, widths[-1] * self.short)
-        self.decoder = nn.Sequential(*map(_up, up, up[1:]), nn.Conv1d(widths[0], channels, 5, padding=2))
-
-    @property
-    def shape(self) -> dict[str, int | list[int]]:
-        """Arguments that make a network of this shape."""
-        return {"channels": self.channels, "steps": self.steps, "latent": self.latent, "widths": list(self.widths)}
+        self.decoder = nn.Sequential(
+            *(_normed(nn.ConvTranspose1d(i, o, 4, stride=2, padding=1)) for i, o in pairwise(up)),
+            nn.Conv1d(widths[0], channels, 5, padding=2),
+        )
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and log-variance [series, latent] of q(z | x)."""
-        padding = self.short * 2 ** len(self.widths) - self.steps
-        hidden = functional.pad(rearrange(x, "n step channel -> n channel step"), (0, padding), mode="replicate")
+        hidden = functional.pad(rearrange(x, "n step channel -> n channel step"), (0, self.padding), mode="replicate")
         mean, log_variance = self.to_latent(self.encoder(hidden).flatten(1)).chunk(2, dim=1)
         return mean, log_variance.clamp(-10, 4)
 
@@ -228,6 +107,10 @@ class ConvVAE(nn.Module):
         hidden = rearrange(self.from_latent(z), "n (width step) -> n width step", step=self.short)
         output: Tensor = rearrange(self.decoder(hidden), "n channel step -> n step channel")[:, : self.steps]
         return output
+
+
+def _normed(layer: nn.Conv1d | nn.ConvTranspose1d) -> nn.Module:
+    return nn.Sequential(layer, nn.GELU(), nn.GroupNorm(_GROUPS, layer.out_channels))
 
 
 class PooledConv(nn.Module):
@@ -239,17 +122,10 @@ class PooledConv(nn.Module):
 
     def __init__(self, *, channels: int, output: int = 64, widths: tuple[int, ...] = (32, 64, 64, 128, 128)) -> None:
         super().__init__()
-        self.channels, self.output, self.widths = channels, output, tuple(widths)
-        all_widths = [channels, *widths]
-        self.layers = nn.ModuleList(
-            nn.Conv1d(narrow, wide, 5, stride=2, padding=2) for narrow, wide in pairwise(all_widths)
-        )
+        self.channels = channels
+        self.shape: dict[str, Any] = {"channels": channels, "output": output, "widths": list(widths)}
+        self.layers = nn.ModuleList(nn.Conv1d(i, o, 5, stride=2, padding=2) for i, o in pairwise([channels, *widths]))
         self.head = nn.Linear(2 * sum(widths[1:]), output)
-
-    @property
-    def shape(self) -> dict[str, int | list[int]]:
-        """Arguments that make an encoder of this shape."""
-        return {"channels": self.channels, "output": self.output, "widths": list(self.widths)}
 
     def forward(self, x: Tensor) -> Tensor:
         hidden, pooled = x.transpose(1, 2), []

@@ -1,29 +1,335 @@
 """Train a module pack on public series: the autoencoder of variations (Eq. 3), TS2Vec, and its small replacement."""
 
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel
 
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.statistics.encoding import WORKING_BOUND, Encoding, linear_scales
 from understudy.statistics.series import filled
+from understudy.synthesizers.packs import Pack, versions
 from understudy.synthesizers.pets.modules import (
+    EncoderSimilarity,
     Generation,
-    ModulePack,
     VAEVariation,
     Variation,
-    peaks,
     resampled,
     shape_and_level,
 )
-from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, Report, TS2Vec, encode, train_ts2vec
-from understudy.synthesizers.pets.rules import RuleBased, coloured_noise, levels_of, spread, standardised
+from understudy.synthesizers.pets.networks import ConvVAE, PooledConv, TS2Vec
+from understudy.synthesizers.pets.rules import RuleBased, coloured_noise, in_turn, levels_of, spread, standardised
+from understudy.training.networks import to_arrays
+
+KL_WEIGHT, FREQUENCY_WEIGHT, DIFFERENCE_WEIGHT, PEAK_WEIGHT = 1e-3, 0.1, 0.5, 0.1
+WARM_UP = 0.2  # share of the iterations in which the weight of the KL term grows to its full size
+PEAK_SHARE = 0.05  # of the steps stand out
+MIN_SERIES, MIN_STEPS = 32, 8
+MAX_ENCODER_STEPS = 256  # the small encoder reads longer series at this length
+GENERAL_STEPS = 128
+_DEGREES = (5, 60)  # of variations that the small encoder sees while it learns
+_HELD_OUT = 0.1
+Progress = Callable[[str, float], None]
+Report = Callable[[int, int], None]  # iterations executed, iterations planned
+Encoder = Literal["pooled-conv", "ts2vec"]
+Network = TypeVar("Network", bound=nn.Module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How long each part is trained.
+
+    Attributes:
+        autoencoder_iterations, ts2vec_iterations, distillation_iterations: Updates of each network.
+        distillation_series: Series on which the small encoder learns the large one's embeddings.
+        latent: Dimension of the autoencoder's latent space.
+    """
+
+    autoencoder_iterations: int = 3000
+    ts2vec_iterations: int = 600
+    distillation_iterations: int = 4000
+    distillation_series: int = 12_000
+    latent: int = 64
+
+
+def pretrain(
+    public: Generation,
+    *,
+    held_out: np.ndarray,
+    effort: Effort,
+    seed: int,
+    encoder: Encoder = "pooled-conv",
+    provenance: dict[str, Any],
+    progress: Progress,
+) -> Pack:
+    """Return a pack of modules for series such as `public` draws.
+
+    Args:
+        held_out: Public series [series, step, channel] that `public` does not draw; quality is measured on them.
+        encoder: "pooled-conv" keeps the small encoder, "ts2vec" the large one as published.
+        provenance: Where the public series come from; quality, seed and versions are added.
+    """
+
+    def stage(name: str, begin: float, end: float) -> Report:
+        return lambda done, planned: progress(name, begin + (end - begin) * done / planned)
+
+    _, num_steps, num_channels = held_out.shape
+    if num_steps < MIN_STEPS:
+        raise InputError(f"Public series: at least {MIN_STEPS} steps are expected, got {num_steps}.")
+    autoencoder = train_vae(
+        public, iterations=effort.autoencoder_iterations, batch=128, seed=seed, latent=effort.latent,
+        progress=stage("autoencoder", 0.0, 0.45),
+    )  # fmt: skip
+    quality = {"autoencoder_explains": explained(autoencoder, held_out)}
+    rng = np.random.default_rng(seed + 1)
+    series = public(effort.distillation_series // 2, rng)
+    train = partial(train_ts2vec, iterations=effort.ts2vec_iterations, batch=16, seed=seed)
+    network: TS2Vec | PooledConv
+    if encoder == "ts2vec":  # as published: it sees series as they are
+        reading = {"level_weight": None, "num_steps": num_steps}
+        network = train(series, progress=stage("TS2Vec", 0.45, 1.0))
+    else:  # the small encoder learns from a TS2Vec of shapes; levels are appended to its embedding
+        reading = {"level_weight": 1.0, "num_steps": min(num_steps, MAX_ENCODER_STEPS)}
+        teacher = train(_shapes(series), progress=stage("TS2Vec", 0.45, 0.7))
+        seen = seen_by_voters(public, VAEVariation(network=autoencoder), effort.distillation_series, rng)
+        network, quality["encoder_explains"] = distil(
+            teacher, _shapes(seen), iterations=effort.distillation_iterations, batch=64, seed=seed,
+            num_steps=min(num_steps, MAX_ENCODER_STEPS), progress=stage("small encoder", 0.7, 1.0),
+        )  # fmt: skip
+    shape = {
+        "num_steps": num_steps,
+        "num_channels": num_channels,
+        "variation": autoencoder.shape,
+        "similarity": {"kind": encoder, **reading, **network.shape},
+    }
+    facts = {"seed": seed, "effort": asdict(effort), "versions": versions()}
+    rounded = {name: round(share, 4) for name, share in quality.items()}
+    return Pack(
+        method="pets",
+        arrays={**to_arrays(autoencoder, "variation."), **to_arrays(network, "similarity.")},
+        shape=shape,
+        provenance={**provenance, **facts, "quality": rounded},
+    )
+
+
+def _trained(
+    make: Callable[[], Network],
+    loss: Callable[[Network, int], Tensor],
+    *,
+    rate: float,
+    iterations: int,
+    seed: int,
+    progress: Report | None,
+    averaged: bool = False,
+) -> Network:
+    """Return a network trained with Adam and cosine decay, or with AdamW and the mean of all iterates (`averaged`)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = make()
+        mean = AveragedModel(network)
+        optimiser = (torch.optim.AdamW if averaged else torch.optim.Adam)(network.parameters(), lr=rate)
+        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, iterations)
+        for iteration in range(iterations):
+            optimiser.zero_grad()
+            loss(network, iteration).backward()
+            optimiser.step()
+            if averaged:
+                mean.update_parameters(network)
+            else:
+                decay.step()
+            if progress is not None:
+                progress(iteration + 1, iterations)
+    return (mean.module if averaged else network).train(False)  # type: ignore[return-value]
+
+
+def train_vae(
+    public: Generation, *, iterations: int, batch: int, seed: int, latent: int, progress: Report | None = None
+) -> ConvVAE:
+    """Return an autoencoder of public series, which are standardised one by one and channel by channel."""
+    rng = np.random.default_rng(seed)
+    _, steps, channels = public(1, np.random.default_rng(seed)).shape
+
+    def loss(network: ConvVAE, iteration: int) -> Tensor:
+        x = standardise(torch.as_tensor(public(batch, rng)))
+        mean, log_variance = network.encode(x)
+        z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+        warm = min(1.0, (iteration + 1) / (WARM_UP * iterations))
+        return vae_loss(x, network.decode(z), mean, log_variance, KL_WEIGHT * warm)
+
+    make = partial(ConvVAE, channels=channels, steps=steps, latent=latent)
+    return _trained(make, loss, rate=1e-3, iterations=iterations, seed=seed, progress=progress)
+
+
+def vae_loss(x: Tensor, decoded: Tensor, mean: Tensor, log_variance: Tensor, kl_weight: float) -> Tensor:
+    """Return Eq. 3; x and decoded are standardised series [series, step, channel]."""
+    squared = (x - decoded).square()
+    kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(1).mean()
+    strength, decoded_strength = (torch.fft.rfft(v, dim=1, norm="ortho").abs() for v in (x, decoded))
+    frequency = (strength - decoded_strength).square().mean()
+    difference = (x.diff(dim=1) - decoded.diff(dim=1)).square().mean()
+    peaks = x.abs() >= torch.quantile(x.abs(), 1 - PEAK_SHARE, dim=1, keepdim=True)
+    return (
+        squared.mean()  # Eq. 3, term by term; the last two are L_aux
+        + kl_weight * kl
+        + FREQUENCY_WEIGHT * frequency
+        + DIFFERENCE_WEIGHT * difference
+        + PEAK_WEIGHT * squared[peaks].mean()
+    )
+
+
+def standardise(x: Tensor) -> Tensor:
+    """Return series [series, step, channel] with mean 0 and deviation 1 in every channel; flat ones become 0."""
+    centred = x - x.mean(1, keepdim=True)
+    return centred / centred.square().mean(1, keepdim=True).sqrt().clamp(min=1e-3)
+
+
+@torch.no_grad()
+def explained(network: ConvVAE, series: np.ndarray) -> float:
+    """Return the share of the variance of standardised public series that survives encoding and decoding."""
+    x = standardise(torch.as_tensor(np.asarray(series, dtype=np.float32)))
+    error = x - network.decode(network.encode(x)[0])
+    return float(1 - error.square().mean() / x.square().mean())
+
+
+def train_ts2vec(
+    series: np.ndarray, *, iterations: int, batch: int, seed: int, progress: Report | None = None, **shape: int
+) -> TS2Vec:
+    """Return an encoder trained on series [series, step, channel], NaN where missing; weights are averaged.
+
+    TS2Vec is published with 200 iterations on arrays of up to 100,000 numbers and 600 on larger ones, and with batches
+    of 8 or 16. `shape` is its depth, hidden and output width.
+    """
+    rng = np.random.default_rng(seed)
+    data = torch.as_tensor(np.asarray(series, dtype=np.float32))
+
+    def loss(network: TS2Vec, iteration: int) -> Tensor:
+        drawn = rng.choice(len(data), size=min(batch, len(data)), replace=False)
+        first, second, overlap = overlapping_crops(data[torch.as_tensor(drawn)], rng)
+        return hierarchical_loss(network(first)[:, -overlap:], network(second)[:, :overlap])
+
+    make = partial(TS2Vec, channels=data.shape[2], **shape)
+    return _trained(make, loss, rate=1e-3, iterations=iterations, seed=seed, progress=progress, averaged=True)
+
+
+def overlapping_crops(x: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor, int]:
+    """Return two crops that share `overlap` steps: the last ones of the first, the first ones of the second."""
+    num_series, num_steps = x.shape[:2]
+    overlap = int(rng.integers(2, num_steps + 1))
+    left = int(rng.integers(num_steps - overlap + 1))
+    right = left + overlap
+    far_left = int(rng.integers(left + 1))
+    far_right = int(rng.integers(right, num_steps + 1))
+    offset = rng.integers(-far_left, num_steps - far_right + 1, size=num_series)
+
+    def crop(start: int, length: int) -> Tensor:
+        steps = torch.as_tensor((offset + start)[:, None] + np.arange(length))
+        return x[torch.arange(num_series)[:, None], steps]
+
+    return crop(far_left, right - far_left), crop(left, far_right - left), overlap
+
+
+def hierarchical_loss(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Mean over scales of instance-wise and temporal contrast (sections 3.2, 3.3); both are [series, step, width]."""
+    loss, levels = ours.new_zeros(()), 0
+    while True:
+        loss = loss + 0.5 * contrast(ours.transpose(0, 1), theirs.transpose(0, 1))  # among series, at each step
+        loss = loss + 0.5 * contrast(ours, theirs)  # among steps, in each series; 0 at the last level
+        levels += 1
+        if ours.shape[1] == 1:
+            return loss / levels
+        ours, theirs = (functional.max_pool1d(z.transpose(1, 2), 2).transpose(1, 2) for z in (ours, theirs))
+
+
+def contrast(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Return how hard it is to find each vector's twin among all others; both are [group, candidate, width]."""
+    num_candidates = ours.shape[1]
+    if num_candidates == 1:
+        return ours.new_zeros(())
+    together = torch.cat([ours, theirs], dim=1)
+    itself = torch.eye(2 * num_candidates, dtype=torch.bool, device=ours.device)
+    twin = torch.arange(2 * num_candidates, device=ours.device).roll(num_candidates)
+    logits = (together @ together.transpose(1, 2)).masked_fill(itself, -torch.inf)
+    return functional.cross_entropy(logits.flatten(0, 1), twin.repeat(len(logits)))
+
+
+def distil(
+    teacher: TS2Vec,
+    series: np.ndarray,
+    *,
+    iterations: int,
+    batch: int,
+    seed: int,
+    num_steps: int,
+    output: int = 64,
+    progress: Report | None = None,
+) -> tuple[PooledConv, float]:
+    """Return a small encoder of series [series, step, channel] whose distances follow the teacher's.
+
+    Its embedding is the teacher's in `output` principal components, scaled so that the mean squared distance between
+    two series is 1. It sees series resampled to `num_steps`. The second value is the share of the components' variance
+    that it reproduces on series held out from its training.
+    """
+    rng = np.random.default_rng(seed)
+    goal = torch.as_tensor(principal_components(EncoderSimilarity(network=teacher)(series), output))
+    inputs = resampled(torch.as_tensor(np.asarray(series, dtype=np.float32)), num_steps)
+    held_out = int(_HELD_OUT * len(series))
+
+    def loss(network: PooledConv, iteration: int) -> Tensor:
+        drawn = torch.as_tensor(rng.integers(held_out, len(series), batch))
+        return (network(inputs[drawn]) - goal[drawn]).square().sum(1).mean()
+
+    make = partial(PooledConv, channels=series.shape[2], output=output)
+    network = _trained(make, loss, rate=2e-3, iterations=iterations, seed=seed, progress=progress)
+    with torch.no_grad():
+        error = (network(inputs[:held_out]) - goal[:held_out]).square().sum(1).mean()
+    return network, float(1 - error / goal.square().sum(1).mean())
+
+
+def principal_components(embeddings: np.ndarray, output: int) -> np.ndarray:
+    """Return centred embeddings in their first components [series, output]; mean squared distance 1."""
+    centred = embeddings - embeddings.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    components = centred @ directions[:output].T
+    components = np.pad(components, ((0, 0), (0, output - components.shape[1])))
+    return np.asarray(components / np.sqrt(2 * components.var(axis=0).sum()), dtype=np.float32)
+
+
+def seen_by_voters(public: Generation, variation: Variation, num_series: int, rng: np.random.Generator) -> np.ndarray:
+    """Return what an encoder meets in a run: series such as the public ones, their variations, and rule-based ones."""
+    plain = public(num_series - 2 * (num_series // 4), rng)
+    parts = np.array_split(public(num_series // 4, rng), 8)
+    varied = [variation(part, degree, rng) for part, degree in zip(parts, np.linspace(*_DEGREES, 8), strict=True)]
+    rules = RuleBased(num_steps=plain.shape[1], num_channels=plain.shape[2], levels=levels_of(plain))
+    everything = np.concatenate([plain, *varied, rules(num_series // 4, rng)])
+    return everything[rng.permutation(len(everything))]
+
+
+def _shapes(series: np.ndarray) -> np.ndarray:
+    return shape_and_level(torch.as_tensor(series))[0].numpy()
+
+
+def general_rules(num_series: int, rng: np.random.Generator) -> np.ndarray:
+    """Generate series of both presets of rules and irregular ones, in equal parts."""
+    numbers = [(num_series + place) // 3 for place in range(3)]
+    parts = [
+        RuleBased(num_steps=GENERAL_STEPS, preset=preset, levels="spread")(number, rng)
+        for preset, number in zip(("rich", "pets"), numbers, strict=False)
+    ]
+    irregular = standardised(coloured_noise(numbers[2], GENERAL_STEPS, rng))[:, :, None]
+    parts.append(spread(irregular, rng).astype(np.float32))
+    return np.concatenate(parts)[rng.permutation(num_series)]
+
+
+def drawn_from(series: np.ndarray) -> Generation:
+    """Return a generation that draws from public series [series, step, channel] in working scale."""
+    return lambda num_series, rng: series[in_turn(np.arange(len(series)), num_series, rng)].astype(np.float32)
 
 
 def scaled_panel(panel: Panel) -> np.ndarray:
@@ -51,295 +357,10 @@ def windows_of(series: np.ndarray, num_steps: int) -> np.ndarray:
     """Return windows [window, step, channel] that begin every quarter of their length, those of a series together."""
     if num_steps > series.shape[1]:
         raise InputError(f"window_steps: at most the {series.shape[1]} steps of the public series are expected.")
-    stride = max(num_steps // 4, 1)
-    windows = np.lib.stride_tricks.sliding_window_view(series, num_steps, axis=1)[:, ::stride]
+    windows = np.lib.stride_tricks.sliding_window_view(series, num_steps, axis=1)[:, :: max(num_steps // 4, 1)]
     return np.ascontiguousarray(windows.swapaxes(2, 3)).reshape(-1, num_steps, series.shape[2])
 
 
 def one_channel_each(series: np.ndarray) -> np.ndarray:
     """Return every channel as a series of its own, [series · channel, step, 1]."""
     return np.ascontiguousarray(series.transpose(0, 2, 1)).reshape(-1, series.shape[1], 1)
-
-
-KL_WEIGHT, FREQUENCY_WEIGHT, DIFFERENCE_WEIGHT, PEAK_WEIGHT = 1e-3, 0.1, 0.5, 0.1
-WARM_UP = 0.2  # share of the iterations in which the weight of the KL term grows to its full size
-
-
-def vae_loss(x: Tensor, decoded: Tensor, mean: Tensor, log_variance: Tensor, kl_weight: float) -> Tensor:
-    """Return Eq. 3; x and decoded are standardised series [series, step, channel]."""
-    squared = (x - decoded).square()
-    kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(1).mean()
-    strength, decoded_strength = (torch.fft.rfft(v, dim=1, norm="ortho").abs() for v in (x, decoded))
-    frequency = (strength - decoded_strength).square().mean()
-    difference = (x.diff(dim=1) - decoded.diff(dim=1)).square().mean()
-    return (
-        squared.mean()  # Eq. 3, term by term; the last two are L_aux
-        + kl_weight * kl
-        + FREQUENCY_WEIGHT * frequency
-        + DIFFERENCE_WEIGHT * difference
-        + PEAK_WEIGHT * squared[peaks(x)].mean()
-    )
-
-
-def train_vae(
-    public: Generation,
-    *,
-    iterations: int,
-    batch: int,
-    seed: int,
-    latent: int,
-    progress: Report | None = None,
-) -> ConvVAE:
-    """Return an autoencoder of public series, which are standardised one by one and channel by channel."""
-    rng = np.random.default_rng(seed)
-    _, steps, channels = public(1, np.random.default_rng(seed)).shape
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = ConvVAE(channels=channels, steps=steps, latent=latent)
-        optimiser = torch.optim.Adam(network.parameters(), lr=1e-3)
-        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, iterations)
-        for iteration in range(iterations):
-            x = standardise(torch.as_tensor(public(batch, rng)))
-            mean, log_variance = network.encode(x)
-            z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
-            warm = min(1.0, (iteration + 1) / (WARM_UP * iterations))
-            loss = vae_loss(x, network.decode(z), mean, log_variance, KL_WEIGHT * warm)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            decay.step()
-            if progress is not None:
-                progress(iteration + 1, iterations)
-    return network.train(False)
-
-
-def standardise(x: Tensor) -> Tensor:
-    """Return series [series, step, channel] with mean 0 and deviation 1 in every channel; flat ones become 0."""
-    centred = x - x.mean(1, keepdim=True)
-    deviation = centred.square().mean(1, keepdim=True).sqrt()
-    return centred / deviation.clamp(min=1e-3)
-
-
-@torch.no_grad()
-def explained(network: ConvVAE, series: np.ndarray) -> float:
-    """Return the share of the variance of standardised public series that survives encoding and decoding."""
-    x = standardise(torch.as_tensor(np.asarray(series, dtype=np.float32)))
-    error = x - network.decode(network.encode(x)[0])
-    return float(1 - error.square().mean() / x.square().mean())
-
-
-_HELD_OUT = 0.1
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Distilled:
-    """A trained encoder.
-
-    Attributes:
-        explained: Share of the variance of the large encoder's principal components that it tells right, on series
-            kept out of its training.
-    """
-
-    network: PooledConv
-    explained: float
-
-
-def distil(
-    teacher: TS2Vec,
-    series: np.ndarray,
-    *,
-    iterations: int,
-    batch: int,
-    seed: int,
-    num_steps: int,
-    output: int = 64,
-    progress: Report | None = None,
-) -> Distilled:
-    """Return a small encoder of series [series, step, channel] whose distances follow the teacher's.
-
-    Its embedding is the teacher's in `output` principal components, scaled so that the mean squared distance between
-    two series is 1. It sees series resampled to `num_steps`.
-    """
-    rng = np.random.default_rng(seed)
-    goal = torch.as_tensor(principal_components(encode(teacher, series), output))
-    inputs = resampled(torch.as_tensor(np.asarray(series, dtype=np.float32)), num_steps)
-    held_out = int(_HELD_OUT * len(series))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = PooledConv(channels=series.shape[2], output=output)
-        optimiser = torch.optim.Adam(network.parameters(), lr=2e-3)
-        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, iterations)
-        for iteration in range(iterations):
-            drawn = torch.as_tensor(rng.integers(held_out, len(series), batch))
-            loss = (network(inputs[drawn]) - goal[drawn]).square().sum(1).mean()
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            decay.step()
-            if progress is not None:
-                progress(iteration + 1, iterations)
-    network.train(False)
-    with torch.no_grad():
-        error = (network(inputs[:held_out]) - goal[:held_out]).square().sum(1).mean()
-    return Distilled(network=network, explained=float(1 - error / goal.square().sum(1).mean()))
-
-
-def principal_components(embeddings: np.ndarray, output: int) -> np.ndarray:
-    """Return centred embeddings in their first components [series, output]; mean squared distance 1."""
-    centred = embeddings - embeddings.mean(axis=0)
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    components = centred @ directions[:output].T
-    components = np.pad(components, ((0, 0), (0, output - components.shape[1])))
-    return np.asarray(components / np.sqrt(2 * components.var(axis=0).sum()), dtype=np.float32)
-
-
-Progress = Callable[[str, float], None]
-Encoder = Literal["pooled-conv", "ts2vec"]
-MIN_SERIES, MIN_STEPS = 32, 8
-MAX_ENCODER_STEPS = 256  # the small encoder reads longer series at this length
-GENERAL_STEPS = 128
-_DEGREES = (5, 60)  # of variations that the small encoder sees while it learns
-
-
-@dataclass(frozen=True, kw_only=True)
-class Effort:
-    """How long each part is trained.
-
-    Attributes:
-        autoencoder_iterations, ts2vec_iterations, distillation_iterations: Updates of each network.
-        distillation_series: Series on which the small encoder learns the large one's embeddings.
-        latent: Dimension of the autoencoder's latent space.
-    """
-
-    autoencoder_iterations: int = 3000
-    ts2vec_iterations: int = 600
-    distillation_iterations: int = 4000
-    distillation_series: int = 12_000
-    latent: int = 64
-
-
-@dataclass(frozen=True, kw_only=True)
-class GeneralRules:
-    """Series of both presets and irregular ones, in equal parts; final, implements `Generation`."""
-
-    num_steps: int = GENERAL_STEPS
-
-    def __call__(self, num_series: int, rng: np.random.Generator) -> np.ndarray:
-        numbers = [(num_series + place) // 3 for place in range(3)]
-        parts = [
-            RuleBased(num_steps=self.num_steps, preset=preset, rescale="spread")(number, rng)
-            for preset, number in zip(("rich", "pets"), numbers, strict=False)
-        ]
-        irregular = standardised(coloured_noise(numbers[2], self.num_steps, rng))[:, :, None]
-        parts.append(spread(irregular, rng).astype(np.float32))
-        return np.concatenate(parts)[rng.permutation(num_series)]
-
-
-def pretrain(
-    public: Generation,
-    *,
-    held_out: np.ndarray,
-    effort: Effort,
-    seed: int,
-    encoder: Encoder = "pooled-conv",
-    provenance: dict[str, Any],
-    progress: Progress,
-) -> ModulePack:
-    """Return a pack of modules for series such as `public` draws.
-
-    Args:
-        held_out: Public series [series, step, channel] that `public` does not draw; quality is measured on them.
-        encoder: "pooled-conv" keeps the small encoder, "ts2vec" the large one as published.
-        provenance: Where the public series come from; quality, seed and versions are added.
-    """
-    _, num_steps, num_channels = held_out.shape
-    if num_steps < MIN_STEPS:
-        raise InputError(f"Public series: at least {MIN_STEPS} steps are expected, got {num_steps}.")
-    autoencoder = train_vae(
-        public, iterations=effort.autoencoder_iterations, batch=128, seed=seed, latent=effort.latent,
-        progress=_stage(progress, "autoencoder", 0.0, 0.45),
-    )  # fmt: skip
-    train = _train_small if encoder == "pooled-conv" else _train_published
-    trained = train(public, autoencoder, num_steps, effort, seed, progress)
-    quality = {"autoencoder_explains": explained(autoencoder, held_out), **trained.quality}
-    facts = {"seed": seed, "effort": asdict(effort), "versions": _versions()}
-    return ModulePack(
-        weights={**_weights(autoencoder, "variation."), **_weights(trained.network, "similarity.")},
-        variation=autoencoder.shape,
-        similarity={"kind": encoder, **trained.reading, **trained.network.shape},
-        num_steps=num_steps,
-        num_channels=num_channels,
-        provenance={**provenance, **facts, "quality": {name: round(share, 4) for name, share in quality.items()}},
-    )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Trained:
-    """An encoder, how it has to be shown series, and how good it is."""
-
-    network: TS2Vec | PooledConv
-    reading: dict[str, float | int | None]
-    quality: dict[str, float]
-
-
-def _train_published(
-    public: Generation, autoencoder: ConvVAE, num_steps: int, effort: Effort, seed: int, progress: Progress
-) -> _Trained:
-    """Return TS2Vec trained on series as they are."""
-    series = public(effort.distillation_series // 2, np.random.default_rng(seed + 1))
-    report = _stage(progress, "TS2Vec", 0.45, 1.0)
-    network = train_ts2vec(series, iterations=effort.ts2vec_iterations, batch=16, seed=seed, progress=report)
-    return _Trained(network=network, reading={"level_weight": None, "num_steps": num_steps}, quality={})
-
-
-def _train_small(
-    public: Generation, autoencoder: ConvVAE, num_steps: int, effort: Effort, seed: int, progress: Progress
-) -> _Trained:
-    """Return the small encoder that learned from a TS2Vec of shapes; levels are appended to its embedding."""
-    rng = np.random.default_rng(seed + 1)
-    series, report = public(effort.distillation_series // 2, rng), _stage(progress, "TS2Vec", 0.45, 0.7)
-    teacher = train_ts2vec(_shapes(series), iterations=effort.ts2vec_iterations, batch=16, seed=seed, progress=report)
-    seen = seen_by_voters(public, VAEVariation(network=autoencoder), effort.distillation_series, rng)
-    small_steps = min(num_steps, MAX_ENCODER_STEPS)
-    small = distil(
-        teacher, _shapes(seen), iterations=effort.distillation_iterations, batch=64, seed=seed, num_steps=small_steps,
-        progress=_stage(progress, "small encoder", 0.7, 1.0),
-    )  # fmt: skip
-    reading: dict[str, float | int | None] = {"level_weight": 1.0, "num_steps": small_steps}
-    return _Trained(network=small.network, reading=reading, quality={"encoder_explains": small.explained})
-
-
-def seen_by_voters(public: Generation, variation: Variation, num_series: int, rng: np.random.Generator) -> np.ndarray:
-    """Return what an encoder meets in a run: series such as the public ones, their variations, and rule-based ones."""
-    plain = public(num_series - 2 * (num_series // 4), rng)
-    parents = public(num_series // 4, rng)
-    parts = np.array_split(parents, 8)
-    varied = [variation(part, degree, rng) for part, degree in zip(parts, np.linspace(*_DEGREES, 8), strict=True)]
-    rules = RuleBased(
-        num_steps=plain.shape[1], num_channels=plain.shape[2], rescale="public", public_levels=levels_of(plain)
-    )
-    everything = np.concatenate([plain, *varied, rules(num_series // 4, rng)])
-    return everything[rng.permutation(len(everything))]
-
-
-def _shapes(series: np.ndarray) -> np.ndarray:
-    return shape_and_level(torch.as_tensor(series))[0].numpy()
-
-
-def _stage(progress: Progress, name: str, begin: float, end: float) -> Callable[[int, int], None]:
-    return lambda done, planned: progress(name, begin + (end - begin) * done / planned)
-
-
-def _weights(network: nn.Module, prefix: str) -> dict[str, np.ndarray]:
-    return {f"{prefix}{name}": weight.detach().numpy() for name, weight in network.state_dict().items()}
-
-
-def _versions() -> dict[str, str]:
-    import understudy
-
-    return {
-        "understudy": understudy.__version__,
-        "torch": torch.__version__.split("+")[0],
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }

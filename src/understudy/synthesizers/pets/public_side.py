@@ -1,6 +1,6 @@
-"""The public side of a run: everything the evolution needs, from public facts and from what was released.
+"""The public side of a run: what comes before the votes and after them, from public facts and from what was released.
 
-Both `PETS.learn` and `understudy pets evolve`, which never sees private data, begin here.
+Both `PETS.learn` and `understudy pets evolve`, which never sees private data, begin and end here.
 """
 
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from understudy.data import Panel, Schema, read_panel
 from understudy.data.timegrid import season_steps
@@ -18,80 +19,24 @@ from understudy.statistics import facts
 from understudy.statistics.columns import num_labels
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
-from understudy.synthesizers.pets.modules import ModulePack, Modules
+from understudy.statistics.marginals import bounded_scores
+from understudy.synthesizers.base import SampleRequest
+from understudy.synthesizers.packs import GENERAL, Pack, load_pack
+from understudy.synthesizers.pets.modules import Modules, fitted
 from understudy.synthesizers.pets.published import Environment, Population
-from understudy.synthesizers.pets.rules import RuleBased, levels_of
+from understudy.synthesizers.pets.rules import RuleBased, in_turn, levels_of
 from understudy.synthesizers.pets.voting import Lattice
+from understudy.synthesizers.sampling import panel_of, sample_classes
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pets.method import PETS
 
-
-GENERAL = "general"  # name of the pack that comes with the package
-_FEWEST_STEPS = 4  # that modules can be made to fit
 # What the course of a series counts in a vote where series share a calendar. Series made by rules know no calendar: if
 # it counted much, everybody's nearest candidate would be the flattest one.
 _COURSE_WEIGHT = {"rules": 0.3, "public": 1.0}
 _ENOUGH = 512  # candidates that the lattice is measured by
-
-
-def by_rules(
-    encoding: Encoding, group: np.ndarray, public: Panel | None, rng: np.random.Generator, *, preset: str = "rich"
-) -> Population:
-    """Return rule-based series (Eq. 2).
-
-    Their levels are those of public series if there are any; their season is the calendar's if they share one.
-    """
-    levels = None if public is None else levels_of(encoding.series(public, slice(None)))
-    time, num_steps = encoding.schema.time, encoding.schema.num_steps
-    generate = RuleBased(
-        num_steps=num_steps,
-        num_channels=encoding.num_channels,
-        preset=preset,
-        rescale="spread" if levels is None else "public",
-        public_levels=levels,
-        season=season_steps(time, num_steps) if time.align == "calendar" else None,
-        one_hot=encoding.channel_codes,
-    )
-    return Population.first(generate(len(group), rng), _any_static(encoding, len(group), rng), group)
-
-
-def from_public(encoding: Encoding, group: np.ndarray, public: Panel, rng: np.random.Generator) -> Population:
-    """Return public series; those of a class where the public panel has that label, any where it has not."""
-    rows = np.empty(len(group), dtype=np.int64)
-    for own in np.unique(group):
-        fitting = np.flatnonzero(public.label == own) if public.label is not None else np.empty(0, dtype=np.int64)
-        pool = fitting if len(fitting) else np.arange(public.num_series)
-        number = int((group == own).sum())
-        rounds = [rng.permutation(pool) for _ in range(-(-number // len(pool)))]
-        rows[group == own] = np.concatenate(rounds)[:number]
-    whole = slice(None)
-    return Population.first(encoding.series(public, whole)[rows], encoding.static(public, whole)[rows], group)
-
-
-def read_public(path: Path, schema: Schema) -> Panel:
-    """Return a public table of series as long as those that are learned from, with the same columns."""
-    bare = replace(schema, context=(), constraints=())
-    return replace(read_panel(path, bare, allow_few_units=True), private=False, unit_ids=None)
-
-
-def _any_static(encoding: Encoding, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Return static columns of which nothing is known: normal numbers, even codes."""
-    width = encoding.num_static
-    static = rng.standard_normal((number, width), dtype=np.float32)
-    for begin, end in encoding.static_codes:
-        static[:, begin:end] = np.eye(end - begin, dtype=np.float32)[rng.integers(0, end - begin, number)]
-    return static
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Setup:
-    """A schema's encoding, the modules that fit it, the first population and the lattice laid over it."""
-
-    encoding: Encoding
-    environment: Environment
-    population: Population
-    lattice: Lattice
+_NODES = 513
+_POPULATION, _PACK = "population.", "pack"  # arrays of a release
 
 
 def release_facts(method: "PETS", private: PrivateSeries, grant: Grant) -> dict[str, np.ndarray]:
@@ -102,9 +47,17 @@ def release_facts(method: "PETS", private: PrivateSeries, grant: Grant) -> dict[
     schema = private.panel.schema
     linear = linear_scales(schema, public_panel(method, schema) if method.scale == "public" else None)
     declared = {} if method.class_shares is None else {"label_share": np.array(method.class_shares)}
-    if method.class_shares is None and not grant.plan.entries:  # the control that buys nothing
-        declared = {"label_share": np.full(num_labels(schema), 1 / num_labels(schema))}
     return {**facts.buy(private, grant, linear).to_arrays(), **declared, "linear": linear}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Setup:
+    """A schema's encoding, the modules that fit it, the first population and the lattice laid over it."""
+
+    encoding: Encoding
+    environment: Environment
+    population: Population
+    lattice: Lattice
 
 
 def prepare(
@@ -123,11 +76,43 @@ def prepare(
     if method.start == "public" and public is not None:
         population = from_public(encoding, group, public, rng)
     else:
-        preset = "pets" if method.settings.as_published else "rich"
-        population = by_rules(encoding, group, public, rng, preset=preset)
+        population = by_rules(encoding, group, public, rng, "pets" if method.settings.as_published else "rich")
     some = rng.permutation(population.size)[:_ENOUGH]
     lattice = Lattice.around(environment.embed(population.series[some], population.static[some]))
     return Setup(encoding=encoding, environment=environment, population=population, lattice=lattice)
+
+
+def by_rules(
+    encoding: Encoding, group: np.ndarray, public: Panel | None, rng: np.random.Generator, preset: str = "rich"
+) -> Population:
+    """Return rule-based series (Eq. 2), with static columns of which nothing is known: normal numbers, even codes.
+
+    Their levels are those of public series if there are any; their season is the calendar's if they share one.
+    """
+    time, num_steps, number = encoding.schema.time, encoding.schema.num_steps, len(group)
+    generate = RuleBased(
+        num_steps=num_steps,
+        num_channels=encoding.num_channels,
+        preset=preset,
+        levels="spread" if public is None else levels_of(encoding.series(public, slice(None))),
+        season=season_steps(time, num_steps) if time.align == "calendar" else None,
+        one_hot=encoding.channel_codes,
+    )
+    series, static = generate(number, rng), rng.standard_normal((number, encoding.num_static), dtype=np.float32)
+    for begin, end in encoding.static_codes:
+        static[:, begin:end] = np.eye(end - begin, dtype=np.float32)[rng.integers(0, end - begin, number)]
+    return Population.first(series, static, group)
+
+
+def from_public(encoding: Encoding, group: np.ndarray, public: Panel, rng: np.random.Generator) -> Population:
+    """Return public series; those of a class where the public panel has that label, any where it has not."""
+    rows = np.empty(len(group), dtype=np.int64)
+    for own in np.unique(group):
+        fitting = np.flatnonzero(public.label == own) if public.label is not None else np.empty(0, dtype=np.int64)
+        pool = fitting if len(fitting) else np.arange(public.num_series)
+        rows[group == own] = in_turn(pool, int((group == own).sum()), rng)
+    whole = slice(None)
+    return Population.first(encoding.series(public, whole)[rows], encoding.static(public, whole)[rows], group)
 
 
 def encoding_of(schema: Schema, bought: dict[str, np.ndarray]) -> Encoding:
@@ -135,9 +120,9 @@ def encoding_of(schema: Schema, bought: dict[str, np.ndarray]) -> Encoding:
     return Encoding.of(schema, Facts.from_arrays(bought).marginals, bought["linear"])
 
 
-def environment_of(method: "PETS", encoding: Encoding, pack: ModulePack | None = None) -> Environment:
+def environment_of(method: "PETS", encoding: Encoding, pack: Pack | None = None) -> Environment:
     """Return the modules, of the method's pack unless another is given, and how candidates are judged."""
-    modules = modules_of(pack or load_pack(method.pack), encoding.schema, as_published=method.settings.as_published)
+    modules = modules_of(method, encoding.schema, pack)
     return Environment(
         variation=modules.variation,
         similarity=modules.similarity,
@@ -148,28 +133,11 @@ def environment_of(method: "PETS", encoding: Encoding, pack: ModulePack | None =
     )
 
 
-def modules_of(pack: ModulePack, schema: Schema, *, as_published: bool = False) -> Modules:
-    """Return a pack's modules made to fit a schema, or refuses and says why."""
-    encoding = Encoding.of(schema, (), linear_scales(schema, None))
-    times = -(-_FEWEST_STEPS // schema.num_steps)  # series too short for any network are shown with steps repeated
-    fitted = pack.fit_to(times * schema.num_steps, encoding.num_channels, as_published=as_published)
-    if times == 1:
-        return fitted
-
-    def vary(series: np.ndarray, degree: float, rng: np.random.Generator) -> np.ndarray:
-        varied = fitted.variation(series.repeat(times, axis=1), degree, rng)
-        return varied.reshape(len(series), schema.num_steps, times, -1).mean(axis=2)
-
-    def embed(series: np.ndarray) -> np.ndarray:
-        return fitted.similarity(series.repeat(times, axis=1))
-
-    told = f"Every step is shown {times} times, because series are short: {fitted.adaptation}"
-    return Modules(variation=vary, similarity=embed, adaptation=told)
-
-
-def load_pack(pack: str) -> ModulePack:
-    """Return the general pack, or the one in a file."""
-    return ModulePack.general() if pack == GENERAL else ModulePack.load(pack)
+def modules_of(method: "PETS", schema: Schema, pack: Pack | None = None) -> Modules:
+    """Return a pack's modules made to fit a schema, or refuse and say why."""
+    num_channels = Encoding.of(schema, (), linear_scales(schema, None)).num_channels
+    pack = pack or load_pack(method.pack, method.name)
+    return fitted(pack, schema.num_steps, num_channels, as_published=method.settings.as_published)
 
 
 def public_panel(method: "PETS", schema: Schema) -> Panel | None:
@@ -177,9 +145,90 @@ def public_panel(method: "PETS", schema: Schema) -> Panel | None:
     if method.public is None:
         return None
     path = Path(method.public)
-    return _read(path, path.stat().st_mtime_ns, schema)
+    return read_public(path, schema, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path, modified: int, schema: Schema) -> Panel:
-    return read_public(path, schema)
+def read_public(path: Path, schema: Schema, modified: int = 0) -> Panel:
+    """Return a public table of series as long as those that are learned from, with the same columns."""
+    bare = replace(schema, context=(), constraints=())
+    return replace(read_panel(path, bare, allow_few_units=True), private=False, unit_ids=None)
+
+
+def to_arrays(
+    method: "PETS", population: Population, bought: dict[str, np.ndarray], ancestors: list[int]
+) -> dict[str, np.ndarray]:
+    """Return what a release holds: the last population, the facts, and the pack if it is not the package's own.
+
+    `ancestors` says how many members of the first population had descendants after each vote.
+    """
+    known = Facts.from_arrays(bought)
+    arrays = {**population.arrays(_POPULATION), **known.to_arrays(), "linear": bought["linear"]}
+    if method.pack != GENERAL:
+        arrays[_PACK] = np.frombuffer(load_pack(method.pack, method.name).to_bytes(), dtype=np.uint8).copy()
+    return {**arrays, "nodes": _nodes(population, known), "ancestors": np.array(ancestors, dtype=np.int64)}
+
+
+def sample(method: "PETS", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
+    """Return members in their classes' released proportions: all of a class, then relatives of them."""
+    rng, known = request.rng, Facts.from_arrays(arrays)
+    encoding = encoding_of(schema, arrays)
+    names = [name for name in arrays if name.startswith(_POPULATION)]
+    population = Population(**{name.removeprefix(_POPULATION): arrays[name] for name in names})
+    classes = sample_classes(known, request)
+    members = np.empty(request.num_series, dtype=np.int64)
+    for own in np.unique(classes):
+        members[classes == own] = in_turn(np.flatnonzero(population.group == own), int((classes == own).sum()), rng)
+    drawn = population.take(members)
+    again = np.setdiff1d(np.arange(len(members)), np.unique(members, return_index=True)[1])
+    if len(again):
+        carried = arrays.get(_PACK)
+        pack = None if carried is None else Pack.from_bytes(carried.tobytes(), method.name, "The release's pack")
+        environment = environment_of(method, encoding, pack)
+        relatives = environment.relatives(drawn.take(again), method.settings.stages(0.0)[-1][0], rng)
+        drawn.series[again], drawn.static[again] = relatives.series, relatives.static
+    series = _calibrated(drawn.series, arrays["nodes"], known)
+    return panel_of(schema, request, encoding, known, drawn.group, (series, drawn.static))
+
+
+def _nodes(population: Population, known: Facts) -> np.ndarray:
+    """Return quantiles [number, node] of the population's scores between atoms, each class with its released share.
+
+    Empty if no distributions were bought: then working scale is what it is.
+    """
+    weight = (known.label_share / np.bincount(population.group, minlength=len(known.label_share)))[population.group]
+    repeated = np.repeat(weight, population.series.shape[1])
+    ranks, nodes = np.linspace(0, 1, _NODES), [np.zeros((0, _NODES))]
+    for channel, low, high in _between_atoms(known, population.series.shape[2]):
+        scores = population.series[:, :, channel].ravel()
+        kept = np.flatnonzero((scores > low) & (scores < high) & (repeated > 0))
+        order = kept[np.argsort(scores[kept], kind="stable")]
+        reached = np.cumsum(repeated[order])
+        quantiles = np.interp(ranks * reached[-1], reached, scores[order]) if len(order) else np.zeros(_NODES)
+        nodes.append(quantiles[None])
+    return np.concatenate(nodes)
+
+
+def _calibrated(series: np.ndarray, nodes: np.ndarray, known: Facts) -> np.ndarray:
+    """Return scores whose distribution over the population is the bought one between the atoms.
+
+    What selection left slightly too high or too wide is corrected for all series alike. Scores inside an atom (a bound
+    that is often taken, such as no sun) stay there, and codes stay.
+    """
+    calibrated = series.astype(np.float64)
+    for own, (channel, low, high) in zip(nodes, _between_atoms(known, series.shape[2]), strict=True):
+        scores = series[:, :, channel]
+        ranks = np.interp(scores, own, np.linspace(ndtr(low), ndtr(high), _NODES))
+        calibrated[:, :, channel] = np.where((scores > low) & (scores < high), bounded_scores(ranks), scores)
+    return calibrated
+
+
+def _between_atoms(known: Facts, num_channels: int) -> list[tuple[int, float, float]]:
+    """Return (working channel, scores between which its values have no mass of their own) of channels of numbers."""
+    found, place = [], 0
+    for marginal in known.marginals:
+        if place < num_channels and not marginal.grid.is_codes:
+            low, high = ndtri(marginal.cumulative[[1, -2]])  # the first and the last cell are the bounds themselves
+            found.append((place, float(low), float(high)))
+        place += marginal.grid.num_cells if marginal.grid.is_codes else 1
+    return found

@@ -1,11 +1,11 @@
-"""PETS as published: propose variations, let private series vote, keep what was voted for, and again (Algorithm 1).
+"""PETS as published: propose variations, let private series vote, keep what was voted for, and repeat (Algorithm 1).
 
-Nothing here sees private data. `vote` returns noisy histograms (Algorithm 2, `voting`): from a grant in the same
-process, from a ballot of the data holder or, for the control, from noise alone.
+Nothing here sees private data. `vote` returns noisy histograms (Algorithm 2, lines 1 to 6, in `voting`): from a grant
+in the same process or from a ballot of the data holder. Classes evolve side by side (Algorithm 1, line 2).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -13,7 +13,6 @@ from jaxtyping import Float32, Int64
 from understudy.synthesizers.pets.modules import Similarity, Variation
 
 _COURSE_CELLS = 48
-_PASS_CHANNELS = 512  # channels that the variation module is shown at a time: its memory grows with them
 Vote = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (embeddings, classes) of candidates → noisy votes
 
 
@@ -36,18 +35,16 @@ class Population:
     @classmethod
     def first(cls, series: np.ndarray, static: np.ndarray, group: np.ndarray) -> "Population":
         """Return a population whose members are their own ancestors."""
-        return cls(
-            series=series.astype(np.float32),
-            static=static.astype(np.float32),
-            group=group.astype(np.int64),
-            ancestor=np.arange(len(series), dtype=np.int64),
-        )
+        series, static, group = series.astype(np.float32), static.astype(np.float32), group.astype(np.int64)
+        return cls(series=series, static=static, group=group, ancestor=np.arange(len(series), dtype=np.int64))
+
+    def arrays(self, prefix: str = "") -> dict[str, np.ndarray]:
+        """Return the arrays by name."""
+        return {f"{prefix}{field.name}": getattr(self, field.name) for field in fields(self)}
 
     def take(self, rows: np.ndarray) -> "Population":
         """Return the chosen members, as often as they were chosen."""
-        return Population(
-            series=self.series[rows], static=self.static[rows], group=self.group[rows], ancestor=self.ancestor[rows]
-        )
+        return Population(**{name: array[rows] for name, array in self.arrays().items()})
 
     @property
     def size(self) -> int:
@@ -70,7 +67,6 @@ class Environment:
     Attributes:
         lookahead: A candidate is embedded as the mean of this many variations; 0 embeds the candidate itself.
         static_codes: First and last-plus-one static column of each group of codes.
-        static_weight: How much a static column counts relative to the embedding of the series.
         course_weight: How much it counts at which steps a series is high or low. An embedding that is blind to time
             can't tell morning from evening, which is what series on one calendar have in common; 0 leaves it out.
         by_chance: Children are sampled at random as published; else each parent gets its share, up to rounding.
@@ -80,59 +76,43 @@ class Environment:
     similarity: Similarity
     lookahead: int
     static_codes: tuple[tuple[int, int], ...] = ()
-    static_weight: float = 1.0
     course_weight: float = 0.0
     by_chance: bool = False
 
     def embed(self, series: np.ndarray, static: np.ndarray) -> np.ndarray:
-        """Return [series, dimension]: the embedding of the series, its course, and its static columns."""
-        parts = [self.similarity(series), np.float32(self.static_weight) * static]
-        if self.course_weight > 0:
-            parts.append(np.float32(self.course_weight) * course(series))
-        return np.concatenate(parts, axis=1)
+        """Return [series, dimension]: the embedding of the series, its static columns, and its course."""
+        parts = [self.similarity(series), static]
+        if self.course_weight > 0:  # means over at most 48 stretches of steps, of unit length for unit series
+            cells = min(_COURSE_CELLS, series.shape[1])
+            edges = np.linspace(0, series.shape[1], cells + 1).astype(np.int64)
+            means = np.add.reduceat(series, edges[:-1], axis=1) / np.diff(edges)[:, None]
+            parts.append(self.course_weight / np.sqrt(cells) * means.reshape(len(series), -1))
+        return np.concatenate(parts, axis=1).astype(np.float32)
 
     def relatives(
         self, population: Population, degree: float, rng: np.random.Generator, times: int = 1
     ) -> Population:  # fmt: skip
-        """Return `times` variations of every member, one after the other (Eq. 4).
+        """Return `times` variations of every member, in a row, so that modules compute once what they share (Eq. 4).
 
-        What variations of one member share is computed once: they are asked for in a row.
+        Static numbers move a little too, and codes are resampled with probability degree / 100.
         """
-        many = np.repeat(np.arange(population.size), times)
-        size = max(1, _PASS_CHANNELS // (times * population.series.shape[2]))
-        pieces = (population.series[begin : begin + size] for begin in range(0, population.size, size))
-        return Population(
-            series=np.concatenate([self.variation(piece.repeat(times, axis=0), degree, rng) for piece in pieces]),
-            static=self._moved(population.static[many], degree, rng),
-            group=population.group[many],
-            ancestor=population.ancestor[many],
-        )
-
-    def _moved(self, static: np.ndarray, degree: float, rng: np.random.Generator) -> np.ndarray:
-        """Move static numbers a little, and resample codes with probability degree / 100."""
-        moved = static + np.float32(degree / 100) * rng.standard_normal(static.shape, dtype=np.float32)
+        many = population.take(np.repeat(np.arange(population.size), times))
+        series = self.variation(many.series, degree, rng)
+        static = many.static + np.float32(degree / 100) * rng.standard_normal(many.static.shape, dtype=np.float32)
         for begin, end in self.static_codes:
             drawn = np.eye(end - begin, dtype=np.float32)[rng.integers(0, end - begin, len(static))]
             keep = rng.random((len(static), 1)) >= degree / 100
-            moved[:, begin:end] = np.where(keep, static[:, begin:end], drawn)
-        return moved
-
-
-def course(series: np.ndarray) -> np.ndarray:
-    """Return [series, cell · channel]: means over at most 48 stretches of steps, of unit length for unit series."""
-    cells = min(_COURSE_CELLS, series.shape[1])
-    edges = np.linspace(0, series.shape[1], cells + 1).astype(np.int64)
-    means = np.add.reduceat(series, edges[:-1], axis=1) / np.diff(edges)[:, None]
-    return (means / np.sqrt(cells)).reshape(len(series), -1).astype(np.float32)
+            static[:, begin:end] = np.where(keep, many.static[:, begin:end], drawn)
+        return Population(series=series, static=static, group=many.group, ancestor=many.ancestor)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Proposal:
-    """One iteration before the vote: every member's relatives, and the embeddings that are voted on."""
+    """One iteration before the vote: every member's relatives, in a row, and the embeddings that are voted on."""
 
     parents: Population
     degree: float
-    relatives: tuple[Population, ...]
+    relatives: Population
     embeddings: np.ndarray
 
 
@@ -144,45 +124,42 @@ def evolve(
     rng: np.random.Generator,
     watch: Watch,
 ) -> Population:
-    """Return the last population; `stages` holds the degree and the threshold of each iteration."""
+    """Return S_T from S_0; `stages` holds the degree α_t and the threshold H of each iteration."""
     for iteration, (degree, threshold) in enumerate(stages, start=1):  # Algorithm 1, line 5
         proposal = propose(population, environment, degree, rng)
         noisy = vote(proposal.embeddings, population.group)  # line 6; Algorithm 2, lines 1 to 6
-        population = select(proposal, environment, noisy, threshold, rng)
+        population = select(proposal, environment, noisy, threshold, rng)  # lines 7 to 9
         watch(iteration, population)
     return population
 
 
 def propose(population: Population, environment: Environment, degree: float, rng: np.random.Generator) -> Proposal:
-    """Makes the relatives by which members are judged, and from which the next population will be taken."""
-    relatives = _several(population, environment, degree, rng)
-    judged = relatives or (population,)
-    embeddings = environment.embed(judged[0].series, judged[0].static)
-    for other in judged[1:]:
-        embeddings += environment.embed(other.series, other.static)
-    return Proposal(parents=population, degree=degree, relatives=relatives, embeddings=embeddings / len(judged))
-
-
-def _several(
-    population: Population, environment: Environment, degree: float, rng: np.random.Generator
-) -> tuple[Population, ...]:
-    """Return `lookahead` populations of relatives; all relatives of a member are made together."""
-    if not environment.lookahead:
-        return ()
-    times = environment.lookahead
-    crowd = environment.relatives(population, degree, rng, times)
-    return tuple(crowd.take(np.arange(turn, crowd.size, times)) for turn in range(times))
+    """Make the relatives by which members are judged (lookahead), and from which the next population will be taken."""
+    times, crowd = environment.lookahead, population
+    if times:
+        crowd = environment.relatives(population, degree, rng, times)
+    embeddings = environment.embed(crowd.series, crowd.static).reshape(population.size, max(times, 1), -1).mean(axis=1)
+    relatives = crowd if times else population.take(np.arange(0))
+    return Proposal(parents=population, degree=degree, relatives=relatives, embeddings=embeddings)
 
 
 def select(
     proposal: Proposal, environment: Environment, noisy: np.ndarray, threshold: float, rng: np.random.Generator
 ) -> Population:
     """Return the next population: children of the members that were voted for, as many in each class as before."""
+    parents, ready = proposal.parents, proposal.relatives
     weights = np.maximum(noisy - threshold, 0)  # Algorithm 2, line 7
     resample = by_chance if environment.by_chance else by_share
-    group = proposal.parents.group
-    rows = np.concatenate([place[resample(weights[place], rng)] for place in _places(group)])  # lines 7 and 8
-    return _children(proposal, environment, rows, rng)  # line 9
+    classes = (np.flatnonzero(parents.group == own) for own in np.unique(parents.group))
+    rows = np.concatenate([place[resample(weights[place], rng)] for place in classes])  # Algorithm 1, lines 7 and 8
+    turn = np.arange(len(rows)) - np.searchsorted(rows, rows, side="left")  # 0 for a parent's first child
+    times = ready.size // parents.size
+    children = [ready.take((rows * times + turn)[turn < times])]  # line 9: variations made already, then new ones
+    if (turn >= times).any():
+        children.append(environment.relatives(parents.take(rows[turn >= times]), proposal.degree, rng))
+    named = [child.arrays() for child in children]
+    joined = Population(**{name: np.concatenate([arrays[name] for arrays in named]) for name in named[0]})
+    return joined.take(np.argsort(joined.group, kind="stable"))
 
 
 def by_chance(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -191,7 +168,7 @@ def by_chance(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def by_share(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The same by systematic resampling: every place's number is within one of its expectation."""
+    """Return the same by systematic resampling: every place's number is within one of its expectation."""
     marks = (np.arange(len(weights)) + rng.random()) / len(weights)
     places = np.searchsorted(np.cumsum(_distribution(weights)), marks, side="right")
     return np.minimum(places, len(weights) - 1)
@@ -200,21 +177,3 @@ def by_share(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _distribution(weights: np.ndarray) -> np.ndarray:
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
-
-
-def _places(group: np.ndarray) -> list[np.ndarray]:
-    return [np.flatnonzero(group == own) for own in np.unique(group)]
-
-
-def _children(proposal: Proposal, environment: Environment, rows: np.ndarray, rng: np.random.Generator) -> Population:
-    """Return a child for each chosen parent (`rows`, in order): relatives already made, then new ones."""
-    turn = np.arange(len(rows)) - np.searchsorted(rows, rows, side="left")  # 0 for a parent's first child
-    parts = [relative.take(rows[turn == place]) for place, relative in enumerate(proposal.relatives)]
-    late = proposal.parents.take(rows[turn >= len(proposal.relatives)])
-    parts.append(environment.relatives(late, proposal.degree, rng) if late.size else late)
-    order = np.argsort(np.concatenate([part.group for part in parts]), kind="stable")
-    joined = {
-        name: np.concatenate([getattr(part, name) for part in parts])[order]
-        for name in ("series", "static", "group", "ancestor")
-    }
-    return Population(**joined)

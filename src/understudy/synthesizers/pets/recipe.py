@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from understudy.errors import InputError
 
 Preset = Literal["default", "paper"]
@@ -37,7 +39,6 @@ class Recipe:
         as_published: Children are sampled at random, variations keep nothing that the autoencoder can't express, rules
             are the paper's, and without `population` there are as many candidates as private series. That number is
             then public, so the unit must be `overlapping-window`.
-        votes: "none" is the control in which histograms are noise alone; nothing is charged for them.
     """
 
     iterations: int = 6
@@ -47,7 +48,6 @@ class Recipe:
     neighbours: int = 3
     threshold: float = 1.5
     as_published: bool = False
-    votes: Literal["private", "none"] = "private"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "schedule", tuple(map(float, self.schedule)))
@@ -58,8 +58,6 @@ class Recipe:
             raise InputError(f"population: at least 2 candidates are expected, got {self.population}.")
         if not self.schedule or not all(0 <= degree <= 100 for degree in self.schedule):
             raise InputError("schedule: at least one degree from 0 to 100 is expected.")
-        if self.votes not in ("private", "none"):
-            raise InputError(f"votes: one of private, none is expected, got '{self.votes}'.")
 
     def stages(self, noise: float) -> tuple[tuple[float, float], ...]:
         """Return degree and threshold of each iteration; `noise` is the standard deviation of one count, in votes."""
@@ -81,26 +79,20 @@ class Recipe:
         """Say what the votes can do against the noise, before they are paid for."""
         size = self.num_candidates(num_units, noise, num_classes)
         votes = num_units * math.sqrt(min(self.neighbours, size // num_classes)) / size
-        told = f"{size} candidates: expected votes per bin {votes:.2g}, noise {noise:.3g}"
+        stated = f"{size} candidates: expected votes per bin {votes:.2g}, noise {noise:.3g}"
         if votes < _SWAMPED * noise:
-            return (f"{told}: this run would be guided by the public prior only.",)
+            return (f"{stated}: this run would be guided by the public prior only.",)
         threshold = self.stages(noise)[0][1]
-        lines = [f"{told}."]
-        if threshold > num_units:
-            lines.append(f"The threshold of {threshold:.3g} votes exceeds all votes there are: nothing would survive.")
-        return tuple(lines)
+        if threshold <= num_units:
+            return (f"{stated}.",)
+        none = f"The threshold of {threshold:.3g} votes exceeds all votes there are: nothing would survive."
+        return (f"{stated}.", none)
 
 
 def degrees(schedule: tuple[float, ...], iterations: int) -> tuple[float, ...]:
     """Return the degrees of iterations 1, 2, …; another number of iterations follows the same curve."""
-    last = len(schedule) - 1
-    if iterations == len(schedule) or not last:
-        return schedule if last else schedule * iterations
-    found = []
-    for place in (last * k / max(iterations - 1, 1) for k in range(iterations)):
-        left = min(int(place), last - 1)
-        found.append((1 - place + left) * schedule[left] + (place - left) * schedule[left + 1])
-    return tuple(found)
+    places = np.linspace(0, len(schedule) - 1, iterations)
+    return tuple(np.interp(places, np.arange(len(schedule)), schedule).tolist())
 
 
 DEFAULT = Recipe()
@@ -118,10 +110,8 @@ def recipe_of(given: Recipe | Mapping[str, Any] | str, start: str) -> Recipe:
     """Return the recipe behind a preset's name, or behind the options of a saved release."""
     if isinstance(given, Mapping):
         return Recipe(**given)
-    if isinstance(given, str):
-        if given not in ("default", "paper"):
-            raise InputError(f"recipe: one of default, paper is expected, got '{given}'.")
+    if given in ("default", "paper"):
         return PAPER if given == "paper" else BY_START[start]
     if not isinstance(given, Recipe):
-        raise InputError("recipe: default, paper or a Recipe is expected.")
+        raise InputError(f"recipe: default, paper or a Recipe is expected, got '{given}'.")
     return given

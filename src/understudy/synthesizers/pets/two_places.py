@@ -24,22 +24,18 @@ from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
-from understudy.statistics.encoding import Encoding
 from understudy.synthesizers.base import shared_context
-from understudy.synthesizers.pets import public_side, sampling
+from understudy.synthesizers.packs import GENERAL
+from understudy.synthesizers.pets import public_side
 from understudy.synthesizers.pets.method import PETS
 from understudy.synthesizers.pets.published import Environment, Population, Proposal, propose, select
-from understudy.synthesizers.pets.voting import LABEL, Lattice, blank, private_vote, voters_of
+from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
-_KEPT = ("run", "schema", "noise", "pack", "options")
-_RELATIVES = "relatives."
-FORMAT = 1
-BOUGHT, LATTICE = "bought.", "lattice."  # prefixes of arrays
-_KEY = "understudy-pets"
+FORMAT, _KEY = 1, "understudy-pets"
+BOUGHT, LATTICE, PARENTS, RELATIVES = "bought.", "lattice.", "parents.", "relatives."  # prefixes of arrays
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,13 +80,17 @@ class Message:
             raise InputError(f"The {self.kind} lacks '{name}': it was altered. Ask for the file again.")
         return value
 
-
-def options_of(message: Message) -> PETS:
-    """Return the method as a message describes it."""
-    try:
-        return PETS(**message.facts["options"])
-    except (KeyError, TypeError) as problem:
-        raise InputError(f"The {message.kind} was altered: it lacks options. Ask for the file again.") from problem
+    def method(self, pack: str | None = None) -> PETS:
+        """Return the method that the message describes, with its pack or the reader's own file of the same one."""
+        try:
+            method = PETS(**self.facts["options"])
+        except (KeyError, TypeError) as problem:
+            raise InputError(f"The {self.kind} was altered: it lacks options. Ask for the file again.") from problem
+        if pack is None:
+            return method
+        if self.facts.get("pack") != public_side.load_pack(pack, PETS.name).sha256:
+            raise InputError(f"The {self.kind} was made with another module pack. Give both sides the same one.")
+        return replace(method, pack=pack)
 
 
 def open_run(
@@ -104,14 +104,19 @@ def open_run(
     Privacy: the order is that of `Synthesizer.fit`: check, plan, charge, look. The ballot is public.
     """
     schema = panel.schema
-    plan = _checked_plan(method, schema, ledger, guarantee)
+    schema.require_declared()
+    method._check(schema, ledger)
+    if schema.population.size is None:
+        raise InputError("population: a declared size is expected. Buy it first with `understudy buy population`.")
+    check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
+    plan = method.spending_plan(schema, guarantee)
     if not whole and any(entry.label != LABEL for entry in plan.entries):
         raise InputError(
             "Several files: the run buys facts before the votes, which need the table in one piece. Use scale = "
             "'bounds' and a schema without labels, gaps and varying lengths, or give one file."
         )
     grant = ledger.charge(plan, label=method.name, noise=noise)
-    private = method.private_series(panel, schema.population.size or 1)
+    private = method.private_series(panel, schema.population.size)
     bought = public_side.release_facts(method, private, grant)
     facts = {
         "run": grant.receipt.run,
@@ -119,11 +124,11 @@ def open_run(
         "schema": private.schema.dumps(),
         "noise": _votes_event(grant).noise_multiplier * private.influence,
         "voters": private.population,
-        "pack": public_side.load_pack(method.pack).sha256,
+        "pack": public_side.load_pack(method.pack, method.name).sha256,
         "left": grant.remaining(LABEL),
     }
-    arrays = {f"{BOUGHT}{name}": array for name, array in bought.items()}
-    return Message(kind="ballot", facts=facts, arrays={**arrays, PUBLIC_CONTEXT: shared_context(private)})
+    arrays = {**_prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}
+    return Message(kind="ballot", facts=facts, arrays=arrays)
 
 
 def answer(
@@ -133,10 +138,10 @@ def answer(
     ledger: Ledger,
     noise: NoiseSource,
     *,
-    pack: str = public_side.GENERAL,
+    pack: str = GENERAL,
     overrides: Mapping[str, str] | None = None,
 ) -> Message:
-    """Counts one vote under the run's charge and returns its ballot; the last one carries the certificate.
+    """Count one vote under the run's charge and return its ballot; the last one carries the certificate.
 
     Args:
         panels: The private series, in one or several files of whole units.
@@ -147,29 +152,27 @@ def answer(
     """
     grant = ledger.resume(proposal.whole_number("run"), noise=noise)
     event = _votes_event(grant)
-    method = replace(options_of(proposal), pack=pack)
+    method = proposal.method(pack)
     method._check(schema, ledger)  # windows are the proposal's to choose, within what can be protected
-    modules = public_side.load_pack(pack)
-    if proposal.facts.get("pack") != modules.sha256:
-        raise InputError("The proposal was made with another module pack. Give both sides the same one.")
-    learned = method.learned_schema(schema)
-    encoding = public_side.encoding_of(learned, proposal.part(BOUGHT))
-    environment = public_side.environment_of(method, encoding, modules)
+    encoding = public_side.encoding_of(method.learned_schema(schema), proposal.part(BOUGHT))
     lattice = Lattice(**proposal.part(LATTICE))
     parts = _parts(method, panels, schema.population.size or 1)
-    fitting = (_fitting(private, encoding, environment, lattice) for private in parts)
-    voters = voters_of(fitting, encoding, environment, lattice)
+    voters = voters_of(parts, encoding, public_side.environment_of(method, encoding), lattice)
     neighbours = 1 if event.one_vote else method.settings.neighbours
     vote = private_vote(voters, grant, lattice, neighbours, method.influence(schema))
     histogram = vote(proposal.arrays["embeddings"], proposal.arrays["group"])
-    left = grant.remaining(LABEL)
-    certificate = None if left else json.loads(_certificate(grant, schema, method, overrides or {}).dumps())
+    left, certificate = grant.remaining(LABEL), None
+    if not left:
+        inputs = {"pets pack": proposal.facts["pack"]}
+        trust = method.trust(schema, grant.plan)
+        issued = issue(grant, schema, method=method.name, public_inputs=inputs, overrides=overrides, trust=trust)
+        certificate = json.loads(issued.dumps())
     facts = {"run": grant.receipt.run, "left": left, "certificate": certificate}
     return Message(kind="ballot", facts=facts, arrays={"histogram": histogram})
 
 
 def _parts(method: PETS, panels: Iterable[Panel], population: int) -> Iterator[PrivateSeries]:
-    """Yields files of one population, read one after another; a unit may be in one of them only."""
+    """Yield files of one population, read one after another; a unit may be in one of them only."""
     seen: set[str] = set()
     for panel in panels:
         identifiers = set() if panel.unit_ids is None else set(map(str, panel.unit_ids.tolist()))  # 7 is "7" elsewhere
@@ -179,22 +182,6 @@ def _parts(method: PETS, panels: Iterable[Panel], population: int) -> Iterator[P
         yield method.private_series(panel, population)
 
 
-def _fitting(private: PrivateSeries, encoding: Encoding, environment: Environment, lattice: Lattice) -> PrivateSeries:
-    """Return the series; refuses a lattice that they do not fit, also where nobody is there."""
-    lattice.coordinates(blank(private.panel, encoding, environment))
-    return private
-
-
-def _checked_plan(method: PETS, schema: Schema, ledger: Ledger, guarantee: Guarantee) -> SpendingPlan:
-    """Return the plan of a run; whatever can be refused without looking at data is refused."""
-    schema.require_declared()
-    method._check(schema, ledger)
-    if schema.population.size is None:
-        raise InputError("population: a declared size is expected. Buy it first with `understudy buy population`.")
-    check_delta(guarantee.delta, schema.protected_units, reproduction=ledger.reproduction)
-    return method.spending_plan(schema, guarantee)
-
-
 def _votes_event(grant: Grant) -> DiscreteGaussian:
     event = grant.plan.event(LABEL)
     if not isinstance(event, DiscreteGaussian):
@@ -202,98 +189,72 @@ def _votes_event(grant: Grant) -> DiscreteGaussian:
     return event
 
 
-def _certificate(grant: Grant, schema: Schema, method: PETS, overrides: Mapping[str, str]) -> Certificate:
-    inputs = {"pets pack": public_side.load_pack(method.pack).sha256}
-    named = {**method.departures(), **overrides}
-    trust = method.trust(schema, grant.plan)
-    return issue(grant, schema, method=method.name, public_inputs=inputs, overrides=named, trust=trust)
-
-
 def begin(ballot: Message, pack: str) -> Message:
     """Return the state of a new evolution from the first ballot: its first population and what is to be voted on."""
-    method = replace(options_of(ballot), pack=pack)
-    if public_side.load_pack(pack).sha256 != ballot.facts.get("pack"):
-        raise InputError("The data holder votes with another module pack. Give both sides the same one.")
-    schema, bought = Schema.loads(ballot.facts["schema"]), ballot.part(BOUGHT)
+    method, facts = ballot.method(pack), ballot.facts
+    schema, bought = Schema.loads(facts["schema"]), ballot.part(BOUGHT)
     rng = np.random.default_rng()
-    size = method.settings.num_candidates(ballot.facts["voters"], ballot.facts["noise"], num_labels(schema))
+    size = method.settings.num_candidates(facts["voters"], facts["noise"], num_labels(schema))
     here = public_side.prepare(method, schema, bought, size, rng)
+    arrays = {**ballot.arrays, **_prefixed(LATTICE, vars(here.lattice))}
+    known = {name: facts[name] for name in ("run", "schema", "noise", "pack")}
     left = ballot.whole_number("left")
-    arrays = {f"{BOUGHT}{name}": array for name, array in bought.items()}
-    arrays |= {f"{LATTICE}{name}": getattr(here.lattice, name) for name in ("centre", "step")}
-    arrays[PUBLIC_CONTEXT] = ballot.arrays[PUBLIC_CONTEXT]
-    facts = {**{name: ballot.facts[name] for name in _KEPT}, "options": asdict(method), "left": left, "ancestors": []}
-    return _with_proposal(facts, arrays, here.population, rng)
+    state = Message(
+        kind="state", facts={**known, "options": asdict(method), "left": left, "ancestors": []}, arrays=arrays
+    )
+    return _with_proposal(state, here.environment, here.population, rng)
 
 
 def advance(state: Message, ballot: Message) -> "Message | Release":
     """Return the next state after a vote, or the release after the last one."""
     if ballot.whole_number("run") != state.whole_number("run") or "histogram" not in ballot.arrays:
         raise InputError("The ballot belongs to another run, or holds no votes. Give the answer to the last proposal.")
-    if ballot.whole_number("left") >= state.whole_number("left"):
+    left = ballot.whole_number("left")
+    if left >= state.whole_number("left"):
         raise InputError("This ballot has been counted already. Give the answer to the last proposal.")
-    method, rng = options_of(state), np.random.default_rng()
-    histogram = ballot.arrays["histogram"]
-    proposal = _proposal_of(state)
-    if histogram.shape != (proposal.parents.size,):
+    method, rng, histogram = state.method(), np.random.default_rng(), ballot.arrays["histogram"]
+    schema, bought = Schema.loads(state.facts["schema"]), state.part(BOUGHT)
+    parents, relatives = (Population(**state.part(prefix)) for prefix in (PARENTS, RELATIVES))
+    if histogram.shape != (parents.size,):
         raise InputError("The ballot counts other candidates than were proposed. Give the answer to the last proposal.")
-    schema = Schema.loads(state.facts["schema"])
-    environment = public_side.environment_of(method, public_side.encoding_of(schema, state.part(BOUGHT)))
-    population = select(proposal, environment, histogram, _stage(state)[1], rng)
+    environment = public_side.environment_of(method, public_side.encoding_of(schema, bought))
+    degree, threshold = _stage(state)
+    voted = Proposal(parents=parents, degree=degree, relatives=relatives, embeddings=state.arrays["embeddings"])
+    population = select(voted, environment, histogram, threshold, rng)
     ancestors = [*state.facts["ancestors"], population.num_ancestors]
-    facts = {**state.facts, "left": ballot.whole_number("left"), "ancestors": ancestors}
-    if facts["left"] == 0:
-        return _release(method, schema, state, population, ancestors, ballot.facts["certificate"])
-    kept = {name: array for name, array in state.arrays.items() if not name.startswith((_RELATIVES, "parents."))}
-    return _with_proposal(facts, kept, population, rng)
+    if left:
+        following = replace(state, facts={**state.facts, "left": left, "ancestors": ancestors})
+        return _with_proposal(following, environment, population, rng)
+    if ballot.facts["certificate"] is None:
+        raise InputError("The last ballot carries no certificate. Ask the data holder for it.")
+    arrays = public_side.to_arrays(method, population, bought, ancestors)
+    arrays[PUBLIC_CONTEXT] = state.arrays[PUBLIC_CONTEXT]
+    certificate = Certificate.from_json(ballot.facts["certificate"])
+    return Release(synthesizer=method, schema=schema, arrays=arrays, certificate=certificate)
 
 
 def proposal_of_state(state: Message) -> Message:
     """Return what the data holder gets to see: candidates as they are voted on, and how to look at them."""
-    names = [name for name in state.arrays if name.startswith((BOUGHT, LATTICE))]
-    arrays = {name: state.arrays[name] for name in names}
-    arrays |= {"embeddings": state.arrays["embeddings"], "group": state.arrays["parents.group"]}
+    arrays = {name: array for name, array in state.arrays.items() if name.startswith((BOUGHT, LATTICE))}
+    arrays |= {"embeddings": state.arrays["embeddings"], "group": state.arrays[f"{PARENTS}group"]}
     facts = {name: state.facts[name] for name in ("run", "pack", "options", "left")}
     return Message(kind="proposal", facts=facts, arrays=arrays)
 
 
 def _with_proposal(
-    facts: dict[str, Any], kept: dict[str, np.ndarray], population: Population, rng: np.random.Generator
+    state: Message, environment: Environment, population: Population, rng: np.random.Generator
 ) -> Message:
     """Return the state whose next vote is about `population`."""
-    bare = Message(kind="state", facts=facts, arrays=kept)
-    method, schema = options_of(bare), Schema.loads(facts["schema"])
-    environment = public_side.environment_of(method, public_side.encoding_of(schema, bare.part(BOUGHT)))
-    made = propose(population, environment, _stage(bare)[0], rng)
-    arrays = {**kept, "embeddings": made.embeddings.astype(np.float32)}
-    arrays |= sampling.population_arrays("parents.", population)
-    for place, relative in enumerate(made.relatives):
-        arrays |= sampling.population_arrays(f"{_RELATIVES}{place}.", relative)
-    return Message(kind="state", facts=facts, arrays=arrays)
-
-
-def _proposal_of(state: Message) -> Proposal:
-    method = options_of(state)
-    relatives = (Population(**state.part(f"{_RELATIVES}{place}.")) for place in range(method.settings.lookahead))
-    return Proposal(
-        parents=Population(**state.part("parents.")),
-        degree=_stage(state)[0],
-        relatives=tuple(relatives),
-        embeddings=state.arrays["embeddings"],
-    )
+    made = propose(population, environment, _stage(state)[0], rng)
+    new = {"embeddings": made.embeddings, **population.arrays(PARENTS), **made.relatives.arrays(RELATIVES)}
+    return replace(state, arrays={**state.arrays, **new})
 
 
 def _stage(state: Message) -> tuple[float, float]:
-    """Degree and threshold of the vote that comes next."""
-    recipe = options_of(state).settings
+    """Return degree and threshold of the vote that comes next."""
+    recipe = state.method().settings
     return recipe.stages(float(state.facts["noise"]))[recipe.iterations - state.whole_number("left")]
 
 
-def _release(
-    method: PETS, schema: Schema, state: Message, population: Population, ancestors: list[int], certificate: Any
-) -> Release:
-    if certificate is None:
-        raise InputError("The last ballot carries no certificate. Ask the data holder for it.")
-    arrays = sampling.to_arrays(method, population, state.part(BOUGHT), ancestors)
-    arrays[PUBLIC_CONTEXT] = state.arrays[PUBLIC_CONTEXT]
-    return Release(synthesizer=method, schema=schema, arrays=arrays, certificate=Certificate.from_json(certificate))
+def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"{prefix}{name}": array for name, array in arrays.items()}

@@ -5,13 +5,12 @@ public candidates alone, to the last bit: embeddings are laid on a public lattic
 are exact. Otherwise one more unit could change how a library rounds the others' distances, and thereby their votes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Int16, Int64
 
-from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.nn.nearest import nearest
 from understudy.privacy.border import Given, Statistic
@@ -21,11 +20,12 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import classes_of
 from understudy.statistics.encoding import Encoding
+from understudy.synthesizers.pets.modules import in_equal_batches
 from understudy.synthesizers.pets.published import Environment, Vote
 
 LABEL = "votes"  # under which histograms are charged
-_BATCH = 256  # series encoded at a time, a constant: libraries round batches of different size differently
-_BLOCK_SERIES = 4096
+_BATCH = 256  # series embedded at a time, a constant: libraries round batches of different size differently
+_ENCODED_TOGETHER = 4096  # series
 _REACH = 4.0  # deviations of the first candidates that the lattice covers; what lies beyond is moved to its edge
 
 
@@ -61,95 +61,64 @@ class Lattice:
         return np.nan_to_num(places, nan=0.0, posinf=limit, neginf=-limit).clip(-limit, limit).astype(np.int16)
 
 
-@dataclass(frozen=True, eq=False)
-class Voters:
-    """Private series as the lattice shows them, encoded once per run.
+def _limit(dimension: int) -> int:
+    """Return the largest coordinate for which all sums of a distance are exact in float32."""
+    return int(np.sqrt(2**24 / (3 * dimension)))
 
-    Privacy: private, like the panel; used by `votes` and nowhere else. Blocks hold whole units.
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Voters:
+    """Private series as the lattice shows them, encoded once per run: whose they are, and the class each votes in.
+
+    Privacy: private, like the panel; used by `contributions` and nowhere else.
     """
 
-    blocks: tuple["Block", ...]
+    coordinates: Int16[np.ndarray, "series dimension"]
+    unit: Int64[np.ndarray, " series"]
+    group: Int64[np.ndarray, " series"]
     num_units: int
 
     def __repr__(self) -> str:
         return "Voters(<private>)"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Block:
-    """Some units' series: coordinates, whose they are, and the class each votes in."""
-
-    coordinates: Int16[np.ndarray, "series dimension"]
-    unit: Int64[np.ndarray, " series"]
-    group: Int64[np.ndarray, " series"]
-
-
-def blocks_of(unit: Int64[np.ndarray, " series"], size: int = _BLOCK_SERIES) -> Iterator[slice]:
-    """Cuts series grouped by unit into slices of whole units, about `size` series each."""
-    begin = 0
-    while begin < len(unit):
-        end = min(begin + size, len(unit))
-        end = int(np.searchsorted(unit, unit[end - 1], side="right"))
-        yield slice(begin, end)
-        begin = end
-
-
-def votes(
-    voters: Iterable[Block], candidates: Int16[np.ndarray, "candidate dimension"], group: np.ndarray, neighbours: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yields (unit, candidate, number of votes) of one block after another.
-
-    Privacy: private. A unit's votes depend on its own series only; nothing is normalised yet.
-    """
-    for block in voters:
-        units, bins = [], []
-        for own in np.unique(group):
-            places, rows = np.flatnonzero(group == own), np.flatnonzero(block.group == own)
-            near = nearest(block.coordinates[rows], candidates[places], min(neighbours, len(places)))[0]
-            units.append(np.repeat(block.unit[rows], near.shape[1]))
-            bins.append(places[near].ravel())
-        keys = np.concatenate(units) * len(group) + np.concatenate(bins)
-        key, number = np.unique(keys, return_counts=True)
-        yield key // len(group), key % len(group), number
-
-
-def contributions(voters: Voters, candidates: np.ndarray, group: np.ndarray, neighbours: int) -> Cells:
-    """Return the votes of all units, those of a unit scaled to length one; every candidate is a ballot of one cell."""
-    none = np.zeros(0, dtype=np.int64)
-    units, places, worths = [none], [none], [np.zeros(0)]
-    for unit, place, number in votes(voters.blocks, candidates, group, neighbours):
-        if not len(unit):
-            continue
-        length = np.sqrt(np.bincount(unit - unit[0], weights=number.astype(np.float64) ** 2))
-        units.append(unit)
-        places.append(place)
-        worths.append(number / length[unit - unit[0]])
-    whose, candidate, worth = np.concatenate(units), np.concatenate(places), np.concatenate(worths)
-    return Cells(whose, candidate, np.zeros_like(candidate), worth, voters.num_units, np.ones_like(group))
-
-
-def _limit(dimension: int) -> int:
-    """Return the largest coordinate for which all sums of a distance are exact in float32."""
-    return int(np.sqrt(2**24 / (3 * dimension)))
-
-
 def voters_of(parts: Iterable[PrivateSeries], encoding: Encoding, environment: Environment, lattice: Lattice) -> Voters:
     """Return all private series as they vote; `parts` may come one after another from a table larger than memory.
 
     Privacy: private. Each series is encoded by itself, in batches of one size whatever the number of series. The
-    series of a unit vote together; where events are protected every series votes by itself.
+    series of a unit vote together; where events are protected every series votes by itself. A lattice that does not
+    fit is refused, also where no series are.
     """
-    blocks: list[Block] = []
-    next_unit = 0
+    coordinates, units, groups, num_units = [], [], [], 0
     for private in parts:
-        panel, group = private.panel, classes_of(private.panel)
+        panel = private.panel
         together = panel.schema.unit.kind != "event"
-        unit = next_unit + (panel.unit if together else np.arange(panel.num_series, dtype=np.int64))
-        next_unit += panel.num_units if together else panel.num_series
-        for rows in blocks_of(unit):
-            embeddings = _embedded(encoding.series(panel, rows), encoding.static(panel, rows), environment)
-            blocks.append(Block(lattice.coordinates(embeddings), unit[rows], group[rows]))
-    return Voters(tuple(blocks), next_unit)
+        units.append(num_units + (panel.unit if together else np.arange(panel.num_series, dtype=np.int64)))
+        groups.append(classes_of(panel))
+        num_units += panel.num_units if together else panel.num_series
+        for begin in range(0, max(panel.num_series, 1), _ENCODED_TOGETHER):
+            rows = slice(begin, begin + _ENCODED_TOGETHER)
+            shown = encoding.series(panel, rows), encoding.static(panel, rows)
+            coordinates.append(lattice.coordinates(in_equal_batches(environment.embed, _BATCH, *shown)))
+    return Voters(np.concatenate(coordinates), np.concatenate(units), np.concatenate(groups), num_units)
+
+
+def contributions(voters: Voters, candidates: np.ndarray, group: np.ndarray, neighbours: int) -> Cells:
+    """Return the votes of all units, those of a unit scaled to length one; every candidate is a ballot of one cell.
+
+    Privacy: private. A unit's votes depend on its own series only.
+    """
+    keys = []
+    for own in np.unique(group):
+        places, rows = np.flatnonzero(group == own), np.flatnonzero(voters.group == own)
+        near = nearest(voters.coordinates[rows], candidates[places], min(neighbours, len(places)))[0]  # line 3
+        keys.append((voters.unit[rows][:, None] * len(group) + places[near]).ravel())
+    key, number = np.unique(np.concatenate(keys), return_counts=True)  # line 4
+    unit, candidate = key // len(group), key % len(group)
+    length = np.sqrt(np.bincount(unit, weights=number.astype(np.float64) ** 2))
+    return Cells(
+        unit, candidate, np.zeros_like(candidate), number / length[unit], voters.num_units, np.ones_like(group)
+    )
 
 
 def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int, influence: int) -> Vote:
@@ -170,26 +139,3 @@ def private_vote(voters: Voters, grant: Grant, lattice: Lattice, neighbours: int
         return grant.release(statistic, Given(counted, float(influence)))
 
     return vote
-
-
-def noise_alone(noise: float, rng: np.random.Generator) -> Vote:
-    """Return the control: nobody votes, and histograms are noise of the same size. Reads no private data."""
-    return lambda embeddings, group: rng.normal(0.0, noise, len(group))
-
-
-def blank(panel: Panel, encoding: Encoding, environment: Environment) -> np.ndarray:
-    """Return the embedding of a series of zeros, as wide as those of private ones; looks at nobody."""
-    shapes = (part(panel, slice(0, 0)).shape[1:] for part in (encoding.series, encoding.static))
-    series, static = (np.zeros((1, *shape), dtype=np.float32) for shape in shapes)
-    return _embedded(series, static, environment)
-
-
-def _embedded(series: np.ndarray, static: np.ndarray, environment: Environment) -> np.ndarray:
-    """Return embeddings [series, dimension], encoded in batches filled up with zeros."""
-    pieces = []
-    for begin in range(0, len(series), _BATCH):
-        batch = [np.zeros((_BATCH, *part.shape[1:]), dtype=np.float32) for part in (series, static)]
-        number = len(series[begin : begin + _BATCH])
-        batch[0][:number], batch[1][:number] = series[begin : begin + _BATCH], static[begin : begin + _BATCH]
-        pieces.append(environment.embed(*batch)[:number])
-    return np.concatenate(pieces)

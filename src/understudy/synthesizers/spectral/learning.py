@@ -18,19 +18,11 @@ from understudy.statistics.copula import NUM_CELLS, Covariance, Distribution, Ki
 from understudy.statistics.marginals import Marginal
 from understudy.statistics.moments import num_pairs
 from understudy.statistics.queries import Queries, Seen, own_single_values, scores_by
-from understudy.statistics.series import to_frequencies
+from understudy.statistics.series import to_frequencies, unit_length
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.spectral import dependence, factors, levels, profile, spectrum
-from understudy.synthesizers.spectral.dependence import Coupling
-from understudy.synthesizers.spectral.fitting import (
-    energy,
-    fit_covariances,
-    kind_distributions,
-    kind_profiles,
-    pooled_kinds,
-    with_score_nodes,
-)
-from understudy.synthesizers.spectral.levels import Split
+from understudy.synthesizers.spectral import fitting
+from understudy.synthesizers.spectral.dependence import Coupling, choose_coupling, fit_covariance
+from understudy.synthesizers.spectral.fitting import Split
 from understudy.synthesizers.spectral.recipe import held_columns
 
 _UNITS_PER_KIND = 1500  # a population is divided no further than this
@@ -50,6 +42,16 @@ class Learning:
         """Contract of what is learned from."""
         return self.private.schema
 
+    @property
+    def queries(self) -> Queries:
+        """The releases that other methods make too."""
+        return Queries(self.private, self.grant)
+
+    @property
+    def season(self) -> int | None:
+        """Steps of a day, week or year, as the time axis says."""
+        return season_steps(self.schema.time, self.schema.num_steps)
+
     def run(self) -> Model:
         """Makes the releases and returns the model fitted to them."""
         schema = self.schema
@@ -57,13 +59,13 @@ class Learning:
         self.progress("marginals", 0.2)
         whole = scores_by(marginals)
         rotation = self.release_rotation(whole)
-        scores = turned_by(rotation, whole)
+        scores = _turned_by(rotation, whole)
         self.progress("factors", 0.3)
         splits = self.release_splits(scores)
-        kinds, num_kinds = kinds_by(scores, splits), num_labels(schema) * 2 ** len(splits)
+        kinds, num_kinds = _kinds_by(scores, splits), num_labels(schema) * 2 ** len(splits)
         self.progress("levels", 0.35)
         counts, profiles = self.release_profiles(scores, kinds, num_kinds)
-        coefficients = coefficients_by(scores, kinds, profiles)
+        coefficients = _coefficients_by(scores, kinds, profiles)
         self.progress("profile", 0.5)
         strengths = self.release_spectra(coefficients, kinds, counts)
         self.progress("spectrum", 0.6)
@@ -86,21 +88,7 @@ class Learning:
             length_shares=lengths,
         )
         self.progress("pooling", 1.0)
-        return with_score_nodes(model, schema)
-
-    # --- what every step needs ---------------------------------------------------------------------------------
-
-    @property
-    def queries(self) -> Queries:
-        """The releases that other methods make too."""
-        return Queries(self.private, self.grant)
-
-    @property
-    def season(self) -> int | None:
-        """Steps of a day, week or year, as the time axis says."""
-        return season_steps(self.schema.time, self.schema.num_steps)
-
-    # --- the releases ----------------------------------------------------------------------------------------
+        return fitting.with_score_nodes(model, schema)
 
     def release_rotation(self, scores: Seen) -> np.ndarray:
         """Mean products of channels, and the factors they suggest; nothing is released for a single channel."""
@@ -109,11 +97,11 @@ class Learning:
             return np.eye(1)
         noisy = self.queries.release(
             "factors",
-            factors.clip_radius(channels),
+            fitting.factors_radius(channels),
             (num_pairs(channels),),
-            lambda panel: Rows(factors.moments(scores(panel).astype(np.float64))),
+            lambda panel: Rows(fitting.product_vectors(scores(panel).astype(np.float64))),
         )
-        return factors.fit_rotation(noisy / self.private.population, channels)
+        return fitting.fit_rotation(noisy / self.private.population, channels)
 
     def release_splits(self, scores: Seen) -> tuple[Split, ...]:
         """Counts of levels, and the valleys between their modes."""
@@ -123,41 +111,40 @@ class Learning:
             "levels",
             bound,
             (channels * NUM_CELLS,),
-            lambda panel: Cells.one_each(levels.cells_of(_means(scores(panel)), levels.EVEN_EDGES), NUM_CELLS),
+            lambda panel: Cells.one_each(fitting.cells_of(_means(scores(panel)), fitting.EVEN_EDGES), NUM_CELLS),
         )
         affordable = int(np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / num_labels(self.schema))))
         votes = noisy.reshape(channels, NUM_CELLS)
-        return levels.find_splits(votes, self.queries.noise("levels", bound), min(self.max_splits, affordable))
+        return fitting.find_splits(votes, self.queries.noise("levels", bound), min(self.max_splits, affordable))
 
     def release_profiles(self, scores: Seen, kinds: Seen, num_kinds: int) -> tuple[np.ndarray, list[Profile]]:
         """Number of series, and mean and spread of their scores, for each kind."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
-        radius, one = profile.clip_radius(steps, channels), profile.count_weight(steps, channels)
+        radius = fitting.profile_radius(steps, channels)
+        one = float(np.sqrt(steps * channels / 4))  # weight of one more series: half of what its scores weigh
         bound = float(np.hypot(radius, one))
 
         def vectors(panel: Panel) -> Rows:
-            moments = shortened(profile.moment_vectors(scores(panel).astype(np.float64)), radius)
+            moments = shortened(fitting.moment_vectors(scores(panel).astype(np.float64)), radius)
             counted = np.concatenate([moments, np.full((len(moments), 1), one)], axis=1)
             return Rows(counted, kinds(panel), num_kinds)
 
         noisy = self.queries.release("profile", bound, (num_kinds, 2 * steps * channels + 1), vectors)
-        counts = np.maximum(noisy[:, -1] / one, 1.0)
-        return counts, kind_profiles(
-            noisy[:, :-1], counts, self.queries.noise("profile", bound), self.schema, self.season
-        )
+        counts, noise = np.maximum(noisy[:, -1] / one, 1.0), self.queries.noise("profile", bound)
+        return counts, fitting.kind_profiles(noisy[:, :-1], counts, noise, self.schema, self.season)
 
     def release_spectra(self, coefficients: Seen, kinds: Seen, counts: np.ndarray) -> list[Strengths]:
-        """Directions of the spectra: a vector of length one per series and channel."""
+        """Directions of the spectra, |c| / ‖c‖: a vector of length one per series and channel."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         bound = float(np.sqrt(channels))
         noisy = self.queries.release(
             "spectrum",
             bound,
             (len(counts), steps - 1, channels),
-            lambda panel: Rows(spectrum.directions(coefficients(panel)[:, 1:]), kinds(panel), len(counts)),
+            lambda panel: Rows(unit_length(np.abs(coefficients(panel)[:, 1:])), kinds(panel), len(counts)),
         )
-        settled = pooled_kinds(noisy, counts, self.queries.noise("spectrum", bound))
-        return [spectrum.fit_strengths(directions, remaining, self.season) for directions, remaining in settled]
+        settled = fitting.pooled_kinds(noisy, counts, self.queries.noise("spectrum", bound))
+        return [fitting.fit_strengths(directions, remaining, self.season) for directions, remaining in settled]
 
     def release_shapes(
         self, coefficients: Seen, kinds: Seen, strengths: list[Strengths], counts: np.ndarray
@@ -165,19 +152,19 @@ class Learning:
         """Votes for the level and for the volatility, one each per series and channel."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         bound = float(np.sqrt(2 * channels))
-        edges = levels.edges_for(self.queries.noise("shape", bound) / self.private.population)
+        noise = self.queries.noise("shape", bound)
+        edges = fitting.edges_for(noise / self.private.population)
         num_cells = len(edges[0]) - 1
 
         def votes(panel: Panel) -> Cells:
             own, kind = coefficients(panel), kinds(panel)
             size = _by_kind(kind, own[:, 1:], lambda one, moves: strengths[one].volatilities_of(moves), (channels,))
-            both = (levels.cells_of(own[:, 0] / np.sqrt(steps), edges[0]), levels.cells_of(size, edges[1]))
+            both = (fitting.cells_of(own[:, 0] / np.sqrt(steps), edges[0]), fitting.cells_of(size, edges[1]))
             ballot = kind[:, None] * 2 * channels + np.arange(2 * channels)
             return Cells.one_each(np.concatenate(both, axis=1), num_cells, ballot, len(counts) * 2 * channels)
 
         noisy = self.queries.release("shape", bound, (len(counts) * 2 * channels * num_cells,), votes)
-        by_kind = noisy.reshape(len(counts), 2, channels, num_cells)
-        return kind_distributions(by_kind, counts, self.queries.noise("shape", bound), edges)
+        return fitting.fit_shapes(noisy.reshape(len(counts), 2, channels, num_cells), counts, noise, edges)
 
     def release_dependence(
         self, coefficients: Seen, kinds: Seen, fitted: list[Kind], counts: np.ndarray, marginals: list[Marginal]
@@ -186,29 +173,31 @@ class Learning:
         schema, channels = self.schema, self.schema.num_channels
         single = marginals[channels:]
         clockless = schema.time.align == "relative" or not schema.unit.protects_a_person
-        coupling = dependence.choose_coupling(
+        coupling = choose_coupling(
             len(single),
-            energy(fitted, counts),
+            fitting.energy(fitted, counts),
             channels,
             clockless=clockless,
             relative_noise=self.queries.noise("dependence", 1.0) / self.private.population,
         )
 
-        def moments(panel: Panel) -> SideBySide:
+        def products(panel: Panel) -> SideBySide:
             kind, shape = kinds(panel), (schema.num_steps + 1, channels)
             blocks = _by_kind(kind, coefficients(panel), lambda one, own: fitted[one].coordinates_of(own), shape)
-            return coupling.moments(single_scores(panel, single), blocks, kind, len(counts))
+            return coupling.moments(_single_scores(panel, single), blocks, kind, len(counts))
 
-        noisy = self.queries.release("dependence", coupling.radius, (len(counts) * coupling.num_pairs,), moments)
+        noisy = self.queries.release("dependence", coupling.radius, (len(counts) * coupling.num_pairs,), products)
         noise = self.queries.noise("dependence", coupling.radius)
-        sums = coupling.by_kind(noisy, len(counts))
-        return coupling, fit_covariances(sums, counts, noise, coupling, fitted, clockless)
+        settled = fitting.pooled_kinds(coupling.by_kind(noisy, len(counts)), counts, noise)
+        deviations = [np.sqrt(kind.variances()) if clockless else None for kind in fitted]
+        own = zip(settled, deviations, strict=True)
+        return coupling, [fit_covariance(*moments, coupling, deviation) for moments, deviation in own]
 
 
 # --- what the steps see of a panel; a row follows from its own series and from what was released ---------------
 
 
-def turned_by(rotation: np.ndarray, scores: Seen) -> Seen:
+def _turned_by(rotation: np.ndarray, scores: Seen) -> Seen:
     """Returns scores as factors; each series by itself, to the last bit."""
     if np.array_equal(rotation, np.eye(len(rotation))):
         return scores
@@ -216,23 +205,19 @@ def turned_by(rotation: np.ndarray, scores: Seen) -> Seen:
     return Remembered(lambda panel: np.einsum("stc,cf->stf", scores(panel), turn))
 
 
-def kinds_by(scores: Seen, splits: tuple[Split, ...]) -> Seen:
+def _kinds_by(scores: Seen, splits: tuple[Split, ...]) -> Seen:
     """Returns the kind of each series: its label, divided by the splits of the level."""
-
-    def kinds(panel: Panel) -> np.ndarray:
-        own = levels.stratum_of(_means(scores(panel)), splits)
-        return classes_of(panel) * 2 ** len(splits) + own
-
-    return Remembered(kinds)
+    number = 2 ** len(splits)
+    return Remembered(lambda panel: classes_of(panel) * number + fitting.stratum_of(_means(scores(panel)), splits))
 
 
-def coefficients_by(scores: Seen, kinds: Seen, profiles: Sequence[Profile]) -> Seen:
+def _coefficients_by(scores: Seen, kinds: Seen, profiles: Sequence[Profile]) -> Seen:
     """Returns coefficients [series, frequency, channel], their kind's profile taken out."""
     mean, spread = np.stack([own.mean for own in profiles]), np.stack([own.spread for own in profiles])
     return lambda panel: to_frequencies((scores(panel) - mean[kinds(panel)]) / spread[kinds(panel)])
 
 
-def single_scores(panel: Panel, single: Sequence[Marginal]) -> np.ndarray:
+def _single_scores(panel: Panel, single: Sequence[Marginal]) -> np.ndarray:
     """Returns scores [series, single column]; a missing value counts as the middle."""
     values = own_single_values(panel)
     scores = np.zeros(values.shape)

@@ -38,17 +38,12 @@ class StandInPack:
 
     sha256 = "0" * 64
 
-    def __init__(self, counter: Counter) -> None:
-        self.counter = counter
-
-    def fit_to(self, num_steps: int, num_channels: int, *, as_published: bool = False) -> Modules:
-        """Fits everything."""
-        return Modules(variation=self.counter.vary, similarity=self.counter.embed, adaptation="A stand-in.")
-
 
 def use_stand_in(monkeypatch: pytest.MonkeyPatch) -> Counter:
     """Replaces every pack by the stand-in and returns what it was shown."""
     counter = Counter()
-    monkeypatch.setattr(public_side, "load_pack", lambda pack: StandInPack(counter))
+    modules = Modules(variation=counter.vary, similarity=counter.embed, adaptation="A stand-in.")
+    monkeypatch.setattr(public_side, "load_pack", lambda pack, method: StandInPack())
+    monkeypatch.setattr(public_side, "fitted", lambda *arguments, **options: modules)
     monkeypatch.setitem(METHODS, "pets", PETS)
     return counter

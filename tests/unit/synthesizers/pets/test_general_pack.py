@@ -7,7 +7,8 @@ from scipy.stats import binomtest
 
 from understudy.data import simulate_households
 from understudy.nn.nearest import nearest
-from understudy.synthesizers.pets.modules import EncoderSimilarity, ModulePack, Similarity
+from understudy.synthesizers.packs import load_pack
+from understudy.synthesizers.pets.modules import EncoderSimilarity, Modules, Similarity, fitted
 from understudy.synthesizers.pets.networks import PooledConv
 from understudy.synthesizers.pets.pretraining import scaled_panel
 
@@ -20,6 +21,10 @@ def homes() -> tuple[np.ndarray, np.ndarray]:
     panel = simulate_households(HOMES)
     assert panel.label is not None
     return scaled_panel(panel), panel.label
+
+
+def general_modules() -> Modules:
+    return fitted(load_pack("general", "pets"), 168, 2)
 
 
 def tells_the_tariff(embed: Similarity, homes: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -42,7 +47,7 @@ def untrained(seed: int) -> EncoderSimilarity:
 
 def test_the_general_encoder_beats_untrained_ones_of_its_shape(homes: tuple[np.ndarray, np.ndarray]) -> None:
     """Detects about five points of accuracy in two thousand homes; control: no untrained one beats another."""
-    general = ModulePack.general().fit_to(168, 2).similarity
+    general = general_modules().similarity
     assert isinstance(general, EncoderSimilarity)
     assert general.network.shape == PooledConv(channels=1).shape
     ours = tells_the_tariff(general, homes)
@@ -56,7 +61,7 @@ def test_the_general_autoencoder_expresses_homes(homes: tuple[np.ndarray, np.nda
     from understudy.synthesizers.pets.networks import ConvVAE
     from understudy.synthesizers.pets.pretraining import explained
 
-    variation = ModulePack.general().fit_to(168, 2).variation
+    variation = general_modules().variation
     assert isinstance(variation, VAEVariation)
     load = resampled(torch.as_tensor(homes[0][:500, :, :1].copy()), variation.network.steps).numpy()
     torch.manual_seed(0)

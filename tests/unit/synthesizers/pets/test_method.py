@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.synthesizers.pets.recording import Tape, tape_of
 from tests.unit.synthesizers.pets.stand_in import Counter, use_stand_in
-from understudy.data import Panel, PrivacyUnit, Schema
+from understudy.data import Panel, PrivacyUnit
 from understudy.data import Population as DeclaredPopulation
 from understudy.errors import InputError, MissingData
 from understudy.privacy import accounting
@@ -205,23 +205,6 @@ def test_private_series_are_encoded_once_per_run_and_in_batches_of_one_size(coun
     assert sum(counter.embedded) == 2 * 256 + 20 + 5 * 2 * 20  # voters, lattice, candidates
 
 
-@pytest.mark.parametrize("schema", [plain_schema(), rich_schema()], ids=["plain", "rich"])
-def test_the_control_without_votes_does_not_depend_on_private_series(schema: Schema) -> None:
-    """Bit by bit the same for private sets of different sizes, at no cost, with classes, gaps and lengths too."""
-    method = PETS(scale="bounds", recipe=replace(SMALL, votes="none"))
-    releases = [fit(method, make_panel(schema, number)) for number in (3, 150)]
-    for name, array in releases[0].arrays.items():
-        np.testing.assert_array_equal(array, releases[1].arrays[name])
-    assert releases[0].certificate.epsilon == 0
-    assert releases[0].certificate.events == ()
-
-
-def test_the_control_buys_what_the_method_buys_beside_the_votes() -> None:
-    method = VARIANTS["rules"]
-    plans = [one.plan(rich_schema(), BUDGET) for one in (method, replace(method, recipe=replace(SMALL, votes="none")))]
-    assert [entry for entry in plans[0].entries if entry.label != "votes"] == list(plans[1].entries)
-
-
 def test_the_number_of_candidates_does_not_follow_the_private_number() -> None:
     shapes = [
         {name: array.shape for name, array in fit(PETS(), make_panel(plain_schema(), number)).arrays.items()}
@@ -243,7 +226,7 @@ def test_one_more_unit_changes_no_other_units_coordinates(counter: Counter) -> N
     def coordinates(of: Panel) -> np.ndarray:
         private = method.private_series(of, 500)
         voters = voters_of([private], here.encoding, here.environment, here.lattice)
-        return np.concatenate([block.coordinates for block in voters.blocks])
+        return voters.coordinates
 
     alone, joined = coordinates(panel), coordinates(one_unit_more(panel))
     np.testing.assert_array_equal(joined[:-1], alone)
@@ -279,16 +262,19 @@ def test_parts_of_a_table_vote_as_the_whole_does() -> None:
 
 
 def test_votes_draw_the_population_towards_the_private_series() -> None:
-    """Without noise; the control without votes shows that it is not by chance."""
+    """Without noise; the control, in which all votes are equal, shows that it is not by chance."""
+
+    class Unheard(PETS):
+        def _vote(self, *arguments: object) -> Vote:
+            return lambda embeddings, group: np.zeros(len(group))
+
     rng = np.random.default_rng(3)
     low = rng.uniform(1.0, 3.0, (150, 1, 1)) + 0.2 * rng.standard_normal((150, 8, 1))
     panel = make_panel(plain_schema(), 150).with_values(low.clip(0, 20))
     recipe = Recipe(iterations=8, population=100, neighbours=1)
     means = [
-        fit(PETS(scale="bounds", recipe=replace(recipe, votes=votes)), panel, NoiseSource.constant(0))
-        .sample(100)
-        .values.mean()
-        for votes in ("private", "none")
+        fit(method(scale="bounds", recipe=recipe), panel, NoiseSource.constant(0)).sample(100).values.mean()
+        for method in (PETS, Unheard)
     ]
     assert 0.8 < means[0] < 3.5
     assert means[1] > 4
@@ -333,8 +319,9 @@ def test_the_papers_recipe_needs_a_unit_that_protects_nobody_and_says_what_it_te
     release = fit(method, make_panel(schema, 30))
     assert release.arrays["population.group"].shape == (30,)
     assert release.certificate.status.startswith("not private")
-    assert "private number of series" in release.certificate.overrides["pets as published"]
-    assert "pets as published" not in fit(VARIANTS["rules"], make_panel(schema, 30)).certificate.overrides
+    assert "private number of series" in release.certificate.threat_model[-1]
+    sound = fit(VARIANTS["rules"], make_panel(schema, 30)).certificate
+    assert not any("private number of series" in sentence for sentence in sound.threat_model)
 
 
 def test_the_certificate_names_the_modules() -> None:

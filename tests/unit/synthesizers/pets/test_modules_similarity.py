@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from understudy.synthesizers.pets.modules import EncoderSimilarity, Similarity
-from understudy.synthesizers.pets.networks import PooledConv, TS2Vec, encode
+from understudy.synthesizers.pets.networks import PooledConv, TS2Vec
 from understudy.synthesizers.pets.pretraining import distil, principal_components
 from understudy.synthesizers.pets.rules import RuleBased
 
@@ -62,7 +62,9 @@ def test_a_network_of_one_channel_puts_channels_side_by_side() -> None:
 
 def test_ts2vec_as_published_sees_series_as_they_are() -> None:
     series = RuleBased(num_steps=40)(70, rng(5))
-    np.testing.assert_allclose(EncoderSimilarity(network=large())(series), encode(large(), series), atol=1e-6)
+    with torch.no_grad():
+        expected = large()(torch.as_tensor(series)).amax(dim=1).numpy()
+    np.testing.assert_allclose(EncoderSimilarity(network=large())(series), expected, atol=1e-6)
 
 
 def test_level_and_scale_stand_beside_the_shape() -> None:
@@ -95,4 +97,4 @@ def test_the_small_encoder_learns_the_large_ones_distances() -> None:
     series = RuleBased(num_steps=32, preset="pets")(500, rng(12))
     learned = distil(large(), series, iterations=60, batch=64, seed=0, num_steps=32, output=8)
     barely = distil(large(), series, iterations=1, batch=64, seed=0, num_steps=32, output=8)
-    assert learned.explained > 0.5 > barely.explained
+    assert learned[1] > 0.5 > barely[1]

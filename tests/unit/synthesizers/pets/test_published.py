@@ -75,15 +75,16 @@ def test_classes_keep_their_sizes_and_their_members() -> None:
 def test_candidates_are_judged_by_the_mean_embedding_of_their_relatives() -> None:
     here = environment(lookahead=3)
     proposal = propose(population(), here, 20, np.random.default_rng(5))
-    each = [here.embed(relative.series, relative.static) for relative in proposal.relatives]
-    np.testing.assert_allclose(proposal.embeddings, np.mean(each, axis=0), rtol=1e-5)
+    each = here.embed(proposal.relatives.series, proposal.relatives.static)
+    np.testing.assert_array_equal(proposal.relatives.ancestor, np.arange(MEMBERS).repeat(3))
+    np.testing.assert_allclose(proposal.embeddings, [each[k : k + 3].mean(axis=0) for k in range(0, 3 * MEMBERS, 3)])
 
 
 def test_without_lookahead_candidates_are_judged_by_themselves() -> None:
     here, first = environment(lookahead=0), population()
     proposal = propose(first, here, 20, np.random.default_rng(6))
     np.testing.assert_array_equal(proposal.embeddings, here.embed(first.series, first.static))
-    assert proposal.relatives == ()
+    assert proposal.relatives.size == 0
 
 
 def test_children_are_relatives_that_were_judged_as_long_as_there_are_any() -> None:
@@ -92,7 +93,7 @@ def test_children_are_relatives_that_were_judged_as_long_as_there_are_any() -> N
     votes = np.zeros(MEMBERS)
     votes[:10] = 1.0  # three children each: two were judged, one is new
     following = select(proposal, here, votes, 0.0, rng)
-    judged = {relative.series[row].tobytes() for relative in proposal.relatives for row in range(10)}
+    judged = {series.tobytes() for series in proposal.relatives.series[:20]}
     children = [series.tobytes() for series in following.series]
     assert len(set(children)) == MEMBERS
     assert len(judged & set(children)) == 20

@@ -72,7 +72,6 @@ def test_a_threshold_beyond_all_votes_is_foretold() -> None:
         {"population": 1},
         {"schedule": ()},
         {"schedule": (101,)},
-        {"votes": "some"},
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(options: dict[str, object]) -> None:

@@ -6,8 +6,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from understudy.statistics.facts import Facts
+from understudy.synthesizers.pets.public_side import _calibrated, _nodes
 from understudy.synthesizers.pets.published import Population
-from understudy.synthesizers.pets.sampling import _calibrated, _nodes
 
 ATOM = 0.7  # share of values that lie exactly at the lower bound
 

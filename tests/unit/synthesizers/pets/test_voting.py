@@ -10,7 +10,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.synthesizers.pets.voting import Block, Lattice, Voters, blocks_of, contributions, private_vote
+from understudy.synthesizers.pets.voting import Lattice, Voters, contributions, private_vote
 
 DIMENSION, CANDIDATES = 6, 40
 
@@ -20,16 +20,14 @@ def coordinates(rng: np.random.Generator, number: int) -> np.ndarray:
 
 
 def electorate(rng: np.random.Generator, series_per_unit: np.ndarray, classes: int = 1) -> Voters:
-    """Units with so many series each, in blocks of whole units."""
+    """Units with so many series each."""
     unit = np.repeat(np.arange(len(series_per_unit)), series_per_unit)
-    points, group = coordinates(rng, len(unit)), rng.integers(0, classes, len(unit))
-    blocks = tuple(Block(points[rows], unit[rows], group[rows]) for rows in blocks_of(unit, 50))
-    return Voters(blocks, len(series_per_unit))
+    return Voters(coordinates(rng, len(unit)), unit, rng.integers(0, classes, len(unit)), len(series_per_unit))
 
 
 def without(voters: Voters, unit: int) -> Voters:
-    kept = [(block, block.unit != unit) for block in voters.blocks]
-    return Voters(tuple(Block(b.coordinates[k], b.unit[k], b.group[k]) for b, k in kept), voters.num_units)
+    kept = voters.unit != unit
+    return Voters(voters.coordinates[kept], voters.unit[kept], voters.group[kept], voters.num_units)
 
 
 def grant(*, one_vote: bool = False, noise: float = 0.0) -> Grant:
@@ -71,10 +69,15 @@ def test_removing_any_unit_moves_the_histogram_by_at_most_one(neighbours: int, c
 
 def test_a_unit_with_five_hundred_copies_moves_the_histogram_by_at_most_one() -> None:
     rng = np.random.default_rng(2)
-    copies = Block(np.repeat(coordinates(rng, 1), 500, axis=0), np.full(500, 9), np.zeros(500, dtype=int))
     others = electorate(rng, np.ones(5, dtype=int))
+    together = Voters(
+        np.concatenate([others.coordinates, np.repeat(coordinates(rng, 1), 500, axis=0)]),
+        np.concatenate([others.unit, np.full(500, 9)]),
+        np.concatenate([others.group, np.zeros(500, dtype=int)]),
+        10,
+    )
     candidates, group = coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int)
-    with_them = counted(Voters((*others.blocks, copies), 10), candidates, group, 1)
+    with_them = counted(together, candidates, group, 1)
     assert np.linalg.norm(with_them - counted(others, candidates, group, 1)) == 1
 
 
@@ -110,7 +113,7 @@ def test_series_vote_inside_their_class() -> None:
     voters = electorate(rng, np.ones(90, dtype=int), classes=3)
     group = np.repeat([0, 1, 2], [10, 20, 10])
     votes = counted(voters, coordinates(rng, CANDIDATES), group, 1)
-    sizes = np.bincount(np.concatenate([block.group for block in voters.blocks]), minlength=3)
+    sizes = np.bincount(voters.group, minlength=3)
     np.testing.assert_allclose([votes[group == own].sum() for own in range(3)], sizes)
 
 
@@ -124,34 +127,8 @@ def test_a_class_without_voters_and_one_with_few_candidates_are_no_trouble() -> 
 
 
 def test_nobody_gives_no_votes() -> None:
-    assert not counted(Voters((), 0), np.zeros((4, 3), np.int16), np.zeros(4, int), 1).any()
-
-
-@pytest.mark.parametrize("size", [1, 7, 50, 10_000])
-def test_blocks_hold_whole_units_and_every_series_once(size: int) -> None:
-    unit = np.repeat(np.arange(40), np.random.default_rng(7).integers(1, 9, 40))
-    blocks = list(blocks_of(unit, size))
-    np.testing.assert_array_equal(np.concatenate([unit[rows] for rows in blocks]), unit)
-    units = [set(unit[rows]) for rows in blocks]
-    assert sum(map(len, units)) == 40
-
-
-def test_the_size_of_blocks_changes_no_vote() -> None:
-    rng = np.random.default_rng(8)
-    unit = np.repeat(np.arange(30), 3)
-    points, group = coordinates(rng, 90), np.zeros(90, dtype=int)
-    candidates, classes = coordinates(rng, CANDIDATES), np.zeros(CANDIDATES, dtype=int)
-    found = [
-        counted(
-            Voters(tuple(Block(points[r], unit[r], group[r]) for r in blocks_of(unit, size)), 30),
-            candidates,
-            classes,
-            2,
-        )
-        for size in (1, 17, 1000)
-    ]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    nobody = electorate(np.random.default_rng(0), np.zeros(0, dtype=int))
+    assert not counted(nobody, coordinates(np.random.default_rng(0), 4), np.zeros(4, int), 1).any()
 
 
 @pytest.mark.parametrize("dimension", [1, 64, 320, 2000])
@@ -176,7 +153,7 @@ def test_an_embedding_that_is_no_number_still_is_one_bounded_vote(odd: float) ->
     rng = np.random.default_rng(11)
     lattice = Lattice.around(rng.normal(size=(50, 8)).astype(np.float32))
     points = lattice.coordinates(np.full((1, 8), odd, dtype=np.float32))
-    voters = Voters((Block(points, np.zeros(1, np.int64), np.zeros(1, np.int64)),), 1)
+    voters = Voters(points, np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
     candidates = lattice.coordinates(rng.normal(size=(9, 8)))
     assert np.linalg.norm(counted(voters, candidates, np.zeros(9, int), 1)) == 1
 

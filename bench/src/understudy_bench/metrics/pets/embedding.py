@@ -4,18 +4,22 @@ The encoder is trained once for an evaluation, on real series put aside for it, 
 Paper 001 judges with the encoder that also guided its method, which favours the method.
 """
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from torch import nn
 
 from understudy.data import Panel
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Scale
 from understudy.evaluate.weighted import RankedPools, bootstrap
-from understudy.synthesizers.pets.networks import TS2Vec, encode, encoder_sha256, train_ts2vec
+from understudy.synthesizers.pets.modules import EncoderSimilarity
+from understudy.synthesizers.pets.networks import TS2Vec
+from understudy.synthesizers.pets.pretraining import train_ts2vec
 from understudy_bench.metrics.networks import seeded
 
 MATCHED = 400  # series of each side that are matched exactly: the work grows with the third power
@@ -69,7 +73,7 @@ class Judge:
         """Returns one vector per series."""
         if panel not in self._seen:
             with seeded(SEED):
-                self._seen[panel] = encode(self.encoder, self.scale.unit(panel), 256)
+                self._seen[panel] = EncoderSimilarity(network=self.encoder)(self.scale.unit(panel))
         return self._seen[panel]
 
 
@@ -90,6 +94,15 @@ def judge(unseen: Panel, cap: int | None) -> Judge:
             series, iterations=min(iterations, cap or iterations), batch=BATCH, seed=SEED, depth=depth
         )
     return Judge(encoder=encoder, scale=scale, sha256=encoder_sha256(encoder))
+
+
+def encoder_sha256(encoder: nn.Module) -> str:
+    """Returns the hash of all weights with their names and shapes."""
+    digest = hashlib.sha256()
+    for name, weight in sorted(encoder.state_dict().items()):
+        digest.update(f"{name}{tuple(weight.shape)}".encode())
+        digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _embedded(comparison: Comparison, effort: Effort) -> tuple[np.ndarray, np.ndarray, str]:

@@ -1,0 +1,254 @@
+import numpy as np
+import pytest
+from scipy.fft import dct
+from scipy.special import ndtr
+
+from understudy.privacy.contributions import shortened
+from understudy.statistics.copula import LEVEL_EDGES, NUM_CELLS, Strengths
+from understudy.statistics.moments import symmetric
+from understudy.statistics.series import unit_length
+from understudy.synthesizers.spectral import fitting
+from understudy.synthesizers.spectral.fitting import EVEN_EDGES, Split
+
+
+@pytest.mark.parametrize("channels", [2, 5])
+def test_moments_are_the_mean_products_of_channels(channels: int) -> None:
+    scores = np.random.default_rng(0).normal(size=(9, 6, channels))
+    whole = np.einsum("sti,stj->sij", scores, scores) / 6
+    np.testing.assert_allclose(symmetric(fitting.product_vectors(scores), channels), whole)
+
+
+def test_the_radius_of_products_lets_most_series_pass_unclipped() -> None:
+    """Independent channels, and channels that are all the same."""
+    scores = np.random.default_rng(1).normal(size=(1000, 24, 4))
+    for drawn in (scores, np.repeat(scores[:, :, :1], 4, axis=2)):
+        norms = np.linalg.norm(fitting.product_vectors(drawn), axis=1)
+        assert (norms <= fitting.factors_radius(4)).mean() > 0.9
+
+
+def test_channels_that_move_as_one_become_factors_of_unit_size() -> None:
+    rng = np.random.default_rng(2)
+    common, apart, other = rng.normal(size=(3, 500, 24, 1))
+    scores = np.concatenate([common, np.sqrt(0.92) * common + np.sqrt(0.08) * apart, other], axis=2)
+    rotation = fitting.fit_rotation(fitting.product_vectors(scores).mean(0), 3)
+    turned = (scores @ rotation).reshape(-1, 3)
+    assert abs(np.corrcoef(turned.T)[0, 1]) < 0.02
+    np.testing.assert_array_equal(rotation[2], [0, 0, 1])
+    np.testing.assert_allclose(scores @ rotation @ np.linalg.inv(rotation), scores, atol=1e-9)
+
+
+@pytest.mark.parametrize("noisy", [np.zeros(6), np.full(6, -40.0), 100 * np.random.default_rng(3).normal(size=6)])
+def test_whatever_noise_makes_of_it_a_rotation_can_be_undone(noisy: np.ndarray) -> None:
+    rotation = fitting.fit_rotation(noisy, 3)
+    assert np.isfinite(rotation).all()
+    assert np.linalg.cond(rotation) < 1e6
+
+
+def test_channels_that_are_linked_by_another_become_one_group() -> None:
+    correlation = np.eye(5)
+    for pair, size in (((0, 3), 0.9), ((3, 4), 0.95), ((0, 4), 0.8)):
+        correlation[pair] = correlation[pair[::-1]] = size
+    mixed = np.abs(fitting.fit_rotation(correlation[np.triu_indices(5)], 5)) > 1e-9
+    assert mixed[np.ix_([0, 3, 4], [0, 3, 4])].all()
+    np.testing.assert_array_equal(mixed[[1, 2]], np.eye(5, dtype=bool)[[1, 2]])
+
+
+def hump(centre: float, deviation: float, mass: float, edges: np.ndarray = EVEN_EDGES) -> np.ndarray:
+    return mass * np.diff(ndtr((edges - centre) / deviation))
+
+
+def test_each_series_votes_once_per_channel_also_beyond_the_edges() -> None:
+    numbers = np.array([[0.1, -99.0], [99.0, 0.1]])
+    cells = fitting.cells_of(numbers, LEVEL_EDGES)
+    assert cells.shape == (2, 2)
+    assert cells[0, 1] == 0
+    assert cells[1, 0] == NUM_CELLS - 1
+    assert LEVEL_EDGES[cells[0, 0]] <= 0.1 < LEVEL_EDGES[cells[0, 0] + 1]
+    assert cells[0, 0] == cells[1, 1]
+
+
+def test_two_clear_modes_are_divided_between_them() -> None:
+    votes = np.stack([hump(0, 1, 2000), hump(-1.5, 0.4, 900) + hump(1.5, 0.4, 1100)])
+    (split,) = fitting.find_splits(votes, noise=5.0, most=2)
+    assert split.channel == 1
+    assert -0.8 < split.threshold < 0.8
+
+
+@pytest.mark.parametrize(
+    ("votes", "noise", "most"),
+    [
+        (hump(0, 1, 2000), 5.0, 2),
+        (hump(-1.5, 0.4, 900) + hump(1.5, 0.4, 1100), 100.0, 2),
+        (hump(-1.5, 0.4, 20) + hump(1.5, 0.4, 1980), 1.0, 2),
+        (hump(-1.5, 0.4, 900) + hump(1.5, 0.4, 1100), 5.0, 0),
+        (np.zeros(NUM_CELLS), 1.0, 2),
+    ],
+    ids=["one mode", "too noisy", "hardly anybody on one side", "not affordable", "nobody"],
+)
+def test_what_is_not_clearly_two_modes_stays_whole(votes: np.ndarray, noise: float, most: int) -> None:
+    assert fitting.find_splits(votes[None], noise, most) == ()
+
+
+def test_noise_alone_is_hardly_ever_divided() -> None:
+    rng = np.random.default_rng(0)
+    found = [fitting.find_splits(rng.normal(0, 9, (4, NUM_CELLS)), 9.0, 2) for _ in range(200)]
+    assert sum(map(bool, found)) < 20
+
+
+def test_strata_count_in_binary() -> None:
+    kinds = fitting.stratum_of(
+        np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]), (Split(0, 0.0), Split(1, 0.0))
+    )
+    assert kinds.tolist() == [0, 1, 2, 3]
+    assert fitting.stratum_of(np.zeros((3, 2)), ()).tolist() == [0, 0, 0]
+
+
+def test_numbers_come_back_from_their_scores() -> None:
+    shares = hump(-1.0, 0.5, 0.5, LEVEL_EDGES) + hump(1.0, 0.7, 0.5, LEVEL_EDGES)
+    distribution = fitting.fit_distribution(shares[None], 1e-6, LEVEL_EDGES, LEVEL_EDGES)
+    numbers = np.linspace(-2, 2.5, 60)[:, None]
+    scores = distribution.scores_of(numbers)
+    np.testing.assert_allclose(distribution.numbers_of(ndtr(scores)), numbers, atol=1e-3)
+    assert distribution.second_moment[0] == pytest.approx(1 + (0.25 + 0.49) / 2, rel=0.05)
+
+
+def test_noise_makes_cells_fewer_and_their_edges_stay_among_the_many() -> None:
+    for few, many in zip(fitting.edges_for(1.0), fitting.edges_for(0.0), strict=True):
+        assert len(few) < len(many) / 4
+        assert np.isin(few, many).all()
+        assert (np.diff(few) > 0).all()
+        assert (few[0], few[-1]) == (many[0], many[-1])
+
+
+def test_the_radius_of_profiles_lets_most_series_pass_unclipped() -> None:
+    scores = np.random.default_rng(0).normal(size=(500, 24, 2))
+    vectors, radius = fitting.moment_vectors(scores), fitting.profile_radius(24, 2)
+    assert (shortened(vectors, radius) == vectors).all(axis=1).mean() > 0.99
+
+
+@pytest.mark.parametrize("steps", [1, 24])
+def test_without_noise_the_profile_is_the_mean_and_spread_of_each_step(steps: int) -> None:
+    rng = np.random.default_rng(1)
+    mean, spread = 0.4 * rng.normal(size=(steps, 2)), rng.uniform(0.6, 1.2, (steps, 2))
+    scores = mean + spread * rng.normal(size=(30_000, steps, 2))
+    moments = fitting.moment_vectors(scores).mean(0)
+    kept = fitting.denoise_nested(moments[None], np.ones(1), 1e-9, (1,), (steps, 2))[0]
+    np.testing.assert_allclose(kept, moments, atol=1e-6)
+    (fitted,) = fitting.fit_profiles(moments[None], moments, np.ones(1), (steps, 2), 0.0)
+    np.testing.assert_allclose(fitted.mean, mean, atol=0.03)
+    np.testing.assert_allclose(fitted.spread, spread, atol=0.03)
+    np.testing.assert_allclose(fitted.restore((scores - fitted.mean) / fitted.spread), scores, atol=1e-9)
+
+
+def test_noise_alone_leaves_an_almost_flat_profile() -> None:
+    rng = np.random.default_rng(2)
+    noisy = 0.1 * rng.normal(size=(100, 1, 96))
+    kept = np.stack([fitting.denoise_nested(sums, np.ones(1), 0.1, (1,), (24, 2)) for sums in noisy])
+    assert (kept**2).sum() < 0.15 * (noisy**2).sum()
+
+
+def test_noise_alone_passes_for_a_loud_frequency_as_rarely_as_said() -> None:
+    """3,000 draws of noise, of whose squares only a loud frequency is kept: one draw in a hundred has any. 30 ± 5.5 are
+    expected; more than 70 have probability 2e-10, and so many would be seen from a rate of 3 % on. Control: the
+    universal threshold √(2 log n) lets one draw in four pass, and six deviations are always kept.
+    """
+    rng, size = np.random.default_rng(5), 96
+    noise = rng.normal(size=(3000, 2 * size))
+    passed = sum(fitting.denoise_nested(one[None], np.ones(1), 1.0, (1,), (size, 1))[0, size:].any() for one in noise)
+    assert 3 <= passed <= 70
+    universal = np.abs(dct(noise[:, size:], norm="ortho")) > np.sqrt(2 * np.log(size))
+    assert universal.any(axis=1).sum() > 500
+    wave = np.concatenate([np.zeros(size), 6 * np.sqrt(2 / size) * np.cos(np.pi * (np.arange(size) + 0.5) * 20 / size)])
+    kept = fitting.denoise_nested(wave[None], np.ones(1), 1.0, (1,), (size, 1))[0]
+    np.testing.assert_allclose(kept, wave, atol=1e-9)
+
+
+def test_a_day_too_weak_for_any_single_frequency_shows_in_all_of_its_frequencies() -> None:
+    """Seven days by the hour, each frequency of the day about as loud as noise can be: together they are louder."""
+    rng, hours, noise = np.random.default_rng(4), np.arange(168), 1.0
+    day = sum(np.cos(2 * np.pi * hours * k / 24 + k) for k in (1, 2, 3, 4))
+    truth = np.concatenate([0.35 * day, np.zeros(168)])
+    found = {}
+    for season in (24, None):
+        errors = []
+        for _ in range(40):
+            sums = truth[None] + noise * rng.normal(size=(1, 336))
+            errors.append(
+                ((fitting.denoise_nested(sums, np.ones(1), noise, (1,), (168, 1), season)[0] - truth) ** 2).sum()
+            )
+        found[season] = np.mean(errors)
+    assert found[24] < 0.75 * (truth**2).sum()
+    assert found[24] < 0.85 * found[None]
+
+
+def test_a_spread_is_never_smaller_than_the_noise() -> None:
+    pooled = np.concatenate([np.zeros(24), np.linspace(-1, 1, 24)])
+    quiet, loud = (fitting.fit_profiles(np.zeros((1, 48)), pooled, np.ones(1), (24, 1), noise)[0] for noise in (0, 0.6))
+    assert quiet.spread.min() < 0.3
+    assert loud.spread.min() == pytest.approx(np.sqrt(0.6))
+
+
+def test_a_spread_never_vanishes() -> None:
+    (fitted,) = fitting.fit_profiles(np.zeros((1, 8)), np.full(8, -50.0), np.ones(1), (4, 1), 0.0)
+    assert fitted.spread.min() > 0.1
+
+
+def test_kinds_that_differ_keep_their_difference_and_others_share() -> None:
+    """Four kinds in two groups: the groups differ visibly, the kinds inside a group do not."""
+    rng, counts, noise = np.random.default_rng(3), np.full(4, 500.0), 5.0
+    truth = np.zeros((4, 16))
+    truth[2:, :8] = 1.0
+    sums = counts[:, None] * truth + noise * rng.normal(size=truth.shape)
+    means = fitting.denoise_nested(sums, counts, noise, (4, 2, 1), (4, 2))
+    assert np.abs(means - truth).max() < 0.05
+    np.testing.assert_allclose(means[0], means[1], atol=0.03)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e12])
+def test_a_direction_has_length_one_or_none_at_all(scale: float) -> None:
+    coefficients = scale * np.random.default_rng(0).normal(size=(20, 9, 3))
+    norms = np.linalg.norm(unit_length(np.abs(coefficients)), axis=1)
+    assert ((np.abs(norms - 1) < 1e-12) | (norms == 0)).all()
+    assert not unit_length(np.abs(np.zeros((2, 9, 3)))).any()
+    assert unit_length(np.abs(np.zeros((2, 0, 3)))).shape == (2, 0, 3)
+
+
+def test_strengths_behind_many_series_are_found() -> None:
+    truth = np.linspace(2.0, 0.2, 30)[:, None]
+    truth = truth / np.sqrt((truth**2).mean())
+    drawn = truth * np.random.default_rng(1).normal(size=(20_000, 30, 1))
+    fitted = fitting.fit_strengths(unit_length(np.abs(drawn)).mean(0), noise=1e-4)
+    np.testing.assert_allclose(fitted.relative, truth, rtol=0.08)
+
+
+def test_strengths_have_mean_square_one_and_none_vanishes_whatever_the_noise() -> None:
+    for noisy in (np.zeros((5, 2)), -np.ones((5, 2)), np.random.default_rng(2).normal(size=(5, 2))):
+        relative = fitting.fit_strengths(noisy, 0.5).relative
+        np.testing.assert_allclose((relative**2).mean(0), 1.0)
+        assert relative.min() > 0
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_short_series_have_few_frequencies(steps: int) -> None:
+    fitted = fitting.fit_strengths(np.ones((steps - 1, 2)), 0.1)
+    assert fitted.relative.shape == (steps - 1, 2)
+    assert np.isfinite(fitted.volatilities_of(np.zeros((4, steps - 1, 2)))).all()
+
+
+def test_the_volatility_is_the_log_size_of_the_movements() -> None:
+    strengths = Strengths(np.ones((50, 1)))
+    found = strengths.volatilities_of(np.full((1, 50, 1), np.e))
+    assert found[0, 0] == pytest.approx(1.0)
+
+
+def test_a_spectrum_that_falls_is_found_under_noise_as_large_as_most_of_it() -> None:
+    """Two hundred random walks at epsilon one: strengths are off by a factor below two in the mean."""
+    truth = 1 / np.arange(1, 100)[:, None]
+    truth = truth / np.sqrt((truth**2).mean())
+    rng = np.random.default_rng(6)
+    mean = unit_length(np.abs(truth * rng.normal(size=(20_000, 99, 1)))).mean(0)
+    off = [
+        np.abs(np.log2(fitting.fit_strengths(mean + 0.04 * rng.normal(size=(99, 1)), 0.04).relative / truth)).mean()
+        for _ in range(40)
+    ]
+    assert np.mean(off) < 1.0
