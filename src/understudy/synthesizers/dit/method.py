@@ -148,8 +148,8 @@ class DiT(Synthesizer):
         batches = self._batches(schema, private.influence)
         unit = None if schema.unit.kind == "event" else private.panel.unit
         windows = UnitWindows(examples, unit, batches, np.random.default_rng())
-        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches).plan()
-        louder = noise_ratio(plan.noise_multiplier, num_parameters(model), plan.expected_batch)
+        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
+        louder = noise_ratio(plan.event.noise_multiplier, num_parameters(model), plan.expected_batch)
         rate = recipe.learning_rate / (max(1.0, louder) if recipe.rate_by_noise else 1.0)
         train(
             Task(model=model, loss=denoising.loss, windows=windows),

@@ -192,7 +192,7 @@ class PublishedDiffusion:
         )
         train(
             Task(model=model, loss=denoising_loss(schedule(recipe.diffusion_steps)), windows=windows),
-            config.plan(),
+            config,
             grant,
             label=TRAINING,
             optimisation=Optimisation(make=adam(recipe.learning_rate), average_decay=recipe.ema or None),

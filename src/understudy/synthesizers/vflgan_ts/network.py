@@ -5,7 +5,7 @@ itself wherever its parts are computed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -123,6 +123,11 @@ def with_masks(
             for rows, own in zip(shown, kept.split(sizes), strict=True):
                 rows[f"kept {place}"] = own
     return shown
+
+
+def masks_of(rows: Mapping[str, Tensor], layers: range) -> Masks:
+    """Returns what dropout leaves of some layers, as `with_masks` added it; None for each without dropout."""
+    return [rows.get(f"kept {layer}") for layer in layers]
 
 
 def kept_by_dropout(shape: tuple[int, ...], share: float, generator: torch.Generator) -> Tensor | None:

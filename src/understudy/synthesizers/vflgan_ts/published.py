@@ -34,6 +34,7 @@ from understudy.synthesizers.vflgan_ts.network import (
     AttributeGenerators,
     FeatureExtractor,
     SharedDiscriminator,
+    masks_of,
     with_masks,
 )
 from understudy.synthesizers.vflgan_ts.protocol import (
@@ -171,7 +172,7 @@ class Party:
         return self.extractor(rows["inputs"], rows.get("kept 0"))
 
     def _logits(self, rows: Shown) -> Tensor:
-        return self.discriminators(rows["series"], [rows.get("kept 1"), rows.get("kept 2")])
+        return self.discriminators(rows["series"], masks_of(rows, range(1, 1 + len(self._config.recipe.widths))))
 
     def _made(self, series: Tensor, latent: Tensor) -> Rows:
         """Returns synthetic rows; the last columns of the latent say which classes they are asked to have."""
@@ -245,7 +246,7 @@ class Aggregator:
 
     def _losses(self, rows: Shown) -> Tensor:
         """Returns −log D_S of rows that are to be taken for real, and −log(1 − D_S) of the others."""
-        logits = self.discriminator(rows["features"], [rows.get("kept 0"), rows.get("kept 1")])
+        logits = self.discriminator(rows["features"], masks_of(rows, range(len(self._config.recipe.shared_widths))))
         return softplus(-rows["sign"] * logits)
 
     def _slopes(self, rows: Shown) -> tuple[Tensor, float]:

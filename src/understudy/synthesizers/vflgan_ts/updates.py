@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.recipe import BETAS
-from understudy.training.plan import MechanismPlan, Performance
+from understudy.training.plan import DPSGDConfig
 from understudy.training.private_gradient import FlatParameters, PrivateGradient
 
 Shown = Mapping[str, Tensor]  # what networks are shown of some rows, [row, …] each
@@ -67,8 +67,8 @@ class ClippedUpdate:
     public gradient is added afterwards.
     """
 
-    def __init__(self, groups: Groups, block: MechanismPlan, noise: NoiseSource) -> None:
-        self._gradient = PrivateGradient(nn.ModuleList(module for module, _ in groups), block, noise, Performance())
+    def __init__(self, groups: Groups, block: DPSGDConfig, noise: NoiseSource) -> None:
+        self._gradient = PrivateGradient(nn.ModuleList(module for module, _ in groups), block, noise)
         self.flat = self._gradient.flat
         self.optimiser = _adam(groups, self.flat)
 
