@@ -86,7 +86,7 @@ def audit(
         made: dict[str, ShadowAudit] = {}
         if made_again and attack != TRANSCRIPT and work is not None:
             told, made = _shadows(audited, attack, work, shadows, budget_minutes, workers_of(workers), output, progress)
-    broken = audits.contradicted(candidate.release.certificate, made)
+    broken = [name for name, own in made.items() if own.result.contradicts(candidate.release.certificate)]
     said = [*(audit.result.sentence() for audit in made.values()), *_inverted(inverted)]
     verdict = "Without --shadows no attack can contradict a certificate." if not made else _verdict(broken)
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
