@@ -44,7 +44,7 @@ def test_the_example_is_whole_and_its_keys_are_made(example: Path) -> None:
         ("contract.toml", "delta = 1e-6", "delta = 0.5", "delta"),
         ("contract.toml", 'name = "first"', "name = ", "not valid TOML"),
         ("contract.toml", "joined.schema.toml", "elsewhere.toml", "No schema"),
-        ("contract.toml", "epsilon = inf", "epsilon = 8.0", "protects nobody"),
+        ("contract.toml", "epsilon = inf", "epsilon = 8.0", "protects no unit"),
         ("joined.schema.toml", 'name = "spending"', 'name = "balance"', "declared twice"),
         ("joined.schema.toml", 'party = "south"', 'party = "north"', "two parties or more"),
         ("joined.schema.toml", "version = 1", "version = 2", "version"),

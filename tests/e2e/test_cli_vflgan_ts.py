@@ -29,7 +29,7 @@ def test_a_mode_that_protects_nobody_is_refused_before_anything_is_charged(clini
     before = clinic.files()
     refused = run(*clinic.synth("--method", "vflgan-ts", "--set", f"mode={mode}"))
     assert refused.code == 2
-    assert "protects nobody" in " ".join(refused.err.split())
+    assert "protects no unit" in " ".join(refused.err.split())
     assert clinic.files() == before
 
 

@@ -114,8 +114,8 @@ MUTANTS = (
         name="ADS-GAN within a finite budget",
         why="distance from real series would be certified as privacy",
         file=f"{FOLDER}/ads_gan.py",
-        before="    if guarantee.epsilon < math.inf:",
-        after="    if guarantee.epsilon < 0:",
+        before="    require_no_guarantee(guarantee, ",
+        after='    str.format("", ',
         tests=(f"{TESTS}/test_ads_gan.py::test_a_finite_budget_is_refused_before_anything_is_charged",),
     ),
 )

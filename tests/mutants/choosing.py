@@ -72,8 +72,8 @@ MUTANTS = (
         name="a comparison that leaves no trace",
         why="nobody can tell that a release was chosen by looking at real data",
         file="cli/compare.py",
-        before="    ledger.charge(nothing, label=",
-        after="    dict(nothing=nothing, label=",
+        before="    record_uncovered(ledger, ",
+        after="    dict(ledger=ledger, what=",
         tests=(COMMANDS,),
     ),
     Mutant(

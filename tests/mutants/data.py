@@ -194,7 +194,7 @@ MUTANTS = (
         name="a split that nobody checks before the charge",
         why="fewer units than the floor are learned from, and nothing in the certificate says so",
         file="cli/synth.py",
-        before="    check_split(table, held_out, schema, allow_few_units=few)\n",
+        before="        check_split(table, held_out, schema, allow_few_units=few)\n",
         after="",
         tests=(f"{HOLDOUTS}::test_a_split_that_leaves_too_few_is_refused_before_the_charge",),
     ),

@@ -5,14 +5,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from filelock import FileLock, Timeout
 
 from understudy.cli.console import Json, Output, Quiet
-from understudy.cli.places import alone_in, existing, whole_file
+from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError, MissingData
 from understudy.workers import Workers, pool, workers_of
 from understudy_bench.cli import Scale, results_of, write_report
@@ -56,7 +58,7 @@ def run_all(
     if not names:
         raise InputError("--only: the beginning of a name that `understudy-bench list` prints is expected.")
     into.mkdir(parents=True, exist_ok=True)
-    with alone_in(into, "--into"):
+    with _alone_in(into, "--into"):
         if kept is not None:
             _take_over(existing(kept, "--kept"), into, scale)
         waiting = [name for name in names if not (into / f"{name}.json").exists()]
@@ -69,6 +71,20 @@ def run_all(
     )
     if any(one.code != MissingData.exit_code for one in failed):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _alone_in(folder: Path, what: str) -> Iterator[None]:
+    """Keeps a folder for this process; the operating system gives it back however the process ends."""
+    try:
+        held = FileLock(folder / ".lock").acquire(blocking=False)
+    except Timeout:
+        raise InputError(
+            f"{what}: '{folder}' is expected to be free, and another process works in it. Wait for its end, end it, or "
+            "choose another folder."
+        ) from None
+    with held:
+        yield
 
 
 def _failed(names: list[str], work: "Work", workers: Workers, output: Output) -> list[Ended]:

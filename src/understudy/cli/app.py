@@ -20,17 +20,16 @@ from understudy.cli import (
     ledger,
     pets,
     plan,
-    pretrain_dit,
-    pretrain_pub2priv,
+    pretrain,
     report,
     sample,
     synth,
     verify,
 )
-from understudy.cli.console import Json, Output
+from understudy.cli.console import Commands, Output
 from understudy.errors import InputError
 
-app = typer.Typer(
+app = Commands(
     name="understudy",
     help="Generate synthetic time series that stand in for sensitive ones, under differential privacy.",
     epilog="Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, "
@@ -42,8 +41,7 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.add_typer(buy.app, name="buy")
 app.command("plan")(plan.plan)
-pretrain_pub2priv.app.command("dit")(pretrain_dit.dit)
-app.add_typer(pretrain_pub2priv.app, name="pretrain")
+app.add_typer(pretrain.app, name="pretrain")
 app.command("synth")(synth.synth)
 app.add_typer(pets.app, name="pets")
 app.command("sample")(sample.sample)
@@ -63,16 +61,16 @@ app.command("demo")(demo.demo)
 
 
 @app.command("version")
-def version(json: Json = False) -> None:
+def version(output: Output) -> None:
     """Print the version."""
     import understudy
 
-    Output(json=json).result({"version": understudy.__version__}, understudy.__version__)
+    output.result({"version": understudy.__version__}, understudy.__version__)
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        version()
+        version(Output())
         raise typer.Exit
 
 

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from understudy.cli import diagnose
-from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
+from understudy.cli.console import Commands, Output, Progress, bold, table
 from understudy.cli.panels import RealTables, read_real_uncut, read_release
 from understudy.cli.places import existing, whole_file
 from understudy.errors import InputError
@@ -30,7 +30,7 @@ class _AttackUnlessNamed(typer.core.TyperGroup):
 
 
 _USUAL = "attack"
-app = typer.Typer(
+app = Commands(
     help="Try to contradict a certificate (RELEASE), or look at gradients on public series.",
     cls=_AttackUnlessNamed,
     no_args_is_help=True,
@@ -42,6 +42,7 @@ TRANSCRIPT = "asif+"
 
 @app.command(_USUAL)
 def audit(
+    output: Output,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.")],
     real: Annotated[Path, typer.Option(help="The real table of the run.")],
     holdout: Annotated[
@@ -64,13 +65,10 @@ def audit(
         Path | None, typer.Option(help="Record of `evaluate --record` that receives the findings.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Attack a release: membership, singling out, linkability, inference; with --shadows, by refitting it."""
     from understudy.audit import release as audits
 
-    output = Output(json=json, quiet=quiet)
     made_again = bool(shadows) or budget_minutes is not None
     _check(shadows, budget_minutes, work, record)
     tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)

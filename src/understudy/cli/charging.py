@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from understudy.errors import LedgerError
 
 if TYPE_CHECKING:
     from understudy.data import Schema
+    from understudy.privacy.budget import Guarantee
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.plan import SpendingPlan
 
@@ -34,6 +35,31 @@ def able_to_pay(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label
         return ledger
     Ledger.in_memory(**declared(schema)).check(plan, label=label)
     return None
+
+
+def left_in(ledger: "Ledger") -> dict[str, Any]:
+    """Returns what the ledger has left, as every command that charges it reports it."""
+    left = ledger.remaining()
+    return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}
+
+
+def record_uncovered(ledger: "Ledger", what: str) -> None:
+    """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
+    from understudy.privacy.budget import Guarantee
+    from understudy.privacy.noise import NoiseSource
+    from understudy.privacy.plan import SpendingPlan
+
+    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
+    ledger.charge(nothing, label=what, noise=NoiseSource.secure())
+
+
+def without_limit(ledger: "Ledger", schema: "Schema", guarantee: "Guarantee", label: str) -> "Ledger":
+    """Returns the ledger of one run that is not private, after the population's ledger has recorded that run."""
+    from understudy.privacy.ledger import Ledger
+
+    record_uncovered(ledger, f"{label}: not private, covered by no guarantee")
+    who, size = schema.unit.sentence(), schema.protected_units
+    return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
 
 
 @contextmanager

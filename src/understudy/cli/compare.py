@@ -2,15 +2,15 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.charging import charge_stays_known
-from understudy.cli.console import Json, Output, Progress, Quiet, bold, table
+from understudy.cli.charging import charge_stays_known, record_uncovered
+from understudy.cli.console import Output, Progress, bold, table
 from understudy.cli.evaluate import effort_of, judge
 from understudy.cli.holdouts import read_list, require_unseen
 from understudy.cli.options import (
@@ -29,35 +29,13 @@ from understudy.errors import InputError, Stopped
 from understudy.extras import require_extra
 
 if TYPE_CHECKING:
-    from understudy.evaluate.metric import Effort
     from understudy.privacy.certificate import Certificate
-    from understudy.privacy.ledger import Ledger
-    from understudy.report.record import RunRecord
 
 UNCOVERED = "Choosing by these figures is covered by no guarantee: real series were read for them without a charge."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """One comparison as it was asked for."""
-
-    releases: tuple[Path, ...]
-    tables: RealTables
-    suites: tuple[str, ...]
-    effort: "Effort"
-    seed: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """A charged choice as it was asked for: its price, the schema whose ledger pays, and where it is certified."""
-
-    epsilon: float
-    schema: Path
-    out: Path
-
-
 def compare(
+    output: Output,
     releases: Annotated[
         list[Path],
         typer.Argument(metavar="RELEASE|FILE ...", help="Two to six release directories or synthetic tables."),
@@ -76,55 +54,57 @@ def compare(
     epsilon: Annotated[float | None, typer.Option(help="Epsilon of --select.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the certificate of --select.")] = None,
     seed: EvaluationSeed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
+    from understudy.evaluate.metric import metrics_of
+
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="compare --report")
-    output = Output(json=json, quiet=quiet)
     tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
-    selection = _selection(select, epsilon, schema, out)
     _check_places(releases, {"--report": report, "--out": out})
-    if report is None and selection is None:
+    if select and (epsilon is None or schema is None or out is None):
+        raise InputError(
+            "--select: --epsilon (its price), --schema (its ledger pays) and --out (its certificate) are expected."
+        )
+    if not select and (epsilon is not None or out is not None):
+        raise InputError("--epsilon, --out: they apply only with --select. Omit them, or add --select.")
+    if report is None and not select:
         raise InputError(
             "--report or --select: one of them is expected. Name a page to write, or ask for a charged choice."
         )
-    wanted = Wanted(
-        releases=tuple(releases),
-        tables=tables,
-        suites=tuple(suite or ("general",)),
-        effort=effort_of(budget, thorough),
-        seed=seed,
-    )
     facts: dict[str, Any] = {"releases": [path.name for path in releases]}
     lines: list[RenderableType] = []
     with output.progress(lines=True) as progress:
         candidates = [read_candidate(path, tables, seed, progress) for path in releases]
         _check_holdout(candidates, tables)
         chosen = None
-        if selection is not None:
-            certificate = choose(candidates, wanted, selection)
+        if epsilon is not None and schema is not None and out is not None:
+            certificate = _choose(candidates, releases, tables, epsilon, existing(schema, "--schema"), out)
             chosen = f"{certificate.method}. {certificate.sentence()}"
-            facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(selection.out)}
-            lines += [bold(chosen), f"Wrote {selection.out}."]
-        if report is not None:
-            recorded, cards = write_page(report, candidates, wanted, chosen, output, progress)
+            facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(out)}
+            lines += [bold(chosen), f"Wrote {out}."]
+        if report is not None:  # that the comparison was made is recorded before its figures exist
+            from understudy.report.page import render_comparison
+            from understudy.report.record import make_record
+            from understudy.report.words import with_verdicts
+
+            recorded, records, cards = _record(candidates), {}, {}
+            for place, candidate in enumerate(candidates):
+                part = _part(progress, place, len(candidates))
+                panels, card = judge(
+                    candidate, tables, metrics_of(suite or ("general",)), effort_of(budget, thorough), seed=seed,
+                    since=time.monotonic(), output=output, progress=part,
+                )  # fmt: skip
+                if card.stopped:
+                    raise Stopped
+                cards[candidate.name] = with_verdicts(card.as_dict())
+                records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
+            with whole_file(report) as draft:
+                draft.touch(mode=0o600)  # it shows real series
+                draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
             facts |= {"report": str(report), "recorded": recorded, "warning": UNCOVERED, "scorecards": cards}
             lines += [bold(UNCOVERED), *side_by_side(cards), recorded, f"Wrote {report}."]
     output.result(facts, *lines)
-
-
-def _selection(asked: bool, epsilon: float | None, schema: Path | None, out: Path | None) -> Selection | None:
-    if not asked:
-        if epsilon is not None or out is not None:
-            raise InputError("--epsilon, --out: they apply only with --select. Omit them, or add --select.")
-        return None
-    if epsilon is None or schema is None or out is None:
-        raise InputError(
-            "--select: --epsilon (its price), --schema (its ledger pays) and --out (its certificate) are expected."
-        )
-    return Selection(epsilon=epsilon, schema=existing(schema, "--schema"), out=out)
 
 
 def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None:
@@ -152,7 +132,9 @@ def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
             require_unseen(listed, folders, schema, strict=True)
 
 
-def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) -> "Certificate":
+def _choose(
+    candidates: list[Candidate], releases: list[Path], tables: RealTables, epsilon: float, schema_file: Path, out: Path
+) -> "Certificate":
     """Returns the certificate of a choice, written where it was asked for.
 
     Privacy: everything is checked and the ledger is charged before a rating is computed; only a name comes out.
@@ -161,67 +143,27 @@ def choose(candidates: list[Candidate], wanted: Wanted, selection: Selection) ->
     from understudy.evaluate.choosing import LABEL, PrivateChoice
     from understudy.planning.choices import guarantee_for, require_budget
     from understudy.privacy import keys
-    from understudy.privacy.certificate import issue, sign
+    from understudy.privacy.canonical import file_sha256
+    from understudy.privacy.certificate import FILE_NAME, issue, sign
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
 
-    schema = Schema.load(selection.schema)
+    schema = Schema.load(schema_file)
     require_budget(schema)
     choice = PrivateChoice(candidates=tuple(candidate.panel for candidate in candidates))
     choice.check(schema)
-    plan = choice.plan(guarantee_for(schema, selection.epsilon, None))
-    private, _ = read_real(replace(wanted.tables, holdout=None), candidates[0])
-    key, ledger = keys.load_or_create(), Ledger.open_for(selection.schema)
-    with charge_stays_known(ledger), whole_file(selection.out) as draft:
+    plan = choice.plan(guarantee_for(schema, epsilon, None))
+    private, _ = read_real(replace(tables, holdout=None), candidates[0])
+    key, ledger = keys.load_or_create(), Ledger.open_for(schema_file)
+    # What was chosen among, by hash: a release's certificate, which names its files, or a table.
+    digests = {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
+    with charge_stays_known(ledger), whole_file(out) as draft:
         grant = ledger.charge(plan, label=LABEL, noise=NoiseSource.secure())
         name = candidates[choice.run(grant, private)].name
         method = f"Chosen: {name}, among {', '.join(candidate.name for candidate in candidates)}"
-        certificate = sign(issue(grant, schema, method=method, public_inputs=_digests(wanted.releases)), key)
+        certificate = sign(issue(grant, schema, method=method, public_inputs=digests), key)
         draft.write_text(certificate.dumps(), encoding="utf-8")
     return certificate
-
-
-def write_page(
-    report: Path,
-    candidates: list[Candidate],
-    wanted: Wanted,
-    chosen: str | None,
-    output: Output,
-    progress: Progress,
-) -> "tuple[str, dict[str, Any]]":
-    """Writes the page; returns where it was written down that it was made, and the scorecards by release.
-
-    Privacy: internal. That the comparison was made is recorded before its figures exist.
-    """
-    from understudy.evaluate.metric import metrics_of
-    from understudy.report.page import render_comparison
-    from understudy.report.record import make_record
-    from understudy.report.words import with_verdicts
-
-    metrics = metrics_of(wanted.suites)
-    recorded = _record(candidates)
-    records: dict[str, RunRecord] = {}
-    cards: dict[str, Any] = {}
-    for place, candidate in enumerate(candidates):
-        part = _part(progress, place, len(candidates))
-        panels, card = judge(
-            candidate,
-            wanted.tables,
-            metrics,
-            wanted.effort,
-            seed=wanted.seed,
-            since=time.monotonic(),
-            output=output,
-            progress=part,
-        )
-        if card.stopped:
-            raise Stopped
-        cards[candidate.name] = with_verdicts(card.as_dict())
-        records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
-    with whole_file(report) as draft:
-        draft.touch(mode=0o600)  # it shows real series
-        draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
-    return recorded, cards
 
 
 def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
@@ -239,33 +181,15 @@ def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
 
 def _record(candidates: list[Candidate]) -> str:
     """Writes into the population's ledger that releases were compared with real data, as a charge of nothing."""
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.noise import NoiseSource
-    from understudy.privacy.plan import SpendingPlan
-
-    ledger = _ledger(candidates[0].panel.schema.name)
-    if ledger is None:
-        return "No ledger of this population is on this computer, so only this page tells that they were compared."
-    names = ", ".join(candidate.name for candidate in candidates)
-    nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
-    ledger.charge(nothing, label=f"compared with real data, not covered: {names}", noise=NoiseSource.secure())
-    return f"The ledger of '{ledger.name}' says that they were compared."
-
-
-def _ledger(population: str) -> "Ledger | None":
     from understudy.privacy import registry
     from understudy.privacy.ledger import Ledger
 
-    path = registry.lookup(population)
-    return None if path is None or not path.exists() else Ledger.open(path)
-
-
-def _digests(releases: tuple[Path, ...]) -> dict[str, str]:
-    """Returns what was chosen among, by hash: a release's certificate, which names its files, or a table."""
-    from understudy.privacy.canonical import file_sha256
-    from understudy.privacy.certificate import FILE_NAME
-
-    return {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
+    path = registry.lookup(candidates[0].panel.schema.name)
+    if path is None or not path.exists():
+        return "No ledger of this population is on this computer, so only this page records that they were compared."
+    ledger, names = Ledger.open(path), ", ".join(candidate.name for candidate in candidates)
+    record_uncovered(ledger, f"compared with real data, not covered: {names}")
+    return f"The ledger of '{ledger.name}' says that they were compared."
 
 
 def _part(progress: Progress, place: int, parts: int) -> Progress:

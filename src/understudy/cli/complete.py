@@ -1,13 +1,14 @@
 """`understudy impute` and `understudy forecast`: a release fills gaps of a table, or says what comes after its end."""
 
 import json as json_format
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.console import Output, Progress
 from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused, whole_file
 from understudy.errors import InputError
@@ -39,62 +40,8 @@ _TrainingSeries = Annotated[
 _Seed = Annotated[int | None, typer.Option(min=0, help="Seed to fill in the same way again. Costs no privacy.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A table to complete, and what its result is to be called."""
-
-    release: Path
-    data: Path
-    out: Path
-    schema: Path | None
-    context: Path | None
-    training_series: bool
-    seed: int | None
-
-    def opened(self) -> "tuple[Release, Panel, np.random.Generator]":
-        """Returns the release, the series and a generator; refuses what could be known to be wrong."""
-        import numpy as np
-
-        from understudy.data import Schema, read_panel
-        from understudy.synthesizers import Release
-
-        unused(outside(self.out, existing(self.release, "RELEASE"), "--out"), "--out")
-        unused(self.note, "--out")
-        release = Release.load(self.release)
-        wanted = release.schema if self.schema is None else Schema.load(existing(self.schema, "--schema"))
-        context = None if self.context is None else existing(self.context, "--context")
-        given = release.public_context if context is None and self.schema is None else context
-        schema = _with_gaps(wanted, given is not None)
-        panel = read_panel(existing(self.data, "--data"), schema, context=given, allow_few_units=True)
-        if wanted.context and not schema.context:
-            panel = replace(panel, schema=replace(schema, context=wanted.context))
-        require_room(self.out, 32 * max(1, panel.values.size))
-        return release, panel, np.random.default_rng(self.seed)
-
-    @property
-    def note(self) -> Path:
-        """The file beside it that says what it is and who may see it."""
-        return self.out.with_name(f"{self.out.name}.about.json")
-
-    def write(self, panel: "Panel", release: "Release", facts: dict[str, Any], output: Output, did: str) -> None:
-        """Writes the table and the note beside it, and says so."""
-        from understudy.data import write_panel
-
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        write_panel(panel, self.out)
-        about = {
-            "internal": self.training_series,
-            "says": _OWN if self.training_series else _OTHERS,
-            "method": release.synthesizer.name,
-            "release": release.certificate.sentence(),
-            **facts,
-        }
-        with whole_file(self.note) as draft:
-            draft.write_text(json_format.dumps(about, indent=2) + "\n", encoding="utf-8")
-        output.result({"file": str(self.out), "about": str(self.note), **about}, did, str(about["says"]))
-
-
 def impute(
+    output: Output,
     release: _Release,
     data: _Data,
     out: _Out,
@@ -104,22 +51,20 @@ def impute(
     samples: _Samples = 39,
     training_series: _TrainingSeries = False,
     seed: _Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Fill the gaps of a table, with an interval for every number; what was observed stays as it is."""
-    output = Output(json=json, quiet=quiet)
-    request = Request(
-        release=release, data=data, out=out, schema=schema, context=context, training_series=training_series, seed=seed
-    )
-    with output.progress() as progress:
-        opened, panel, rng = request.opened()
+
+    def fill(opened: "Release", panel: "Panel", rng: "np.random.Generator", progress: Progress) -> "Panel":
         made = opened.impute(panel, level=level, num_draws=samples, rng=rng, progress=progress)
+        return made.with_intervals()
+
     facts = {"level": level, "draws": samples, "columns": "…_low and …_high: ends of the interval"}
-    request.write(made.with_intervals(), opened, facts, output, f"Wrote {out}, without gaps.")
+    given = (release, data, out, schema, context, training_series, seed)
+    _complete(output, *given, fill, facts, f"Wrote {out}, without gaps.")
 
 
 def forecast(
+    output: Output,
     release: _Release,
     data: _Data,
     out: _Out,
@@ -133,25 +78,68 @@ def forecast(
     samples: _Samples = 39,
     training_series: _TrainingSeries = False,
     seed: _Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
     from understudy.synthesizers.completing import QUANTILES
 
-    output = Output(json=json, quiet=quiet)
-    request = Request(
-        release=release, data=data, out=out, schema=schema, context=context, training_series=training_series, seed=seed
-    )
-    with output.progress() as progress:
-        opened, panel, rng = request.opened()
-        wanted = tuple(quantile or QUANTILES)
-        given = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
+    wanted = tuple(quantile or QUANTILES)
+
+    def fill(opened: "Release", panel: "Panel", rng: "np.random.Generator", progress: Progress) -> "Panel":
+        known = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
         made = opened.forecast(
-            panel, horizon, quantiles=wanted, num_draws=samples, context=given, rng=rng, progress=progress
+            panel, horizon, quantiles=wanted, num_draws=samples, context=known, rng=rng, progress=progress
         )
+        return made.as_panel()
+
     facts = {"horizon": horizon, "quantiles": list(wanted), "draws": samples}
-    request.write(made.as_panel(), opened, facts, output, f"Wrote {out}, {horizon} steps ahead.")
+    given = (release, data, out, schema, context, training_series, seed)
+    _complete(output, *given, fill, facts, f"Wrote {out}, {horizon} steps ahead.")
+
+
+def _complete(
+    output: Output,
+    folder: Path,
+    data: Path,
+    out: Path,
+    schema_file: Path | None,
+    context: Path | None,
+    training_series: bool,
+    seed: int | None,
+    fill: Callable[["Release", "Panel", "np.random.Generator", Progress], "Panel"],
+    facts: dict[str, Any],
+    did: str,
+) -> None:
+    """Fills the series of a table, and writes them with a note beside them that says who may see them."""
+    import numpy as np
+
+    from understudy.data import Schema, read_panel, write_panel
+    from understudy.synthesizers import Release
+
+    unused(outside(out, existing(folder, "RELEASE"), "--out"), "--out")
+    note = unused(out.with_name(f"{out.name}.about.json"), "--out")
+    with output.progress() as progress:
+        release = Release.load(folder)
+        wanted = release.schema if schema_file is None else Schema.load(existing(schema_file, "--schema"))
+        given = existing(context, "--context") if context is not None else None
+        known = release.public_context if given is None and schema_file is None else given
+        schema = _with_gaps(wanted, known is not None)
+        panel = read_panel(existing(data, "--data"), schema, context=known, allow_few_units=True)
+        if wanted.context and not schema.context:
+            panel = replace(panel, schema=replace(schema, context=wanted.context))
+        require_room(out, 32 * max(1, panel.values.size))
+        made = fill(release, panel, np.random.default_rng(seed), progress)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_panel(made, out)
+    about = {
+        "internal": training_series,
+        "says": _OWN if training_series else _OTHERS,
+        "method": release.synthesizer.name,
+        "release": release.certificate.sentence(),
+        **facts,
+    }
+    with whole_file(note) as draft:
+        draft.write_text(json_format.dumps(about, indent=2) + "\n", encoding="utf-8")
+    output.result({"file": str(out), "about": str(note), **about}, did, str(about["says"]))
 
 
 def _context_ahead(panel: "Panel", table: Path, horizon: int) -> "np.ndarray":
@@ -176,10 +164,8 @@ def _with_gaps(schema: "Schema", with_context: bool) -> "Schema":
         static=tuple(replace(column, missing=True) for column in schema.static),
         time=replace(schema.time, min_steps=1),
         context=schema.context if with_context else (),
-        constraints=schema.constraints if with_context else tuple(c for c in schema.constraints if not _reads(c)),
+        constraints=schema.constraints
+        if with_context
+        else tuple(c for c in schema.constraints if getattr(c, "context", None) is None),
         columns=() if schema.context and not with_context else schema.columns,
     )
-
-
-def _reads(constraint: Any) -> bool:
-    return getattr(constraint, "context", None) is not None

@@ -1,5 +1,6 @@
 """What commands print and where: results on stdout; progress, cautions and errors on stderr."""
 
+import inspect
 import json as json_format
 import math
 import os
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Annotated, Any, Literal
 
 import typer
@@ -62,6 +64,33 @@ class Output:
             return
         with (_bar if sys.stderr.isatty() else progress_lines)(error_console()) as report:
             yield report
+
+
+class Commands(typer.Typer):
+    """Commands that print through their parameter `output`, which the options `--json` and `--quiet` set."""
+
+    def command(self, *names: Any, **settings: Any) -> Callable[[Any], Any]:
+        """Adds a command; the function itself stays as it is."""
+        register = super().command(*names, **settings)
+
+        def add(function: Callable[..., None]) -> Callable[..., None]:
+            register(_with_options(function))
+            return function
+
+        return add
+
+
+def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+    @wraps(function)
+    def command(*, json: bool, quiet: bool, **given: Any) -> None:
+        function(**given, output=Output(json=json, quiet=quiet))
+
+    declared = inspect.signature(function)
+    own = [one for one in declared.parameters.values() if one.name != "output"]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    both = [inspect.Parameter(n, kind, default=False, annotation=a) for n, a in (("json", Json), ("quiet", Quiet))]
+    command.__signature__ = declared.replace(parameters=[*own, *both])  # type: ignore[attr-defined]
+    return command
 
 
 def clean(text: str) -> str:

@@ -7,32 +7,30 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet, bold, table
+from understudy.cli.console import Commands, Output, bold, table
 from understudy.cli.options import TABLE_HELP
 from understudy.cli.places import existing, existing_table, named, unused
 from understudy.errors import InputError
 
-app = typer.Typer(help="List, describe and make example data; partition large tables.", no_args_is_help=True)
+app = Commands(help="List, describe and make example data; partition large tables.", no_args_is_help=True)
 _MADE = {"households": "a week of hourly load and solar output of invented homes, with public weather and prices"}
 MAX_HOMES = 100_000
 MAX_PARTITIONS = 1000
 
 
 @app.command("list")
-def list_data(json: Json = False, quiet: Quiet = False) -> None:
+def list_data(output: Output) -> None:
     """List the example data that can be made here."""
     rows = table("name", "kind", "state")
     for name in _MADE:
         rows.add_row(name, "simulated", f"understudy data make {name}")
-    facts = [{"name": name, "kind": "simulated", "there": True} for name in _MADE]
-    Output(json=json, quiet=quiet).result({"data": facts}, rows)
+    output.result({"data": [{"name": name, "kind": "simulated", "there": True} for name in _MADE]}, rows)
 
 
 @app.command("describe")
 def describe(
+    output: Output,
     name: Annotated[str, typer.Argument(help="Name that `understudy data list` prints.")],
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Print the columns, bounds and time axis of a dataset."""
     _require_made(name)
@@ -48,7 +46,7 @@ def describe(
             columns.add_row(column.name, role, column.kind, f"{low:g}", f"{high:g}")
             facts.append({"name": column.name, "role": role, "kind": column.kind, "low": low, "high": high})
     steps = f"{schema.num_steps} steps of {schema.time.frequency}"
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"name": name, "steps": schema.num_steps, "frequency": schema.time.frequency, "columns": facts},
         bold(f"{name}: {_MADE[name]}"),
         f"{steps}. {schema.unit.sentence()}",
@@ -58,23 +56,23 @@ def describe(
 
 @app.command("make")
 def make(
+    output: Output,
     name: Annotated[str, typer.Argument(help="Name of the example: households.")],
     out: Annotated[Path, typer.Option(help="Folder for the table, the public context and schema.toml.")],
     n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="Number of homes.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 7,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Make example data: a table, its public context and its schema with a budget."""
     _require_made(name)
     files = make_households(n, out, seed)
     lines = [f"Wrote {n} invented homes to {out}/", *(f"  {file.name}" for file in files)]
     facts = {"name": name, "series": n, "files": [str(file) for file in files]}
-    Output(json=json, quiet=quiet).result(facts, "\n".join(lines))
+    output.result(facts, "\n".join(lines))
 
 
 @app.command("partition")
 def partition(
+    output: Output,
     file: Annotated[str, typer.Argument(help=f"The private table, its rows in any order: {TABLE_HELP}")],
     out: Annotated[Path, typer.Option(help="Folder to make; it must not exist yet.")],
     by_unit: Annotated[bool, typer.Option("--by-unit", help="Put all rows of a unit into one file.")] = False,
@@ -84,8 +82,6 @@ def partition(
     partitions: Annotated[
         int | None, typer.Option(min=1, max=MAX_PARTITIONS, help="Number of files. Default: by the population.")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write a table as a folder of files that share no unit, for tables larger than memory."""
     from understudy.data import Schema
@@ -93,7 +89,7 @@ def partition(
 
     if not by_unit:
         raise InputError("--by-unit: this option is expected; tables are partitioned by unit only. Add --by-unit.")
-    output, source = Output(json=json, quiet=quiet), existing_table(named(file), "FILE")
+    source = existing_table(named(file), "FILE")
     target = unused(out, "--out")
     contract = Schema.load(existing(schema or _schema_beside(source), "--schema"), draft=True)
     with output.progress() as progress:

@@ -11,7 +11,7 @@ import typer
 
 from understudy.cli import plan as plan_command
 from understudy.cli import synth as synthesis
-from understudy.cli.console import Json, Output, Progress, Quiet, bold
+from understudy.cli.console import Output, Progress, bold
 from understudy.cli.data import make_households
 from understudy.cli.panels import RealTables, read_real, read_release
 from understudy.cli.places import whole_file
@@ -27,18 +27,16 @@ _NOTE = "Everything in this folder is invented or made from invented data. `unde
 
 
 def demo(
+    output: Output,
     out: Annotated[Path, typer.Option(help="Folder to make; an earlier demo in it is replaced.")] = Path(
         "understudy-demo"
     ),
     n: Annotated[int, typer.Option("--n", min=100, max=100_000, help="Number of homes to invent.")] = 10_000,
     epsilon: Annotated[float, typer.Option(help="Epsilon of the run; the example's budget is 3.")] = 1.0,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Make invented homes, spend a budget on them, and show synthetic homes with their certificate."""
     for package in ("sklearn", "matplotlib", "jinja2"):
         require_extra(package, by="demo")
-    output = Output(json=json, quiet=quiet)
     _make_room(out)
     with _home_of_its_own(out / "home"):
         facts = _run(out, n, epsilon, output)
@@ -59,8 +57,7 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     output.say(f"$ understudy synth {table} {options}")
     choice = planning.MethodChoice()
     request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release, choice=choice)
-    with output.progress() as progress:
-        made, ledger, _ = synthesis.run(request, synthesis.prepare(request), progress)
+    made, left, _ = synthesis.run(request, output)
     holder = _public_key(out)
     output.say(f"$ understudy verify {release} --trust {holder}  # the demo's own key, which no other home knows")
     checks = _checks(release, holder)
@@ -77,7 +74,7 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
         "folder": str(out),
         "synthetic": str(release / "synthetic.parquet"),
         "certificate": str(page),
-        "ledger": str(ledger.path),
+        "ledger": left["file"],
         "figures": str(out / _FIGURES),
         "report": str(report),
         "epsilon": made.certificate.epsilon,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Json, Output, Quiet, bold, table
-from understudy.cli.pretrain_dit import public_series
+from understudy.cli.console import Output, bold, table
+from understudy.cli.pretrain import public_series
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _SIMULATED_HOMES = 400
 
 
 def diagnose(
+    output: Output,
     public: Annotated[Path | None, typer.Option(help="A table of public series. Default: simulated homes.")] = None,
     schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
     context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
@@ -31,15 +32,12 @@ def diagnose(
     operator: Annotated[str, typer.Option(help="Of the bounds: tanh, hard, soft or straight-through.")] = "tanh",
     pictures: Annotated[Path | None, typer.Option(help="Draw the tails of the norms into that folder.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the first weights.")] = 0,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
     from understudy.audit import diagnose as diagnostics
     from understudy.synthesizers.dit.method import DiT
     from understudy.synthesizers.dit.recipe import Network, Recipe
 
-    output = Output(json=json, quiet=quiet)
     network = Network(tightness=tightness, operator=operator)  # type: ignore[arg-type] # checked there
     if tightness == "none":
         raise InputError("--tightness: loose, medium, tight or too-tight is expected; 'none' is what it is beside.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from understudy.cli.console import LINE_SECONDS, Json, Output, Progress, Quiet, bold, duration, table
+from understudy.cli.console import LINE_SECONDS, Output, Progress, bold, duration, table
 from understudy.cli.options import (
     Budget,
     ContextFile,
@@ -37,6 +37,7 @@ _LEAST_SECONDS, _WRITING_SECONDS = 20.0, 30.0
 
 
 def evaluate(
+    output: Output,
     candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="Release directory, or a synthetic table.")],
     real: Annotated[str, typer.Option(help="Real table: a file, a folder of tables or a URL.")],
     holdout: Holdout = None,
@@ -48,8 +49,6 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
     record: Annotated[Path | None, typer.Option(help="JSON record to write, for `report`.")] = None,
     seed: EvaluationSeed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
     from understudy.evaluate.metric import metrics_of
@@ -57,7 +56,7 @@ def evaluate(
     require_extra("sklearn", by="evaluate")
     for package in ("matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="evaluate --report")
-    output, since = Output(json=json, quiet=quiet), time.monotonic()
+    since = time.monotonic()
     tables = RealTables(
         real=named(real), holdout=holdout, schema=schema, context=context, max_units=MAX_UNITS, seed=seed
     )

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.console import Commands, Output
 from understudy.cli.places import existing, unused
 
 if TYPE_CHECKING:
     from understudy.privacy.certificate import Certificate
 
-app = typer.Typer(
+app = Commands(
     help="Train across several organisations: an aggregator, a process for each party, mutual TLS.",
     no_args_is_help=True,
 )
@@ -20,16 +20,15 @@ Config = Annotated[Path, typer.Argument(help="Its TOML file; paths in it are rel
 
 @app.command("example")
 def example(
+    output: Output,
     folder: Annotated[Path, typer.Argument(help="Folder to create.")],
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the aggregator.")] = 7443,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write two invented banks: tables, contract, and a file for each side."""
     from understudy.federated.example import write_example
 
     names = write_example(unused(folder, "FOLDER"), port)
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"folder": str(folder), "files": names},
         f"Wrote {folder}: {', '.join(names)}.",
         f"Try it on this machine: understudy federate simulate {folder / 'simulation.toml'}",
@@ -37,14 +36,14 @@ def example(
 
 
 @app.command("keys")
-def keys(config: Config, json: Json = False, quiet: Quiet = False) -> None:
+def keys(output: Output, config: Config) -> None:
     """Make a key and a certificate for every side; each organisation gets its own folder."""
     from understudy.federated.config import load_keys
     from understudy.federated.transport import make_identities
 
     wanted = load_keys(config)
     sides = make_identities(unused(wanted.out, "out"), wanted.parties, host=wanted.host, days=wanted.days)
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"folder": str(wanted.out), "sides": sides, "days": wanted.days},
         f"Wrote keys for {', '.join(sides)} into {wanted.out}; they hold for {wanted.days:g} days.",
         "The holder of a key is that side: give every organisation its own folder and no other.",
@@ -52,12 +51,12 @@ def keys(config: Config, json: Json = False, quiet: Quiet = False) -> None:
 
 
 @app.command("server")
-def server(config: Config, json: Json = False, quiet: Quiet = False) -> None:
+def server(output: Output, config: Config) -> None:
     """Lead a run: wait for all parties, train with them, write the release that all have signed."""
     from understudy.federated.config import load_server
     from understudy.federated.launch import run_server
 
-    output, side = Output(json=json, quiet=quiet), load_server(config)
+    side = load_server(config)
     output.say(f"Listening at {side.address} for {', '.join(side.contract.parties)}.")
     with output.progress() as progress:
         certificate = run_server(side, progress)
@@ -65,12 +64,11 @@ def server(config: Config, json: Json = False, quiet: Quiet = False) -> None:
 
 
 @app.command("party")
-def party(config: Config, json: Json = False, quiet: Quiet = False) -> None:
+def party(output: Output, config: Config) -> None:
     """Take part in a run with your own table: charges your ledger before values are used."""
     from understudy.federated.config import load_party
     from understudy.federated.launch import run_party
 
-    output = Output(json=json, quiet=quiet)
     side, source = load_party(config)
     with output.progress() as progress:
         certificate = run_party(side, source, progress)
@@ -78,13 +76,13 @@ def party(config: Config, json: Json = False, quiet: Quiet = False) -> None:
 
 
 @app.command("simulate")
-def simulate(config: Config, json: Json = False, quiet: Quiet = False) -> None:
+def simulate(output: Output, config: Config) -> None:
     """Run all sides on this machine, each a process with its own keys and ledger; again to resume."""
     from understudy.federated.config import load_simulation
     from understudy.federated.launch import simulate as run_all
     from understudy.privacy.certificate import Certificate
 
-    output, plan = Output(json=json, quiet=quiet), load_simulation(config)
+    plan = load_simulation(config)
     for table in plan.tables.values():
         existing(table, "tables")
     release = run_all(plan)
@@ -93,17 +91,16 @@ def simulate(config: Config, json: Json = False, quiet: Quiet = False) -> None:
 
 @app.command("flower")
 def flower(
+    output: Output,
     config: Annotated[Path, typer.Argument(help="The aggregator's TOML file.")],
     out: Annotated[Path, typer.Option(help="Folder to create for the app.")],
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write a Flower app that launches the run on a SuperLink and its SuperNodes."""
     from understudy.federated.config import load_server
     from understudy.federated.launch import write_flower_app
 
     names = write_flower_app(unused(out, "--out"), config, load_server(config))
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"app": str(out), "files": names},
         f"Wrote {out}: {', '.join(names)}.",
         f"In Flower's environment: flwr run {out} NAME, where NAME is your SuperLink's.",

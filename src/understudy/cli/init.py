@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet
+from understudy.cli.console import Output
 from understudy.cli.places import existing, unused, whole_file
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def init(
+    output: Output,
     file: Annotated[Path, typer.Argument(help="Private table. Its header is read; its rows only with --peek.")],
     out: Annotated[
         Path | None, typer.Option(help="Draft to write. Default: NAME.schema.toml beside the table.")
@@ -39,8 +40,6 @@ def init(
     columns_are_public: Annotated[
         bool, typer.Option("--columns-are-public", help="Write column names that look like identifiers to the draft.")
     ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
     from understudy.data.io import DraftOptions
@@ -52,14 +51,14 @@ def init(
     options = DraftOptions(
         csv=written, zone=zone, unit=unit, time=time, peek=peek, columns_are_public=columns_are_public
     )
-    asking = sys.stdin.isatty() and sys.stdout.isatty() and not (json or quiet)
+    asking = sys.stdin.isatty() and sys.stdout.isatty() and not (output.json or output.quiet)
     text, options = _drafted(existing(file, "FILE"), options, asking=asking)
     with whole_file(target) as draft:
         draft.write_text(text, encoding="utf-8")
     peeked = options.peek and file.suffix.lower() == ".csv"
     looked = "and the text shape of some rows" if peeked else "and types; no row was read"
     todo = text.count("TODO:")
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"schema": str(target), "todo": todo, "peeked": peeked},
         f"Wrote {target} from column names {looked}.",
         f"Complete its {todo} TODO lines from public knowledge, then: understudy plan {target}",

@@ -5,20 +5,20 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Quiet, table
+from understudy.cli.console import Commands, Output, table
 from understudy.cli.places import existing, unused, whole_file
 
-app = typer.Typer(help="Make, list, export and trust the keys that sign certificates.", no_args_is_help=True)
+app = Commands(help="Make, list, export and trust the keys that sign certificates.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="Name of the key.")]
 
 
 @app.command("create")
-def create(name: Name = "default", json: Json = False, quiet: Quiet = False) -> None:
+def create(output: Output, name: Name = "default") -> None:
     """Make a signing key. Its private half stays in a file that only you can read."""
     from understudy.privacy import keys
 
     public = keys.create(name).public
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"name": public.name, "fingerprint": public.fingerprint},
         f"Made the key '{public.name}', fingerprint {public.fingerprint}.",
         f"Share its public half: understudy keys export {public.name} --out {public.name}.pub",
@@ -26,7 +26,7 @@ def create(name: Name = "default", json: Json = False, quiet: Quiet = False) -> 
 
 
 @app.command("list")
-def list_keys(json: Json = False, quiet: Quiet = False) -> None:
+def list_keys(output: Output) -> None:
     """List your own keys and those you trust."""
     from understudy.privacy import keys
 
@@ -37,22 +37,20 @@ def list_keys(json: Json = False, quiet: Quiet = False) -> None:
         rows.add_row(key.name, whose, key.fingerprint)
     facts = [{"name": key.name, "whose": whose, "fingerprint": key.fingerprint} for whose, key in known]
     nothing = "There are no keys yet: the first release makes one, or `understudy keys create` does."
-    Output(json=json, quiet=quiet).result({"keys": facts}, rows if known else nothing)
+    output.result({"keys": facts}, rows if known else nothing)
 
 
 @app.command("export")
 def export(
+    output: Output,
     name: Name = "default",
     out: Annotated[Path | None, typer.Option(help="File for the public key. Default: print it.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write a public key for those who will verify your certificates."""
     from understudy.privacy import keys
 
     public = keys.load(name).public
     facts = {"name": public.name, "public_key": public.hexadecimal, "fingerprint": public.fingerprint}
-    output = Output(json=json, quiet=quiet)
     if out is None:
         output.result(facts, f"understudy-ed25519 {public.hexadecimal} {public.name}")
         return
@@ -63,18 +61,17 @@ def export(
 
 @app.command("trust")
 def trust(
+    output: Output,
     file: Annotated[Path, typer.Argument(help="Public key file from its owner.")],
     name: Annotated[
         str | None, typer.Option(help="Name of the signer; it keeps this key. Default: the name in the file.")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Trust certificates signed by this key. Compare its fingerprint through another channel first."""
     from understudy.privacy import keys
 
     key = keys.trust(existing(file, "FILE"), name)
-    Output(json=json, quiet=quiet).result(
+    output.result(
         {"name": key.name, "fingerprint": key.fingerprint},
         f"Certificates signed by '{key.name}' ({key.fingerprint}) are trusted from now on.",
     )

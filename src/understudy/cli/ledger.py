@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli.charging import ledger_file
-from understudy.cli.console import Json, Output, Quiet, table
+from understudy.cli.console import Commands, Output, table
 from understudy.cli.places import existing
 from understudy.errors import LedgerError
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from understudy.privacy.certificate import Certificate
     from understudy.privacy.ledger import Ledger
 
-app = typer.Typer(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
+app = Commands(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
 Where = Annotated[Path, typer.Argument(help="Schema with its ledger beside it, or a ledger file.")]
 
 
 @app.command("show")
-def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
+def show(output: Output, where: Where) -> None:
     """Print every charge and what is left."""
     from understudy.privacy.budget import at_most
 
@@ -31,7 +31,7 @@ def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
         executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet"
         charges.add_row(str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible")
     runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"
-    Output(json=json, quiet=quiet).result(
+    output.result(
         facts,
         f"Population '{ledger.name}': {ledger.unit_sentence}",
         charges if facts["charges"] else "Nothing has been charged yet.",
@@ -42,37 +42,35 @@ def show(where: Where, json: Json = False, quiet: Quiet = False) -> None:
 
 @app.command("raise")
 def raise_budget(
+    output: Output,
     where: Where,
     reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
     epsilon: Annotated[float | None, typer.Option(help="New total epsilon of the population.")] = None,
     max_runs: Annotated[
         int | None, typer.Option(help="New number of runs; delta grows so that each run keeps its share.")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Raise a population's budget, on the record: every later certificate names it."""
     ledger = opened(where)
     ledger.raise_budget(epsilon=epsilon, max_runs=max_runs, reason=reason)
-    Output(json=json, quiet=quiet).result(facts_of(ledger), ledger.amendments()[-1])
+    output.result(facts_of(ledger), ledger.amendments()[-1])
 
 
 @app.command("adopt")
 def adopt(
+    output: Output,
     where: Annotated[Path, typer.Argument(help="Ledger file that is an older copy of the one used before.")],
     reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Continue with an older copy of a ledger whose newest copy is lost. What was spent stays spent."""
     from understudy.privacy.ledger import Ledger
 
     ledger = Ledger.adopt(existing(where, "WHERE"), reason=reason)
-    Output(json=json, quiet=quiet).result(facts_of(ledger), ledger.amendments()[-1])
+    output.result(facts_of(ledger), ledger.amendments()[-1])
 
 
 @app.command("list")
-def list_ledgers(json: Json = False, quiet: Quiet = False) -> None:
+def list_ledgers(output: Output) -> None:
     """List the populations that this computer knows, and where their ledgers are."""
     from understudy.privacy import registry
 
@@ -81,15 +79,14 @@ def list_ledgers(json: Json = False, quiet: Quiet = False) -> None:
     for name, path in known.items():
         rows.add_row(name, str(path) if path.exists() else f"{path} (gone)")
     facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
-    Output(json=json, quiet=quiet).result({"populations": facts}, rows if known else "No population has a ledger yet.")
+    output.result({"populations": facts}, rows if known else "No population has a ledger yet.")
 
 
 @app.command("check")
 def check(
+    output: Output,
     where: Where,
     release: Annotated[Path, typer.Argument(help="Release directory made from this population.")],
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Check that a ledger contains the charge of a release; an older copy of the ledger does not."""
     from understudy.privacy.certificate import Certificate
@@ -106,7 +103,7 @@ def check(
         )
     amended = ledger.amendments()
     facts = {"ledger": str(ledger.path), "release": str(release), "remembers": True, "amendments": amended}
-    Output(json=json, quiet=quiet).result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.", *amended)
+    output.result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.", *amended)
 
 
 def opened(where: Path) -> "Ledger":

@@ -1,15 +1,31 @@
 """Options that several commands share, each defined once."""
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def epsilon_of(text: str) -> float:
+    """Returns the number, or infinity for "none"."""
+    return math.inf if text == "none" else float(text)
+
+
 TABLE_HELP = ".parquet, .csv, .arrow, .feather, .npz or .npy, a folder of such tables, or a URL such as s3://…"
 
 TableFile = Annotated[str, typer.Argument(help=f"The private table: {TABLE_HELP}")]
+_EPSILON = {"parser": epsilon_of, "metavar": "NUMBER|none"}
+Epsilon = Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 10 is weak.", **_EPSILON)]
+PlannedEpsilon = Annotated[
+    float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.", **_EPSILON)
+]
 ContextFile = Annotated[Path | None, typer.Option(help="Table of public context by time.")]
+NotPrivate = Annotated[
+    bool,
+    typer.Option("--not-private", help="Run a published form that protects no unit; needs --epsilon none."),
+]
 Delta = Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")]
 Method = Annotated[str, typer.Option(help="auto, or the name of a method.")]
 Task = Annotated[
@@ -24,6 +40,10 @@ Preset = Annotated[str, typer.Option(help="Options of the method: default, or pa
 Options = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."),
+]
+FewUnits = Annotated[
+    str | None,
+    typer.Option(metavar="REASON", help="Accept fewer than 100 units; the certificate prints the reason."),
 ]
 Holdout = Annotated[
     Path | None,

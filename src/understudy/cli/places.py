@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from understudy import files
 from understudy.errors import InputError, MissingData, ReleaseError
 
@@ -71,7 +69,7 @@ def outside(path: Path, release: Path, what: str) -> Path:
 
 def require_room(target: Path, num_bytes: int) -> None:
     """Refuses a place that can't take `num_bytes`, before anything is spent on filling it."""
-    folder = _nearest_folder(target)
+    folder = next(parent for parent in target.absolute().parents if parent.is_dir())
     try:
         if shutil.disk_usage(folder).free < num_bytes:
             raise OSError(28, os.strerror(28))
@@ -91,24 +89,3 @@ def whole_file(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     with files.whole_file(target) as draft:
         yield draft
-
-
-@contextmanager
-def alone_in(folder: Path, what: str) -> Iterator[None]:
-    """Keeps a folder for this process; the operating system gives it back however the process ends."""
-    try:
-        held = FileLock(folder / ".lock").acquire(blocking=False)
-    except Timeout:
-        raise InputError(
-            f"{what}: '{folder}' is expected to be free, and another process works in it. Wait for its end, end it, or "
-            "choose another folder."
-        ) from None
-    with held:
-        yield
-
-
-def _nearest_folder(path: Path) -> Path:
-    folder = path.absolute().parent
-    while not folder.is_dir():
-        folder = folder.parent
-    return folder

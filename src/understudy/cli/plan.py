@@ -6,17 +6,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.console import Json, Output, Quiet, bold, table
-from understudy.cli.options import ContextFile, Delta, Method, Options, Pack, Preset, Task, WindowSteps, WindowStride
+from understudy.cli.console import Output, bold, table
+from understudy.cli.options import (
+    ContextFile,
+    Delta,
+    Method,
+    NotPrivate,
+    Options,
+    Pack,
+    PlannedEpsilon,
+    Preset,
+    Task,
+    WindowSteps,
+    WindowStride,
+)
 
 if TYPE_CHECKING:
     from understudy.planning import Plan
 
 
 def plan(
+    output: Output,
     schema: Annotated[Path, typer.Argument(help="Schema of the population. No table is read.")],
-    epsilon: Annotated[float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.")] = None,
+    epsilon: PlannedEpsilon = None,
     delta: Delta = None,
+    not_private: NotPrivate = False,
     method: Method = "auto",
     task: Task = "series",
     window_steps: WindowSteps = None,
@@ -32,13 +46,10 @@ def plan(
         Path | None, typer.Option(help="Try them on this public table instead. Implies --simulate.")
     ] = None,
     context: ContextFile = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """State what a budget buys: noise, signal, epsilon, minutes, memory, and whether it buys anything."""
     from understudy import planning
 
-    output = Output(json=json, quiet=quiet)
     choice = planning.MethodChoice(
         name=method,
         task=task,
@@ -53,6 +64,7 @@ def plan(
             schema,
             epsilon=epsilon,
             delta=delta,
+            not_private=not_private,
             method=choice,
             population=population,
             simulated=simulate,

@@ -1,175 +1,246 @@
 """`understudy pretrain`: modules that methods need beforehand, trained on public data only."""
 
-from enum import StrEnum
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.console import Commands, Output, Progress
+from understudy.cli.options import ContextFile, WindowSteps, WindowStride
 from understudy.cli.places import existing, require_room, unused
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from understudy.data import Panel
     from understudy.synthesizers.packs import Pack
-    from understudy.synthesizers.pets.pretraining import Effort
 
-app = typer.Typer(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
+app = Commands(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
+Out = Annotated[Path, typer.Option(help="The pack to write, such as meters.safetensors; it must not exist yet.")]
+Work = Annotated[Literal["quick", "standard"], typer.Option(help="Training length; quick is for trials.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")]
 _PACK_BYTES = 16 * 2**20
-_HELD_OUT = 0.1
-
-
-@app.callback()
-def _pretrain() -> None:
-    """Train what a method needs beforehand, on public data."""
-
-
-class EncoderKind(StrEnum):
-    """Which encoder the pack keeps."""
-
-    pooled_conv = "pooled-conv"
-    ts2vec = "ts2vec"
-
-
-class Channels(StrEnum):
-    """Whether channels are learned together or each by itself."""
-
-    joint = "joint"
-    each = "each"
-
-
-class Work(StrEnum):
-    """How long training takes."""
-
-    quick = "quick"
-    standard = "standard"
 
 
 @app.command("pets")
 def pets(
-    out: Annotated[Path, typer.Option(help="The pack to write, such as meters.safetensors; it must not exist yet.")],
+    output: Output,
+    out: Out,
     public: Annotated[
-        Path | None,
-        typer.Option(help="Public series: a table with --schema, or .npy (series, step, channel)."),
+        Path | None, typer.Option(help="Public series: a table with --schema, or .npy (series, step, channel).")
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
     rules: Annotated[bool, typer.Option("--rules", help="Train on rule-based series: a pack for any data.")] = False,
     encoder: Annotated[
-        EncoderKind, typer.Option(help="Encoder: pooled-conv, distilled from TS2Vec at a tenth of its cost, or ts2vec.")
-    ] = (EncoderKind.pooled_conv),
+        Literal["pooled-conv", "ts2vec"],
+        typer.Option(help="Encoder: pooled-conv, distilled from TS2Vec at a tenth of its cost, or ts2vec."),
+    ] = "pooled-conv",
     channels: Annotated[
-        Channels, typer.Option(help="Learn channels jointly, or each by itself, for any number of channels.")
-    ] = (Channels.joint),
+        Literal["joint", "each"],
+        typer.Option(help="Learn channels jointly, or each by itself, for any number of channels."),
+    ] = "joint",
     window_steps: Annotated[int | None, typer.Option(min=8, help="Cut series into windows of this many steps.")] = None,
-    work: Annotated[Work, typer.Option(help="Training length; quick is for trials.")] = Work.standard,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")] = 0,
-    json: Json = False,
-    quiet: Quiet = False,
+    work: Work = "standard",
+    seed: Seed = 0,
 ) -> None:
     """Train the variation and similarity modules of PETS on public series, never on the data that you protect."""
     if rules == (public is not None):
         raise InputError("--public: name a table of public series, or say --rules; one of the two is expected.")
-    unused(out, "--out")
-    require_room(out, _PACK_BYTES)
-    options = {"encoder": str(encoder), "channels": str(channels), "work": str(work), "seed": seed}
-    if window_steps is not None:
-        options["window-steps"] = window_steps
-    output = Output(json=json, quiet=quiet)
-    with output.progress() as progress:
-        pack = _train(public, schema, out.name, options, progress)
-    pack.save(out)
-    facts = {
-        "pack": str(out),
-        "sha256": pack.sha256,
-        "num_steps": pack.shape["num_steps"],
-        "num_channels": pack.shape["num_channels"],
-        "quality": pack.provenance["quality"],
-        "command": pack.provenance["command"],
+
+    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
+        import numpy as np
+
+        from understudy.synthesizers.pets.modules import Generation
+        from understudy.synthesizers.pets.pretraining import Effort, drawn_from, general_rules, pretrain
+
+        rng = np.random.default_rng([seed, 1])
+        source: Generation = general_rules
+        if public is None:
+            provenance["public"] = {"rules": "both presets and irregular series, in equal parts"}
+            held_out = source(1000, rng)
+        else:
+            series = _working_series(public, schema, window_steps, channels == "each", rng)
+            held = max(1, len(series) // 10)
+            source, held_out = drawn_from(series[held:]), series[:held]
+        effort = Effort()
+        if work == "quick":
+            effort = Effort(
+                autoencoder_iterations=50, ts2vec_iterations=10, distillation_iterations=100, distillation_series=400
+            )
+        return pretrain(
+            source, held_out=held_out, effort=effort, seed=seed, encoder=encoder, provenance=provenance,
+            progress=progress,
+        )  # fmt: skip
+
+    given: dict[str, Any] = {"rules": rules, "public": public, "schema": schema, "encoder": encoder}
+    given |= {"channels": channels, "work": work, "seed": seed, "window-steps": window_steps}
+    pack = _trained(output, "pets", out, given, train)
+    quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in pack.provenance["quality"].items())
+    shape = {name: pack.shape[name] for name in ("num_steps", "num_channels")}
+    _tell(output, out, pack, f"{quality} of the variance", **shape)
+
+
+@app.command("pub2priv")
+def pub2priv(
+    output: Output,
+    out: Out,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="Public signals: a table with rows in order of time, or .npy (step, feature)."),
+    ] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Train on simulated signals: a pack for any context.")
+    ] = False,
+    window_steps: Annotated[int, typer.Option(min=8, help="Steps that θ_T sees at once (with --public).")] = 96,
+    preset: Annotated[
+        Literal["default", "paper"],
+        typer.Option(help="Shape of θ_T. paper: that of the publication's Table 3; needs hours."),
+    ] = "default",
+    work: Work = "standard",
+    seed: Seed = 0,
+) -> None:
+    """Train the knowledge transformer of Pub2Priv. FILE must be public: nothing you protect may be in it."""
+    if simulated == (public is not None):
+        raise InputError("--public: name a table of public signals, or say --simulated; one of the two is expected.")
+
+    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
+        import numpy as np
+
+        from understudy.synthesizers.pub2priv import knowledge
+        from understudy.synthesizers.pub2priv.context import read_signals
+        from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
+
+        rng = np.random.default_rng([seed, 1])
+        windows: knowledge.Windows = knowledge.simulated
+        own = windows
+        if public is None:
+            provenance["public"] = {"simulated": "signals of six kinds"}
+        else:
+            learned, kept = knowledge.split(read_signals(public), 0.2)
+            steps = min(window_steps, kept.shape[1])
+            windows, own = knowledge.windows_from(learned, steps), knowledge.windows_from(kept, steps)
+        recipe = KNOWLEDGE_RECIPES["quick" if work == "quick" else preset]
+        held_out = own(64, rng)
+        return knowledge.pretrain(windows, held_out, recipe=recipe, seed=seed, provenance=provenance, progress=progress)
+
+    given: dict[str, Any] = {
+        "simulated": simulated,
+        "public": public,
+        "window-steps": None if public is None else window_steps,
     }
-    quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in facts["quality"].items())
-    lines = [
-        f"Wrote {out} ({facts['num_steps']} steps, {facts['num_channels']} channels).",
-        f"On public series kept out: {quality} of the variance.",
-        f"sha256 {pack.sha256}",
-    ]
-    output.result(facts, *lines)
+    given |= {"preset": None if preset == "default" else preset, "work": work, "seed": seed}
+    pack = _trained(output, "pub2priv", out, given, train)
+    quality = pack.provenance["quality"]
+    before = f"({quality['error_untrained']:.3f} before training)"
+    _tell(output, out, pack, f"error {quality['error']:.3f} of the variance of what was hidden {before}")
 
 
-def _train(public: Path | None, schema: Path | None, out: str, options: dict[str, Any], progress: Progress) -> "Pack":
-    import numpy as np
+@app.command("dit")
+def dit(
+    output: Output,
+    out: Out,
+    public: Annotated[Path, typer.Option(help="A table of public series with the columns of the private ones.")],
+    schema: Annotated[Path, typer.Option(help="Schema of the public table.")],
+    context: ContextFile = None,
+    window_steps: WindowSteps = None,
+    window_stride: WindowStride = None,
+    bounds_only: Annotated[bool, typer.Option("--bounds-only", help="Keep magnitudes and no weights.")] = False,
+    iterations: Annotated[int, typer.Option(min=1, help="Updates without bounds; half as many follow within.")] = 600,
+    seed: Seed = 0,
+) -> None:
+    """Measure the bounds of DiT and train its first weights. The data you protect must not be in FILE."""
 
-    from understudy.privacy.canonical import file_sha256
-    from understudy.synthesizers.pets.modules import Generation
-    from understudy.synthesizers.pets.pretraining import drawn_from, general_rules, pretrain
+    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
+        from understudy.synthesizers.dit.method import DiT
+        from understudy.synthesizers.dit.pretraining import pretrain
 
-    progress("reading", 0.0)
-    rng = np.random.default_rng([options["seed"], 1])
-    source: Generation = general_rules
-    if public is None:
-        held_out, trained_on = source(1000, rng), {"rules": "both presets and irregular series, in equal parts"}
-    else:
-        series = _public_series(public, schema, options, rng)
-        held = max(1, int(_HELD_OUT * len(series)))
-        source, held_out = drawn_from(series[held:]), series[:held]
-        trained_on = {path.name: file_sha256(path) for path in (public, schema) if path is not None}
-    return pretrain(
-        source,
-        held_out=held_out,
-        effort=_effort(options["work"]),
-        seed=options["seed"],
-        encoder=options["encoder"],
-        provenance={"command": _command(public, schema, out, options), "public": trained_on},
-        progress=progress,
-    )
+        series = public_series(public, schema, context, window_steps, window_stride)
+        return pretrain(
+            series, DiT(seed=seed), iterations=iterations, with_weights=not bounds_only, provenance=provenance,
+            progress=progress,
+        )  # fmt: skip
+
+    given: dict[str, Any] = {"public": public, "schema": schema, "context": context, "window-steps": window_steps}
+    given |= {"window-stride": window_stride, "iterations": iterations, "seed": seed, "bounds-only": bounds_only}
+    pack = _trained(output, "dit", out, given, train)
+    quality = pack.provenance["quality"]
+    last, untrained = quality.get("error", quality["error_without_bounds"]), quality["error_untrained"]
+    _tell(output, out, pack, f"error {last:.3f}, where a network that knows the values only has {untrained:.3f}")
 
 
-def _public_series(
-    path: Path, schema_path: Path | None, options: dict[str, Any], rng: "np.random.Generator"
+def public_series(public: Path, schema: Path, context: Path | None, steps: int | None, stride: int | None) -> "Panel":
+    """Returns the series of a public table, cut into windows."""
+    from understudy.data import Schema, read_panel, windows
+
+    contract = Schema.load(existing(schema, "--schema"))
+    panel = read_panel(existing(public, "--public"), contract, context=context, allow_few_units=True)
+    if steps is not None and steps < panel.num_steps:
+        panel = windows.cut(panel, steps, stride or steps)
+    return replace(panel, private=False, unit_ids=None)
+
+
+def _working_series(
+    path: Path, schema: Path | None, steps: int | None, each_channel: bool, rng: "np.random.Generator"
 ) -> "np.ndarray":
     """Returns public series in working scale and random order; windows of one series stay together."""
     import numpy as np
 
     from understudy.data import Schema
-    from understudy.synthesizers.pets.pretraining import (
-        MIN_SERIES,
-        one_channel_each,
-        scaled_array,
-        scaled_panel,
-        windows_of,
-    )
+    from understudy.synthesizers.pets import pretraining
     from understudy.synthesizers.pets.public_side import read_public
 
-    existing(path, "--public")
-    if schema_path is not None:
-        series = scaled_panel(read_public(path, Schema.load(existing(schema_path, "--schema"))))
+    if schema is not None:
+        series = pretraining.scaled_panel(read_public(path, Schema.load(schema)))
     elif path.suffix == ".npy":
-        series = scaled_array(np.load(path, allow_pickle=False))
+        series = pretraining.scaled_array(np.load(path, allow_pickle=False))
     else:
         raise InputError("--schema: a table of public series needs one; an array (.npy) does not.")
     series = rng.permutation(series)
-    if "window-steps" in options:
-        series = windows_of(series, options["window-steps"])
-    if options["channels"] == "each":
-        series = one_channel_each(series)
-    if len(series) < MIN_SERIES:
-        raise InputError(f"--public: at least {MIN_SERIES} series are expected. Cut long ones with --window-steps.")
+    if steps is not None:
+        series = pretraining.windows_of(series, steps)
+    if each_channel:
+        series = pretraining.one_channel_each(series)
+    if len(series) < pretraining.MIN_SERIES:
+        raise InputError(
+            f"--public: at least {pretraining.MIN_SERIES} series are expected. Cut long ones with --window-steps."
+        )
     return series
 
 
-def _effort(work: str) -> "Effort":
-    from understudy.synthesizers.pets.pretraining import Effort
+def _trained(
+    output: Output,
+    method: str,
+    out: Path,
+    given: Mapping[str, Any],
+    train: Callable[[dict[str, Any], Progress], "Pack"],
+) -> "Pack":
+    """Returns a saved pack, with the command that makes it again: files by name and hash, never by place."""
+    from understudy.privacy.canonical import file_sha256
 
-    if work == "standard":
-        return Effort()
-    return Effort(autoencoder_iterations=50, ts2vec_iterations=10, distillation_iterations=100, distillation_series=400)
+    unused(out, "--out")
+    require_room(out, _PACK_BYTES)
+    used = {name: value for name, value in given.items() if value is not None and value is not False}
+    files = [existing(path, f"--{name}") for name, path in used.items() if isinstance(path, Path)]
+    shown = {name: value.name if isinstance(value, Path) else value for name, value in used.items()}
+    parts = [f"--{name}" if value is True else f"--{name} {value}" for name, value in shown.items()]
+    command = " ".join(["understudy pretrain", method, *parts, f"--out {out.name}"])
+    with output.progress() as progress:
+        progress("reading", 0.0)
+        hashes = {path.name: file_sha256(path) for path in files}
+        pack = train({"command": command, "public": hashes}, progress)
+    pack.save(out)
+    return pack
 
 
-def _command(public: Path | None, schema: Path | None, out: str, options: dict[str, Any]) -> str:
-    """Returns the command that makes this pack again; files by name, never by place."""
-    parts = ["understudy pretrain pets", "--rules" if public is None else f"--public {public.name}"]
-    if schema is not None:
-        parts.append(f"--schema {schema.name}")
-    parts += [f"--{name} {value}" for name, value in options.items()]
-    return " ".join([*parts, f"--out {out}"])
+def _tell(output: Output, out: Path, pack: "Pack", quality: str, **shape: int) -> None:
+    told = {name: pack.provenance[name] for name in ("quality", "command")}
+    size = f" ({shape['num_steps']} steps, {shape['num_channels']} channels)" if shape else ""
+    output.result(
+        {"pack": str(out), "sha256": pack.sha256, **shape, **told},
+        f"Wrote {out}{size}.",
+        f"On public series kept out: {quality}.",
+        f"sha256 {pack.sha256}",
+    )

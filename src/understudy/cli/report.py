@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.console import Output, Progress
 from understudy.cli.places import existing, outside, unused, whole_file
 from understudy.errors import CertificateError, InputError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def report(
+    output: Output,
     source: Annotated[
         Path,
         typer.Argument(metavar="RECORD|RELEASE", help="Record that `evaluate --record` wrote, or a release directory."),
@@ -27,13 +28,10 @@ def report(
         False
     ),
     figures: Annotated[Path | None, typer.Option(help="Folder to make for the figures, as SVG and PNG.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write the page of a release or of its evaluation."""
     from understudy.report.page import render
 
-    output = Output(json=json, quiet=quiet)
     for path, name in ((out, "--out"), (figures, "--figures")):
         if path is not None:
             unused(outside(path, existing(source, "RECORD"), name), name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.console import Output, Progress
 from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused
 from understudy.errors import InputError
@@ -40,6 +40,7 @@ class Wanted:
 
 
 def sample(
+    output: Output,
     release: Annotated[Path, typer.Argument(help="Release directory to sample from.")],
     out: Annotated[
         str, typer.Option(help="File to write (.parquet, .csv, .arrow, .feather, .npz, .npy), or FOLDER/ of Parquet.")
@@ -53,14 +54,12 @@ def sample(
     workers: Annotated[
         str, typer.Option(help="Processes, or a Dask scheduler, that write the files of FOLDER/.")
     ] = "1",
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Sample synthetic series. The release's certificate covers whatever is made from it."""
     from understudy.data.dtypes import require_fit
     from understudy.synthesizers import Release
 
-    output, folder = Output(json=json, quiet=quiet), out.endswith("/")
+    folder = out.endswith("/")
     target = unused(outside(Path(out), existing(release, "RELEASE"), "--out"), "--out")
     if not folder and (series_per_file is not None or workers != "1"):
         raise InputError("--workers, --series-per-file: a folder to write is expected. End --out with '/'.")

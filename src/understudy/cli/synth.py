@@ -10,17 +10,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.charging import able_to_pay, charge_stays_known
-from understudy.cli.console import Json, Output, Progress, Quiet
+from understudy.cli.charging import able_to_pay, charge_stays_known, left_in, without_limit
+from understudy.cli.console import Output, Progress
 from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
 from understudy.cli.options import (
     ContextFile,
     Delta,
+    Epsilon,
+    FewUnits,
     Method,
+    NotPrivate,
     Options,
     Pack,
     Preset,
@@ -39,11 +42,8 @@ if TYPE_CHECKING:
 
     from understudy.data import Panel, Schema
     from understudy.planning import MethodChoice
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.charges import Remaining
     from understudy.privacy.keys import SigningKey
-    from understudy.privacy.ledger import Ledger
-    from understudy.synthesizers import Release, Synthesizer
+    from understudy.synthesizers import Release
 
 _MODEL_BYTES = 64 * 2**20
 
@@ -58,6 +58,7 @@ class Request:
     epsilon: float
     choice: "MethodChoice"
     delta: float | None = None
+    not_private: bool = False
     context: Path | None = None
     holdout: float | None = None
     holdout_list: Path | None = None
@@ -80,22 +81,14 @@ class Request:
         return self.holdout_list or list_beside(self.out)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """What follows from a request and its schema, after every check that needs no table."""
-
-    schema: "Schema"
-    guarantee: "Guarantee"
-    method: "Synthesizer"
-    cautions: list[str]
-
-
 def synth(
+    output: Output,
     file: TableFile,
     schema: Annotated[Path, typer.Option(help="Schema of the table; the population's ledger lies beside it.")],
-    epsilon: Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 10 is weak.")],
+    epsilon: Epsilon,
     out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
     delta: Delta = None,
+    not_private: NotPrivate = False,
     method: Method = "auto",
     task: Task = "series",
     context: ContextFile = None,
@@ -115,10 +108,7 @@ def synth(
     pack: Pack = None,
     preset: Preset = "default",
     options: Options = None,
-    allow_few_units: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Accept fewer than 100 units; the certificate prints the reason."),
-    ] = None,
+    allow_few_units: FewUnits = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private."),
@@ -129,26 +119,20 @@ def synth(
         str | None,
         typer.Option(help="Dask scheduler to use instead, tcp://host:port; its workers must see the table."),
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Charge the ledger, learn, and write synthetic series with their certificate."""
     from understudy.planning import MethodChoice
 
-    output = Output(json=json, quiet=quiet)
     choice = MethodChoice(
         name=method, task=task, window_steps=window_steps, window_stride=window_stride, pack=pack,
         preset=preset, options=tuple(options or ()),
     )  # fmt: skip
     request = Request(
-        file=named(file), schema=schema, out=out, epsilon=epsilon, delta=delta, choice=choice, context=context,
-        holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed, key=key,
-        workers=workers if cluster is None else cluster_of(cluster),
+        file=named(file), schema=schema, out=out, epsilon=epsilon, delta=delta, not_private=not_private, choice=choice,
+        context=context, holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed,
+        key=key, workers=workers if cluster is None else cluster_of(cluster),
     )  # fmt: skip
-    prepared = prepare(request)
-    output.caution(*prepared.cautions)
-    with output.progress() as progress:
-        release, ledger, left = run(request, prepared, progress)
+    release, left, cautions = run(request, output)
     certificate = release.certificate
     held_out = None if request.written_list is None else str(request.written_list)
     findings = release.synthesizer.findings(release.schema, release.arrays)
@@ -158,16 +142,16 @@ def synth(
         "method": certificate.method,
         "epsilon": certificate.epsilon,
         "delta": certificate.delta,
-        "ledger": {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs},
+        "ledger": left,
         "holdout_list": held_out,
         "series_shipped": _ships(release, request),
         "findings": findings,
-        "cautions": prepared.cautions,
+        "cautions": cautions,
     }
     lines = [
         f"Wrote {out}.",
         certificate.sentence(),
-        f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}.",
+        f"Left in the ledger of '{certificate.population}': {left['epsilon_left']:.4g}.",
         *(f"Of the release: {sentence}" for sentence in findings),
     ]
     if held_out:
@@ -179,61 +163,56 @@ def synth(
     output.result(facts, *lines)
 
 
-def prepare(request: Request) -> Prepared:
-    """Returns schema, guarantee, method and what public facts say against the run; nothing is read or charged."""
-    from understudy.data import Schema
-    from understudy.planning.choices import doubts, guarantee_for, require_budget
-
-    _check_places(request)
-    schema = Schema.load(request.schema)
-    schema.require_declared()
-    require_budget(schema)
-    check_share(request.holdout, schema, allow_few_units=request.few_units is not None)
-    guarantee = guarantee_for(schema, request.epsilon, request.delta)
-    method, _ = request.choice.configured(schema, guarantee)
-    cautions = doubts(method, schema, guarantee, request.choice.task)
-    return Prepared(schema=schema, guarantee=guarantee, method=method, cautions=cautions)
-
-
-def run(request: Request, prepared: Prepared, progress: Progress) -> tuple["Release", "Ledger", "Remaining"]:
-    """Returns the saved release, the ledger it was charged to, and what is left there.
+def run(request: Request, output: Output) -> tuple["Release", dict[str, Any], list[str]]:
+    """Returns the saved release, what is left in the population's ledger, and what public facts say against the run.
 
     Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.
     """
     import numpy as np
 
+    from understudy.data import Schema
     from understudy.data.table import table_of
+    from understudy.planning.choices import doubts, guarantee_for, require_budget, spending_plan
     from understudy.privacy.ledger import Ledger
     from understudy.privacy.noise import NoiseSource
 
-    schema, guarantee, method = prepared.schema, prepared.guarantee, prepared.method
-    ledger = able_to_pay(request.schema, schema, method.spending_plan(schema, guarantee), method.name)
-    progress("reading", 0.0)
-    few = request.few_units is not None
-    table = table_of(request.file, schema, context=request.context, allow_few_units=few)
-    table, held_out = split_table(table, request.holdout, request.given_list, np.random.default_rng(request.seed))
-    check_split(table, held_out, schema, allow_few_units=few)
-    key = _prepared(request, schema)
-    ledger = ledger or Ledger.open_for(schema, request.schema.absolute().parent)
-    with charge_stays_known(ledger):
-        release = method.fit(
-            table,
-            ledger,
-            workers=request.workers,
-            guarantee=guarantee,
-            noise=None if request.seed is None else NoiseSource.seeded(request.seed),
-            progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
-            public_inputs=_public_inputs(request),
-            overrides={"few_units": request.few_units} if request.few_units else None,
-        )
-        del table  # samples need the room
-        fresh = np.random.default_rng(request.seed)  # never the one whose coins chose the holdout
-        samples = _samples(release, request, fresh, lambda stage, share: progress(stage, 0.6 + 0.3 * share))
-        progress("writing", 0.9)
-        with _listed(held_out, request, schema):
-            release = release.save(request.out, samples=samples, key=key)
-        left = ledger.remaining()
-    return release, ledger, left
+    _check_places(request)
+    schema, few = Schema.load(request.schema), request.few_units is not None
+    schema.require_declared()
+    require_budget(schema)
+    check_share(request.holdout, schema, allow_few_units=few)
+    guarantee = guarantee_for(schema, request.epsilon, request.delta, not_private=request.not_private)
+    method, _ = request.choice.configured(schema, guarantee)
+    plan = spending_plan(method, schema, guarantee)
+    cautions = doubts(method, schema, guarantee, request.choice.task)
+    output.caution(*cautions)
+    with output.progress() as progress:
+        paying = None if request.not_private else able_to_pay(request.schema, schema, plan, method.name)
+        progress("reading", 0.0)
+        table = table_of(request.file, schema, context=request.context, allow_few_units=few)
+        table, held_out = split_table(table, request.holdout, request.given_list, np.random.default_rng(request.seed))
+        check_split(table, held_out, schema, allow_few_units=few)
+        key = _prepared(request, schema)
+        ledger = paying or Ledger.open_for(schema, request.schema.absolute().parent)
+        with charge_stays_known(ledger):
+            release = method.fit(
+                table,
+                without_limit(ledger, schema, guarantee, method.name) if request.not_private else ledger,
+                workers=request.workers,
+                guarantee=guarantee,
+                noise=None if request.seed is None else NoiseSource.seeded(request.seed),
+                progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
+                public_inputs=_public_inputs(request),
+                overrides={"few_units": request.few_units} if request.few_units else None,
+            )
+            del table  # samples need the room
+            fresh = np.random.default_rng(request.seed)  # never the one whose coins chose the holdout
+            samples = _samples(release, request, fresh, lambda stage, share: progress(stage, 0.6 + 0.3 * share))
+            progress("writing", 0.9)
+            with _listed(held_out, request, schema):
+                release = release.save(request.out, samples=samples, key=key)
+            left = left_in(ledger)
+    return release, left, cautions
 
 
 def _samples(release: "Release", request: Request, rng: "np.random.Generator", progress: Progress) -> "Panel | None":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from understudy.cli.console import Json, Output, Quiet, clean, table
+from understudy.cli.console import Output, clean, table
 from understudy.cli.places import existing, outside, unused, whole_file
 from understudy.errors import CertificateError, UnknownSigner
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def verify(
+    output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file alone.")],
     trust: Annotated[
         list[str] | None,
@@ -31,15 +32,12 @@ def verify(
         str | None,
         typer.Option(metavar="NAME", help="Name of the signer: their key is recorded at first, and expected later."),
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Recompute epsilon, file hashes and the signature; exit 2 if anything differs, 5 if the signer is unknown."""
     certificate, checks = checked(release, trust)
     recorded = None
     if signer is not None:
         checks, recorded = _by_name(certificate, checks, signer)
-    output = Output(json=json, quiet=quiet)
     facts = _facts(certificate, checks)
     amended = (f"Ledger: {sentence}" for sentence in certificate.amendments)
     if facts["holds"]:
@@ -131,23 +129,22 @@ class Format(StrEnum):
 
 
 def certificate(
+    output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
     format: Annotated[Format, typer.Option(help="One page as html or md, or the certificate as json.")] = Format.md,
     out: Annotated[
         Path | None, typer.Option(help="Write it there, outside the release, instead of printing it.")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Print what is protected, from whom and how it was measured, on one page."""
-    text = page_of(release, Format.json if json and out is None else format)
+    text = page_of(release, Format.json if output.json and out is None else format)
     if out is None:
         print(clean(text), end="")
         return
     target = unused(outside(out, release if release.is_dir() else release.parent, "--out"), "--out")
     with whole_file(target) as draft:
         draft.write_text(text, encoding="utf-8")
-    Output(json=json, quiet=quiet).result({"file": str(target), "format": str(format)}, f"Wrote {target}.")
+    output.result({"file": str(target), "format": str(format)}, f"Wrote {target}.")
 
 
 def page_of(release: Path, format: Format) -> str:

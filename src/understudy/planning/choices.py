@@ -1,5 +1,6 @@
 """A run as it is asked for: its guarantee, and its method with every option, checked before any table is read."""
 
+import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -10,6 +11,8 @@ from understudy.data import Schema
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.charges import Composition, declared
+from understudy.privacy.events import NonPrivate
+from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.auto import TASKS, choose
 
@@ -78,10 +81,15 @@ def require_budget(schema: Schema) -> None:
         )
 
 
-def guarantee_for(schema: Schema, epsilon: float | None, delta: float | None) -> Guarantee:
+def guarantee_for(
+    schema: Schema, epsilon: float | None, delta: float | None, *, not_private: bool = False
+) -> Guarantee:
     """Returns the guarantee of one run: what was asked for, completed by a share of the declared budget.
 
     Delta is checked here, before any table is read, so that a refusal costs nothing.
+
+    Args:
+        not_private: Whether epsilon is infinite, for a published form of a method that protects no unit.
     """
     share = None if schema.budget is None else _share_of_a_run(schema)
     if epsilon is None:
@@ -91,10 +99,24 @@ def guarantee_for(schema: Schema, epsilon: float | None, delta: float | None) ->
     if delta is None:
         delta = schema.delta if share is None else share.delta
     asked = Guarantee(epsilon, delta)
-    if not asked.epsilon < float("inf"):
-        raise InputError("--epsilon: a finite number above 0 is expected. 1 is strict, 10 is weak.")
+    if not_private != math.isinf(asked.epsilon):
+        raise InputError(
+            "--epsilon: a finite number above 0 is expected; 1 is strict, 10 is weak. `--epsilon none --not-private`, "
+            "both together, run a published form that protects no unit."
+        )
     check_delta(asked.delta, schema.protected_units)
     return asked
+
+
+def spending_plan(method: Synthesizer, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
+    """Returns every event of a run; refuses to run a form that protects units as if it did not."""
+    plan = method.spending_plan(schema, guarantee)
+    if math.isinf(guarantee.epsilon) and not any(isinstance(event, NonPrivate) for event in plan.events):
+        raise InputError(
+            f"--not-private: '{method.name}' protects units as it is configured. Give a finite --epsilon, and omit "
+            "--not-private."
+        )
+    return plan
 
 
 def doubts(method: Synthesizer, schema: Schema, guarantee: Guarantee, task: str) -> list[str]:

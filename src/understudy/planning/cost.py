@@ -230,7 +230,11 @@ def trials(part: Part) -> Iterator[Trial]:
     """
     few, many = sizes(part.schema, part.population, rehearsed=bool(part.method.rehearsed))
     method = part.method.rehearsal(part.schema, part.guarantee)
-    guarantee = replace(part.guarantee, epsilon=_AMPLE) if method.rehearsed else part.guarantee
+    guarantee = (
+        replace(part.guarantee, epsilon=_AMPLE)
+        if method.rehearsed and math.isfinite(part.guarantee.epsilon)
+        else part.guarantee
+    )
     total = num_updates(method)
     updates = min(_UPDATES, total)
     first = _timed(method, part.schema, guarantee, many, updates)

@@ -7,7 +7,7 @@ from typing import Any
 
 from understudy.data import Schema, windows
 from understudy.errors import InputError
-from understudy.planning.choices import MethodChoice, doubts, guarantee_for
+from understudy.planning.choices import MethodChoice, doubts, guarantee_for, spending_plan
 from understudy.planning.cost import Expected, expected_cost
 from understudy.planning.simulation import Simulation, simulate, sized
 from understudy.privacy import accounting
@@ -18,6 +18,7 @@ from understudy.privacy.events import (
     Event,
     Gaussian,
     MixtureOfGaussians,
+    NonPrivate,
     PureDP,
     SubsampledGaussian,
     relation,
@@ -86,6 +87,7 @@ def plan(
     *,
     epsilon: float | None = None,
     delta: float | None = None,
+    not_private: bool = False,
     method: str | MethodChoice | Synthesizer = "auto",
     population: int | None = None,
     simulated: bool = False,
@@ -98,6 +100,7 @@ def plan(
     Args:
         schema: The schema, or its file, beside which the population's ledger lies.
         epsilon, delta: Cost of the run; None takes a run's share of the declared budget.
+        not_private: Whether to plan a published form that protects no unit, with epsilon = inf.
         population: Number of units to plan with, in place of the declared one.
         simulated: Whether several epsilons are tried on invented series.
         public: A public table to try them on instead, with its `context`.
@@ -105,14 +108,14 @@ def plan(
     declared, file = (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
     declared.require_declared()
     assumed = _assumed(declared, population)
-    guarantee = guarantee_for(assumed, epsilon, delta)
+    guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
     choice = MethodChoice(name=method) if isinstance(method, str) else method
     own, why = (choice, ()) if isinstance(choice, Synthesizer) else choice.configured(assumed, guarantee)
     task = "series" if isinstance(choice, Synthesizer) else choice.task
     size, ledger = assumed.population.size or 1, None if file is None else _ledger(file, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:
-        spending = own.spending_plan(declared if population is None else assumed, guarantee)
+        spending = spending_plan(own, declared if population is None else assumed, guarantee)
         outlook = (*own.outlook(assumed, guarantee), *doubts(own, assumed, guarantee, task))
         events, delta = spending.events, guarantee.delta
         paid = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
@@ -120,6 +123,8 @@ def plan(
     foreseen = verdict(spending, assumed, own.window_steps)
     trial = None
     if simulated or public is not None:
+        if not_private:
+            raise InputError("--simulate: several epsilons are tried, and this run has none. Omit --simulate.")
         trial = simulate(own, assumed, guarantee, public=public, context=context, progress=progress)
     return Plan(
         population=declared.name,
@@ -163,6 +168,8 @@ def signal_to_noise(event: Event, schema: Schema, window_steps: int | None) -> f
 
 def verdict(spending: SpendingPlan, schema: Schema, window_steps: int | None) -> str:
     """Returns in one sentence what the budget buys."""
+    if any(isinstance(event, NonPrivate) for event in spending.events):
+        return "This run is not private: no guarantee covers what it releases."
     found = [signal_to_noise(event, schema, window_steps) for event in spending.events]
     best = max((ratio for ratio in found if ratio is not None), default=None)
     if best is None:

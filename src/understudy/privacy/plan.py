@@ -83,6 +83,7 @@ def noise_multipliers(guarantee: Guarantee, shares: Mapping[str, float]) -> dict
         >>> noise_multipliers(Guarantee(0.7, 1e-5), {"votes": 1.0})
         {'votes': 5.1665}
     """
+    _require_finite(guarantee)
     if not shares or min(shares.values()) <= 0 or sum(shares.values()) > 1 + 1e-9:
         raise InputError("shares must be positive and add up to at most 1; they divide the run's mu².")
     mu = accounting.gaussian_mu(guarantee.epsilon, guarantee.delta)
@@ -98,6 +99,7 @@ def smallest_noise_multiplier(
     Raises:
         InputError: `others` alone use up the guarantee.
     """
+    _require_finite(guarantee)
     fixed = tuple(others)
     if fixed and accounting.epsilon(fixed, guarantee.delta) >= guarantee.epsilon:
         raise InputError("The other events alone cost more than the guarantee: give them less, or ask for more.")
@@ -111,6 +113,11 @@ def smallest_noise_multiplier(
     while excess(noise) > 0:  # a root may lie on the wrong side, and where delta is tiny the cost does not quite fall
         noise, step = round_up(noise * (1 + step)), 2 * step
     return noise
+
+
+def _require_finite(guarantee: Guarantee) -> None:
+    if math.isinf(guarantee.epsilon):
+        raise InputError("epsilon: a finite number is expected, because noise is calibrated to it. 1 is strict.")
 
 
 def round_up(value: float, digits: int = 6) -> float:

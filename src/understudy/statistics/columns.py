@@ -41,7 +41,13 @@ def gappy_channels(schema: Schema) -> list[int]:
 def single_columns(schema: Schema, with_context: bool) -> tuple[Channel, ...]:
     """Returns the columns with one value per series: static ones except the label, then context summaries."""
     static = tuple(column for column in schema.static if column.name != schema.label)
-    return static + (_summary_columns(schema) if with_context else ())
+    summaries: list[Channel] = []
+    for channel in schema.context if with_context else ():
+        low, high = channel.bounds
+        for frequency in range(min(_CONTEXT_FREQUENCIES, schema.num_steps)):
+            ends = (low, high) if frequency == 0 else (-(high - low), high - low)
+            summaries.append(Continuous(f"{channel.name}~{frequency}", *ends))
+    return (*static, *summaries)
 
 
 def single_values(schema: Schema, static: np.ndarray, context: np.ndarray | None) -> np.ndarray:
@@ -87,13 +93,3 @@ def static_values(
         static[:, column] = np.where(rng.random(len(labels)) < missing[place], np.nan, values)
         place += 1
     return static
-
-
-def _summary_columns(schema: Schema) -> tuple[Channel, ...]:
-    columns: list[Channel] = []
-    for channel in schema.context:
-        low, high = channel.bounds
-        for frequency in range(min(_CONTEXT_FREQUENCIES, schema.num_steps)):
-            ends = (low, high) if frequency == 0 else (-(high - low), high - low)
-            columns.append(Continuous(f"{channel.name}~{frequency}", *ends))
-    return tuple(columns)

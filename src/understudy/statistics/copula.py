@@ -229,10 +229,6 @@ class Model:
         """Covariances of one kind."""
         return Covariance(self.coupled[kind], self.free[kind])
 
-    def gap_model(self, place: int) -> GapModel:
-        """Gap model of the `place`-th channel that may be missing."""
-        return GapModel.of(self.gaps[place])
-
 
 def sample_kinds(
     model: Model, schema: Schema, num_series: int, label: int | None, rng: np.random.Generator
@@ -323,6 +319,6 @@ def sample_absence(
         edges = length_edges(schema.time.min_steps, num_steps)
         lengths = sample_lengths(model.length_shares, edges, num_steps, num_series, rng)
     missing = np.broadcast_to((np.arange(num_steps) >= lengths[:, None])[:, :, None], scores.shape).copy()
-    for position, channel in enumerate(gappy_channels(schema)):
-        missing[:, :, channel] |= sample_gaps(model.gap_model(position), scores[:, :, channel], lengths, rng)
+    for row, channel in zip(model.gaps, gappy_channels(schema), strict=True):
+        missing[:, :, channel] |= sample_gaps(GapModel.of(row), scores[:, :, channel], lengths, rng)
     return lengths, missing

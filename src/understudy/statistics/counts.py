@@ -55,10 +55,12 @@ def least_risk(noisy: np.ndarray, noise: float, reaches: Sequence[int]) -> tuple
     Stein (1981): for a linear smoother S, ‖Sy − y‖² + 2 noise² tr S − m noise² estimates the squared error.
     """
     best, least, left = noisy, np.inf, noise
+    total, place = np.concatenate([np.zeros_like(noisy[:1]), np.cumsum(noisy)]), np.arange(len(noisy))
     for reach in reaches:
         if reach and 2 * reach + 1 > len(noisy):
             break
-        smooth, trace = running_mean(noisy, reach)
+        low, high = np.maximum(place - reach, 0), np.minimum(place + reach + 1, len(noisy))  # fewer at the ends
+        smooth, trace = (total[high] - total[low]) / (high - low), float((1 / (high - low)).sum())
         risk = float(((smooth - noisy) ** 2).sum()) + 2 * noise**2 * trace
         if risk < least:
             best, least, left = smooth, risk, noise * float(np.sqrt(trace / len(noisy)))
@@ -169,15 +171,6 @@ def share_among(rows: list[np.ndarray], noise: float, groups: list[Hashable]) ->
             for place in members:
                 settled[place] = shrink(rows[place], mean, noise)[0]
     return settled
-
-
-def running_mean(cells: np.ndarray, reach: int) -> tuple[np.ndarray, float]:
-    """Returns (means over 2 · reach + 1 cells of the first axis, fewer at the ends, and the smoother's trace)."""
-    total = np.concatenate([np.zeros_like(cells[:1]), np.cumsum(cells, axis=0)])
-    place = np.arange(len(cells))
-    low, high = np.maximum(place - reach, 0), np.minimum(place + reach + 1, len(cells))
-    number = (high - low).reshape(-1, *(1 for _ in cells.shape[1:]))
-    return (total[high] - total[low]) / number, float((1 / number).sum())
 
 
 @dataclass(frozen=True)

@@ -64,17 +64,12 @@ def absence_votes(panel: Panel, scores: np.ndarray, channels: Sequence[int], edg
     return Cells(whose, ballots, np.concatenate(cell), np.concatenate(worth), panel.num_series, np.array(sizes))
 
 
-def fit_gaps(noisy_votes: np.ndarray, noise: float) -> GapModel:
-    """Returns the gap model of one channel from its noisy votes; `noise` is the standard deviation of each."""
-    parts = np.split(noisy_votes, np.cumsum(SIZES[:2]))
-    return GapModel(*(believable(part, noise) for part in parts))
-
-
 def gap_models(noisy_votes: np.ndarray, noise: float) -> np.ndarray:
-    """Returns gap models [channel, cell] of each channel that may be missing."""
-    models = [fit_gaps(votes, noise) for votes in noisy_votes]
-    stacked = [np.concatenate([model.counts, model.lengths, model.ranks]) for model in models]
-    return np.stack(stacked) if stacked else np.zeros_like(noisy_votes)
+    """Returns gap models from noisy votes, both [channel, cell]; `noise` is the standard deviation of each vote."""
+    models = np.zeros_like(noisy_votes)
+    for model, votes in zip(models, noisy_votes, strict=True):
+        model[:] = np.concatenate([believable(part, noise) for part in np.split(votes, np.cumsum(SIZES[:2]))])
+    return models
 
 
 def length_shares(noisy_votes: np.ndarray, noise: float) -> np.ndarray:

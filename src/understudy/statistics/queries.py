@@ -117,18 +117,14 @@ class Queries:
 
 def column_votes(panel: Panel, places: Sequence[int], grids: Sequence[Grid]) -> SideBySide:
     """Returns a vote for each column of each series, spread over the steps it has."""
-    singles = own_single_values(panel)
-    return SideBySide([_votes(panel, singles, place, grid) for place, grid in zip(places, grids, strict=True)])
-
-
-def _votes(panel: Panel, singles: np.ndarray, place: int, grid: Grid) -> Cells:
-    """Returns the votes for one column: a channel, or after these a single column."""
-    channels = panel.schema.num_channels
-    values = panel.values[:, :, place] if place < channels else singles[:, [place - channels]]
-    observed = ~np.isnan(values)
-    vector = np.repeat(np.arange(len(values)), observed.sum(axis=1))
-    cells = grid.cells_of(values[observed])
-    return Cells(vector, np.zeros_like(vector), cells, 1 / values.shape[1], len(values), np.array([grid.num_cells]))
+    singles, channels, votes = own_single_values(panel), panel.schema.num_channels, []
+    for place, grid in zip(places, grids, strict=True):
+        values = panel.values[:, :, place] if place < channels else singles[:, [place - channels]]
+        observed = ~np.isnan(values)
+        vector = np.repeat(np.arange(len(values)), observed.sum(axis=1))
+        cells, sizes = grid.cells_of(values[observed]), np.array([grid.num_cells])
+        votes.append(Cells(vector, np.zeros_like(vector), cells, 1 / values.shape[1], len(values), sizes))
+    return SideBySide(votes)
 
 
 def scores_by(marginals: Sequence[Marginal]) -> Seen:

@@ -54,7 +54,10 @@ class Synthesizer(ABC):
     def from_preset(cls, preset: str = "default", **options: Any) -> Self:
         """Returns the method with the options of a preset ("paper": as published), some of them replaced."""
         if preset not in cls.presets:
-            raise InputError(f"preset: one of {', '.join(cls.presets)} is expected for '{cls.name}', got '{preset}'.")
+            unpublished = " No paper describes it." if preset == "paper" else ""
+            raise InputError(
+                f"preset: one of {', '.join(cls.presets)} is expected for '{cls.name}', got '{preset}'.{unpublished}"
+            )
         return cls(**{**cls.presets[preset], **options})
 
     @abstractmethod

@@ -179,13 +179,12 @@ class Forecast:
         values = np.full((panel.num_series, steps, len(columns)), np.nan, dtype=np.float32)
         own = np.stack([self.values[level, :, :, place] for level, place in picked], axis=2)
         np.put_along_axis(values, (late[:, None] + np.arange(horizon))[:, :, None], own, 1)
-        return replace(
-            panel,
-            schema=_ahead(panel.schema, earliest, steps, columns),
-            values=values,
-            lengths=(late + horizon).astype(np.int32),
-            context=None,
-        )
+        time = replace(panel.schema.time, steps=steps, min_steps=1)
+        if not time.counts_steps:
+            moment = int(step_ticks(panel.schema.time, 1, earliest)[0])
+            time = replace(time, start=(datetime(1970, 1, 1) + timedelta(microseconds=moment)).isoformat())
+        schema = replace(panel.schema, time=time, channels=columns, context=(), constraints=(), columns=())
+        return replace(panel, schema=schema, values=values, lengths=(late + horizon).astype(np.int32), context=None)
 
 
 def forecast(
@@ -292,15 +291,6 @@ def _columns(channels: tuple[Channel, ...], quantiles: tuple[float, ...]) -> lis
             name = f"{channel.name}_q{100 * quantile:g}"
             columns.append((Continuous(name, *channel.bounds, missing=True), (level, place)))
     return columns
-
-
-def _ahead(schema: Schema, first_step: int, steps: int, columns: Sequence[Channel]) -> Schema:
-    """Returns the contract of a forecast: other columns, and a time axis that begins where the series end."""
-    time = replace(schema.time, steps=steps, min_steps=1)
-    if not time.counts_steps:
-        moment = int(step_ticks(schema.time, 1, first_step)[0])
-        time = replace(time, start=(datetime(1970, 1, 1) + timedelta(microseconds=moment)).isoformat())
-    return replace(schema, time=time, channels=tuple(columns), context=(), constraints=(), columns=())
 
 
 def _check_alike(learned: Schema, given: Schema) -> None:

@@ -1,8 +1,19 @@
 """What options of methods and recipes are checked for, in the same words everywhere."""
 
+import math
 from collections.abc import Iterable
 
 from understudy.errors import InputError
+from understudy.privacy.budget import Guarantee
+
+
+def require_no_guarantee(guarantee: Guarantee, mode: str, reason: str, sound: str = "sound") -> None:
+    """Refuses a finite epsilon for a mode that no epsilon covers."""
+    if guarantee.epsilon < math.inf:
+        raise InputError(
+            f"mode: '{mode}' protects no unit ({reason}), so it needs a ledger and a guarantee with epsilon = inf: "
+            f"--epsilon none --not-private on the command line. Use '{sound}' for private data."
+        )
 
 
 def require_above_zero(options: object, *names: str) -> None:

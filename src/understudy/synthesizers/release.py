@@ -214,7 +214,7 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
 
 @contextmanager
 def _damage_told(source: Path | None) -> Iterator[None]:
-    """Whoever made a release directory may have put anything into it: a model that draws nothing is damage."""
+    """Report as damage what a release directory, which anyone may have written, makes of sampling."""
     if source is None:
         yield
         return

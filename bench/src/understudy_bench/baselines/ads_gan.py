@@ -7,7 +7,6 @@ is here because papers compare with it.
 Reference: Yoon, Drumright & van der Schaar, IEEE JBHI 24(8), 2020 (ADS-GAN).
 """
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from understudy.data import Panel, Schema
-from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.statistics import facts
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import SampleRequest
+from understudy.synthesizers.options import require_no_guarantee
 from understudy.synthesizers.ppem.published import between
 from understudy.synthesizers.sampling import calibrated, panel_of, sample_classes, score_nodes
 from understudy.training.plan import TRAINING
@@ -42,11 +41,7 @@ Told = Callable[[float], None]  # share of the iterations done
 
 def plan(schema: Schema, guarantee: Guarantee) -> SpendingPlan:
     """Returns facts next to without noise, and training that no accountant covers."""
-    if guarantee.epsilon < math.inf:
-        raise InputError(
-            f"mode: 'ads-gan' protects nobody ({NOT_PRIVATE}), so it needs a ledger and a guarantee with "
-            "epsilon = inf. Use 'dp' for private data."
-        )
+    require_no_guarantee(guarantee, "ads-gan", NOT_PRIVATE, sound="dp")
     bought = (PlanEntry(label, Gaussian(_UNNOISED)) for label in facts.shares_of(schema, marginals=True))
     return SpendingPlan((*bought, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE))), guarantee)
 

@@ -128,7 +128,8 @@ def one_unit_more(panel: Panel) -> Panel:
     context = panel.context
     if context is not None:
         shared = context.strides[0] == 0
-        context = broadcast_context(context[0], panel.num_series + 1) if shared else _repeat_last(context)
+        last = context[-1:]
+        context = broadcast_context(context[0], panel.num_series + 1) if shared else np.concatenate([context, last])
     return replace(
         panel,
         values=np.concatenate([panel.values, values]),
@@ -144,10 +145,6 @@ def without_values(panel: Panel, *channels: str) -> Panel:
     values = np.array(panel.values)
     values[:, :, [panel.schema.channel_index(name) for name in channels]] = np.nan
     return panel.with_values(values)
-
-
-def _repeat_last(context: np.ndarray) -> np.ndarray:
-    return np.concatenate([context, context[-1:]])
 
 
 def _context(schema: Schema, num_series: int, rng: np.random.Generator, own: bool) -> np.ndarray | None:

@@ -143,8 +143,9 @@ class PETS(Synthesizer):
         """Refuse, before anything is charged, modules and public tables that do not fit."""
         if self.settings.as_published and schema.unit.protects_a_person:
             raise InputError(
-                "recipe: the paper's recipe makes the number of series public, so it needs unit.kind = "
-                "'overlapping-window', which promises nothing to a person. Use the default recipe."
+                "recipe: the paper's recipe makes the number of series public, so it runs only for windows that share "
+                "series, which promises nothing to a person. Set unit.kind = 'overlapping-window' in the schema and "
+                "give --window-steps and --window-stride, or use the default recipe."
             )
         if self.public is not None and not Path(self.public).is_file():
             raise MissingData(f"public: '{self.public}' does not exist.")

@@ -17,7 +17,6 @@ References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, ar
 (2014), Algorithm 1 (AboveThreshold); Andridge and Little (2010) (hot-deck imputation).
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +38,7 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import facts_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.options import require_one_of
+from understudy.synthesizers.options import require_no_guarantee, require_one_of
 from understudy.synthesizers.ppem import effect_size, hot_deck, statements
 from understudy.synthesizers.ppem.attributes import (
     DIFFERENT,
@@ -274,11 +273,7 @@ class PPEM(Synthesizer):
 
     def _plan_without_privacy(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         reason = NOT_PRIVATE[self.mode]
-        if guarantee.epsilon < math.inf:
-            raise InputError(
-                f"mode: '{self.mode}' protects nobody ({reason}), so it needs a ledger and a guarantee with "
-                "epsilon = inf. Use 'sound' for private data."
-            )
+        require_no_guarantee(guarantee, self.mode, reason)
         entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
         if self.mode == "lmdp":
             return SpendingPlan((*entries, PlanEntry(TRAINING, NonPrivate(reason))), guarantee)

@@ -40,7 +40,8 @@ _FEW_SHARES = {  # where the noise leaves nothing to see of dependence
 
 def budget_shares(schema: Schema, guarantee: Guarantee) -> dict[str, float]:
     """Returns the share of mu² that each release gets, by its label, from public facts."""
-    shares = dict(_FEW_SHARES if _few(schema, guarantee) else _SHARES)
+    population, loudest = schema.population.size, noise_multipliers(guarantee, {"all": 1.0})["all"]
+    shares = dict(_FEW_SHARES if population is not None and loudest > _FEW * population else _SHARES)
     if not gappy_channels(schema) and schema.time.min_steps is None:
         shares["dependence"] += shares.pop("absence")
     if schema.num_channels == 1:
@@ -48,17 +49,7 @@ def budget_shares(schema: Schema, guarantee: Guarantee) -> dict[str, float]:
     if not schema.unit.protects_a_person:  # windows at every offset of one series: no step differs from another
         for label, change in (("profile", -0.12), ("marginals", 0.05), ("shape", 0.04), ("dependence", 0.03)):
             shares[label] += change
-    return _by_holder(shares, held_columns(schema))
-
-
-def _few(schema: Schema, guarantee: Guarantee) -> bool:
-    """Whether the population is small beside the noise of a single release at the whole price."""
-    whole = noise_multipliers(guarantee, {"all": 1.0})["all"]
-    return schema.population.size is not None and whole > _FEW * schema.population.size
-
-
-def _by_holder(shares: dict[str, float], held: Held) -> dict[str, float]:
-    """Divides the share of the marginals among whoever counts columns, so that all counts get the same noise."""
+    held = held_columns(schema)  # the share of the marginals is divided so that all counts get the same noise
     whole, number = shares.pop(MARGINALS), sum(map(len, held.values()))
     return {label: whole * len(places) / number for label, places in held.items()} | shares
 
@@ -88,7 +79,7 @@ def vertical_trust(schema: Schema) -> tuple[str, ...]:
         return ()
     return (
         f"Columns of {number} organisations: the counts of each one's own columns were noised by themselves, all else "
-        "was summed and noised by an aggregator. Other organisations and whoever receives the release see noisy "
+        "was summed and noised by an aggregator. Other organisations and recipients of the release see noisy "
         "answers only: the guarantee holds against both, for what they do not hold themselves.",
         "Not protected against the aggregator, which is trusted: it sees every row, as values or as scores from which "
         "values can be read back.",

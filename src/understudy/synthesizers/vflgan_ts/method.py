@@ -26,7 +26,6 @@ import torch
 from torch import nn
 
 from understudy.data import Panel, Schema
-from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, NonPrivate
 from understudy.privacy.grant import Grant
@@ -37,7 +36,7 @@ from understudy.statistics.columns import classes_of
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.options import require_one_of
+from understudy.synthesizers.options import require_no_guarantee, require_one_of
 from understudy.synthesizers.sampling import NODES, calibrated, num_pooled, panel_of, sample_classes, score_nodes
 from understudy.synthesizers.vflgan_ts import modes
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
@@ -193,11 +192,7 @@ class VFLGANTS(Synthesizer):
         return joined(columns, tuple(parts), encoding)
 
     def _plan_without_privacy(self, guarantee: Guarantee, labels: tuple[str, ...]) -> SpendingPlan:
-        if guarantee.epsilon < math.inf:
-            raise InputError(
-                f"mode: '{self.mode}' protects nobody ({NOT_PRIVATE[self.mode]}), so it needs a ledger and a guarantee "
-                "with epsilon = inf. Use 'sound' for private data."
-            )
+        require_no_guarantee(guarantee, self.mode, NOT_PRIVATE[self.mode])
         facts = tuple(PlanEntry(label, Gaussian(_FACTS_UNNOISED)) for label in labels)
         return SpendingPlan((*facts, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE[self.mode]))), guarantee)
 

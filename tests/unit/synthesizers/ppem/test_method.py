@@ -152,7 +152,7 @@ def test_held_out_units_are_seen_by_the_check_alone(monkeypatch) -> None:
 @pytest.mark.parametrize("mode", ["lmdp", "marginal-dp"])
 def test_modes_that_protect_nobody_say_so_and_need_an_infinite_budget(mode: str) -> None:
     asked = method(mode=mode)
-    with pytest.raises(InputError, match="protects nobody"):
+    with pytest.raises(InputError, match="protects no unit"):
         asked.spending_plan(schema(), GUARANTEE)
     release = fit(asked, panel(), NO_LIMIT)
     assert release.certificate.status.startswith("not private")

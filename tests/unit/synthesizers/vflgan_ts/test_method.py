@@ -109,7 +109,7 @@ def test_real_rows_choose_no_checkpoint_where_a_guarantee_is_claimed(
 @pytest.mark.parametrize("mode", ["plain", "paper"])
 def test_a_mode_that_protects_nobody_is_refused_on_a_finite_budget(mode: str) -> None:
     ledger = Ledger.in_memory(Guarantee(EPSILON, DELTA))
-    with pytest.raises(InputError, match="protects nobody"):
+    with pytest.raises(InputError, match="protects no unit"):
         method(mode=mode).fit(panel(), ledger)
     assert not ledger.entries()
 
