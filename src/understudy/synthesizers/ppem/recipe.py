@@ -1,7 +1,7 @@
 """Numbers of the networks, the losses and the training loop of PPEM; none of them changes a guarantee by itself."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from understudy.errors import InputError
 from understudy.synthesizers.options import require_above_zero
@@ -24,6 +24,7 @@ class Recipe:
         ema: Decay of the running average of the generators that is released; 0 releases the last ones.
     """
 
+    shown: ClassVar = ("iterations", "batch")  # what `--set` offers
     width: int = 64
     iterations: int = 1500
     batch: int = 128
