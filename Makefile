@@ -4,7 +4,9 @@ BIN := .venv/bin
 READY := .venv/ready
 BENCH_READY := .venv/bench-ready
 # Models in tests are small: one thread each and two tests at a time beat two threads on two cores. Bytecode is kept,
-# also where the environment forbids it: without it every process that a test starts compiles the package.
+# also where the environment forbids it: without it every process that a test starts compiles the package. `quick` keeps
+# the folders of tests in memory where there are 4 GB: a ledger waits for the disk after every row.
+MEMORY := $(shell [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -24,7 +26,7 @@ test: $(READY) ## `check`, and meanwhile every test that takes seconds
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=recurse check quick
 
 quick: $(READY) # the tests of `make test` alone; DURATIONS=1 also writes durations.csv
-	$(PYTEST) $(if $(DURATIONS),-p scripts.durations) -m "not slow" -n 2 --dist worksteal
+	$(MEMORY) $(PYTEST) $(if $(DURATIONS),-p scripts.durations) -m "not slow" -n 2 --dist worksteal
 
 test-all: check ## `check`, then every test, also those that take minutes, with annotated shapes checked at every call
 	@scripts/ensure-chromium.sh

@@ -22,7 +22,7 @@ from understudy.synthesizers.vflgan_ts.recipe import Recipe as VerticalRecipe
 SMALL: dict[str, Synthesizer] = {
     "pets": PETS(recipe=Recipe(iterations=2, population=24, lookahead=1)),
     "dit": DiT(
-        recipe=DiTRecipe(network=Network(width=8, depth=1, num_heads=2), iterations=20, draws=1), sampling_steps=2
+        recipe=DiTRecipe(network=Network(width=8, depth=1, num_heads=2), iterations=4, draws=1), sampling_steps=2
     ),
     # Without context, because half of the panels have none; with one, its own tests make the checks again.
     "pub2priv": Pub2Priv(recipe=Pub2PrivRecipe(model="regression"), knowledge="none"),

@@ -11,7 +11,7 @@ from tests.fuzz.harness import Harness
 from tests.fuzz.kinds import KINDS, fuzz
 from tests.fuzz.place import LAYOUTS, SCHEMAS
 
-SAMPLE, SHARES, SHARE = 40, 20, 1_250  # SHARES · SHARE inputs of each kind: 100 000 in all
+SAMPLE, SHARES, SHARE = 20, 20, 1_250  # SHARES · SHARE inputs of each kind: 100 000 in all
 COMMANDS = (
     *(*ledgers.READ, *ledgers.WRITE, *releases.COMMANDS),
     *(command for name in SCHEMAS for command in schemas.commands(name)),

@@ -78,11 +78,16 @@ class Integer:
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
-            object.__setattr__(self, end, _as_whole(getattr(self, end), f"{self.name}.{end}"))
-        _check_column(self, INTEGER_DTYPES + FLOAT_DTYPES)
-        for end, bound in (("low", self.low), ("high", self.high)):
+            bound: Any = getattr(self, end)
             if bound is not None:
-                require_fit(self.dtype, bound, f"{self.name}.{end}")
+                _require_holdable(bound, f"{self.name}.{end}")
+                if int(bound) != bound:
+                    raise wrong_key(f"{self.name}.{end}", "a whole number is expected for an integer column.")
+                object.__setattr__(self, end, int(bound))
+        _check_column(self, INTEGER_DTYPES + FLOAT_DTYPES)
+        for end in ("low", "high"):
+            if getattr(self, end) is not None:
+                require_fit(self.dtype, getattr(self, end), f"{self.name}.{end}")
         _check_bounds(self)
 
     @property
@@ -155,7 +160,7 @@ def num_codes(channel: Channel) -> int | None:
 
 
 def is_event_like(channel: Channel) -> bool:
-    """Tells whether steps without rows mean zero (visits, transactions) and not missing."""
+    """Returns whether steps without rows mean zero (visits, transactions) and not missing."""
     return channel.aggregate in EVENT_AGGREGATES
 
 
@@ -214,15 +219,6 @@ def _require_holdable(bound: Any, key: str) -> None:
         raise wrong_key(
             key, f"a number from {-LARGEST:g} to {LARGEST:g} is expected. Declare one from public knowledge."
         )
-
-
-def _as_whole(bound: Any, key: str) -> int | None:
-    if bound is None:
-        return None
-    _require_holdable(bound, key)
-    if int(bound) != bound:
-        raise wrong_key(key, "a whole number is expected for an integer column.")
-    return int(bound)
 
 
 def _declared(name: str, low: float | None, high: float | None) -> tuple[float, float]:

@@ -153,7 +153,11 @@ def violations(
     broken = []
     for constraint in schema.constraints:
         if isinstance(constraint, Sum):
-            bad = _sum_error(values, constraint, schema)
+            place = schema.channel_index(constraint.total)
+            low, high = schema.channels[place].bounds
+            parts = values[..., _part_indices(constraint, schema)].astype(np.float64).sum(axis=2)
+            off = np.abs(values[..., place].astype(np.float64) - parts)
+            bad = off > _TOLERANCE * max(high - low, abs(high), abs(low))
         else:
             column = values[..., schema.channel_index(constraint.channel)]
             bad = (column != _obeying(column, constraint, schema, context, first_step)) & ~np.isnan(column)
@@ -190,31 +194,18 @@ def _zero_steps(
 ) -> Bool[np.ndarray, "*rows step"]:
     """Returns where the channel has to be zero."""
     if constraint.hours is not None:
-        hours = hours_of_day(schema.time, first_step + num_steps)[first_step:]
-        at_hours: np.ndarray = np.isin(hours, constraint.hours)
-        return at_hours
+        return np.isin(hours_of_day(schema.time, first_step + num_steps)[first_step:], constraint.hours)
     if context is None:
         raise DataError(
             f"Constraint '{name_of(constraint)}' looks at public context and none was given. Pass the context.",
             column=constraint.context,
         )
     index = [channel.name for channel in schema.context].index(str(constraint.context))
-    below: np.ndarray = context[..., index] < constraint.below
-    return below
+    return np.asarray(context[..., index] < constraint.below)
 
 
 def _part_indices(constraint: Sum, schema: "Schema") -> Int[np.ndarray, " part"]:
     return np.array([schema.channel_index(part) for part in constraint.parts])
-
-
-def _sum_error(
-    values: Float[np.ndarray, "series step channel"], constraint: Sum, schema: "Schema"
-) -> Bool[np.ndarray, "series step"]:
-    total = values[..., schema.channel_index(constraint.total)].astype(np.float64)
-    parts = values[..., _part_indices(constraint, schema)].astype(np.float64).sum(axis=2)
-    low, high = schema.channels[schema.channel_index(constraint.total)].bounds
-    off: np.ndarray = np.abs(total - parts) > _TOLERANCE * max(high - low, abs(high), abs(low))
-    return off
 
 
 def _add_up(values: Float32[np.ndarray, "series step channel"], constraint: Sum, schema: "Schema") -> None:
@@ -240,16 +231,11 @@ def _add_up(values: Float32[np.ndarray, "series step channel"], constraint: Sum,
 
 
 def _rescale(
-    parts: Float[np.ndarray, "series step part"],
-    anchor: Float[np.ndarray, " part"],
-    limit: float,
-    *,
-    above: bool,
+    parts: Float[np.ndarray, "series step part"], anchor: Float[np.ndarray, " part"], limit: float, *, above: bool
 ) -> Float[np.ndarray, "series step part"]:
     """Pulls parts towards their anchors where their sum passes the limit (above it, or below it)."""
     sums = parts.sum(axis=2)
     passes = sums > limit if above else sums < limit
     room = np.where(passes, sums - anchor.sum(), 1.0)
     share = np.where(passes, (limit - anchor.sum()) / np.where(room == 0, 1.0, room), 1.0)
-    rescaled: np.ndarray = anchor + (parts - anchor) * share[..., None]
-    return rescaled
+    return np.asarray(anchor + (parts - anchor) * share[..., None])

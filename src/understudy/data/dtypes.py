@@ -53,13 +53,13 @@ def schema_dtype(arrow: pa.DataType) -> str:
 
 
 def is_time_dtype(dtype: str) -> bool:
-    """Tells whether a time column may be stored as `dtype` (whole numbers count steps)."""
+    """Returns whether a time column may be stored as `dtype` (whole numbers count steps)."""
     timestamp = _TIMESTAMP.fullmatch(dtype)
     return dtype in (*INTEGER_DTYPES, "date32", "string") or (timestamp is not None and is_zone(timestamp.group(2)))
 
 
 def holds_ticks(dtype: str, *ticks: int) -> bool:
-    """Tells whether a time dtype holds these microseconds since 1970 exactly.
+    """Returns whether a time dtype holds these microseconds since 1970 exactly.
 
     >>> holds_ticks("timestamp[s]", 20_000), holds_ticks("timestamp[ms]", 20_000)
     (False, True)
@@ -73,7 +73,7 @@ def holds_ticks(dtype: str, *ticks: int) -> bool:
 
 
 def has_zone(dtype: str) -> bool:
-    """Tells whether a dtype stores instants, and not local times."""
+    """Returns whether a dtype stores instants, and not local times."""
     match = _TIMESTAMP.fullmatch(dtype)
     return match is not None and match.group(2) is not None
 
@@ -97,7 +97,7 @@ def require_dtype(dtype: str, allowed: tuple[str, ...], key: str) -> None:
 
 
 def is_zone(name: str | None) -> bool:
-    """Tells whether Arrow can write the hours of a time zone; it accepts the name of any in a type."""
+    """Returns whether Arrow can write the hours of a time zone; it accepts the name of any in a type."""
     try:
         pa.array([0], pa.timestamp("s", tz=name)).cast(pa.string())
     except pa.ArrowInvalid:
@@ -117,5 +117,4 @@ def instants(local: pa.Array, zone: str) -> pa.Array:
 def local_ticks(ticks: Int64[np.ndarray, " row"], zone: str) -> Int64[np.ndarray, " row"]:
     """Returns what a clock in `zone` shows at these instants, both in microseconds since 1970."""
     shown = pc.local_timestamp(pa.array(ticks).cast(pa.timestamp("us", tz=zone)))
-    local: np.ndarray = shown.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return local
+    return np.asarray(shown.cast(pa.int64()).to_numpy(zero_copy_only=False))

@@ -104,7 +104,10 @@ def write_households(num_homes: int, directory: str | Path, seed: int = 7) -> tu
     panel = simulate_households(num_homes, seed)
     table, context, schema = (folder / name for name in ("households.parquet", "context.parquet", "schema.toml"))
     write_panel(panel, table)
-    pq.write_table(_context_table(simulate_context(seed), panel.schema), context)
+    ticks = pa.array(step_ticks(panel.schema.time, STEPS)).cast(pa.timestamp("us")).cast(pa.timestamp("ms"))
+    public = np.round(simulate_context(seed).astype(np.float64), 2)
+    columns = {channel.name: public[:, i] for i, channel in enumerate(panel.schema.context)}
+    pq.write_table(pa.table({"timestamp": ticks, **columns}), context)
     panel.schema.save(schema)
     return table, context, schema
 
@@ -120,17 +123,10 @@ def simulate_context(seed: int = 7) -> Float32[np.ndarray, "step context"]:
     return np.round(context, 2).astype(np.float32)
 
 
-def _context_table(context: Float32[np.ndarray, "step context"], schema: Schema) -> pa.Table:
-    ticks = pa.array(step_ticks(schema.time, STEPS)).cast(pa.timestamp("us")).cast(pa.timestamp("ms"))
-    columns = {channel.name: np.round(context[:, i].astype(np.float64), 2) for i, channel in enumerate(schema.context)}
-    return pa.table({"timestamp": ticks, **columns})
-
-
 def _bump(hour: float, width: float) -> np.ndarray:
     """A smooth daily bump around an hour, periodic over midnight."""
     distance = np.abs((_HOUR - hour + 12) % 24 - 12)
-    bump: np.ndarray = np.exp(-0.5 * (distance / width) ** 2)
-    return bump
+    return np.asarray(np.exp(-0.5 * (distance / width) ** 2))
 
 
 def _simulate_chunk(
@@ -172,8 +168,7 @@ def _everyday_load(rng: np.random.Generator) -> np.ndarray:
     weekend = 1.2 * _bump(11, 2.5) + 1.8 * evening * _bump(18, 3.0)
     rhythm = np.where(_WEEKEND, weekend, working_day)
     noise = np.exp(0.35 * rng.standard_normal((homes, STEPS), dtype=np.float32))
-    load: np.ndarray = level * (0.6 + rhythm) * noise
-    return load
+    return np.asarray(level * (0.6 + rhythm) * noise)
 
 
 def _heating(
@@ -184,8 +179,7 @@ def _heating(
     strength = heated[:, None] * rng.gamma(9.0, 0.026, (homes, 1))
     indoors = 17.0 + rng.normal(0.0, 1.0, (homes, 1)) - 2.5 * _bump(3, 2.5)
     duty = np.exp(0.2 * rng.standard_normal((homes, STEPS), dtype=np.float32))
-    heating: np.ndarray = strength * np.maximum(0.0, indoors - temperature) * duty
-    return heating
+    return np.asarray(strength * np.maximum(0.0, indoors - temperature) * duty)
 
 
 def _respond_to_tariff(
@@ -203,8 +197,7 @@ def _respond_to_tariff(
     load = np.where(night, load * (1 - 0.35 * _bump(19, 2.5)) + boiler * in_block, load)
     elasticity = rng.normal(0.55, 0.1, (homes, 1)).clip(0.2)
     shift = np.exp(-elasticity * (price - price.mean()) / price.std())
-    responded: np.ndarray = np.where(dynamic, load * shift, load)
-    return responded
+    return np.asarray(np.where(dynamic, load * shift, load))
 
 
 def _spikes(rng: np.random.Generator) -> np.ndarray:
@@ -225,8 +218,7 @@ def _solar(panels: Bool[np.ndarray, " home"], rng: np.random.Generator) -> np.nd
     cloudy_day = np.array([0.9, 0.35, 0.6, 0.95, 0.2, 0.75, 0.85])[np.arange(STEPS) // 24]
     size = panels[:, None] * rng.uniform(2.0, 6.5, (homes, 1))
     shade = rng.random((homes, STEPS), dtype=np.float32) ** (1.2 - cloudy_day)
-    solar: np.ndarray = np.clip(size * height * (0.25 + 0.75 * cloudy_day) * shade, 0.0, 8.0)
-    return solar
+    return np.asarray(np.clip(size * height * (0.25 + 0.75 * cloudy_day) * shade, 0.0, 8.0))
 
 
 def _draw_lengths(flaky: Bool[np.ndarray, " home"], rng: np.random.Generator) -> Int32[np.ndarray, " home"]:
@@ -241,5 +233,4 @@ def _gaps(load: np.ndarray, flaky: Bool[np.ndarray, " home"], rng: np.random.Gen
     chance = 0.002 + 0.025 * flaky[:, None] + 0.02 * (load > 4.0)
     begins = rng.random(load.shape, dtype=np.float32) < chance
     ends = np.where(begins, np.arange(STEPS) + rng.geometric(0.35, load.shape), 0)
-    missing: np.ndarray = np.maximum.accumulate(ends, axis=1) > np.arange(STEPS)
-    return missing
+    return np.asarray(np.maximum.accumulate(ends, axis=1) > np.arange(STEPS))

@@ -26,7 +26,7 @@ class Panel:
         static: One row per series, codes or values, NaN where missing.
         context: Public channels, often one broadcast row; None without context.
         shared_context: What all series share of it, taken from `context`; a panel without series still has it, so that
-            what is released does not say that nobody is there. None where each series has its own.
+            what is released does not say that it is empty. None where each series has its own.
         ticks: When each step was, of series that were drawn for stretches of public context; None: as the schema says.
         private: Whether the series are protected; decides what `repr` may show.
         unit_ids: Identifier of each unit, kept only to write the holdout list; never shown.
@@ -36,8 +36,7 @@ class Panel:
         arrays. `repr` of a private panel shows the schema and neither values nor counts.
 
     Edge cases:
-        A panel may hold no series at all. Arrays are read-only views: whoever made them should let go of
-        them.
+        A panel may hold no series at all. Arrays are read-only views: the caller should keep no writable reference.
     """
 
     schema: Schema
@@ -46,7 +45,7 @@ class Panel:
     unit: Int64[np.ndarray, " series"]
     static: Float32[np.ndarray, "series static"]
     context: Float32[np.ndarray, "series step context"] | None = None
-    shared_context: Float32[np.ndarray, "_ _"] | None = None  # [step, context]; of a panel that changes, made anew
+    shared_context: Float32[np.ndarray, "_ _"] | None = None  # [step, context]; `replace` computes it again
     ticks: Int64[np.ndarray, "series step"] | None = None
     private: bool = True
     unit_ids: np.ndarray | None = field(default=None, repr=False)
@@ -115,7 +114,7 @@ class Panel:
         return self._series(rows, unit.astype(np.int64), units)
 
     def _series(self, rows: Any, unit: Int64[np.ndarray, " chosen"], units: Any) -> "Panel":
-        """Returns some rows of the arrays, which are series of `units` numbered anew."""
+        """Returns some rows of the arrays, which are series of `units`, renumbered."""
         context = self.context
         if context is not None:
             context = take_context(context, rows) if isinstance(rows, np.ndarray) else context[rows]

@@ -47,7 +47,7 @@ def partition_by_unit(
         follow from identifiers and times alone and say nothing about the order of the source.
 
     Edge cases:
-        Memory holds one partition, disk beside `folder` a second copy of the table. Columns that the schema ignores
+        Memory holds one partition, the disk of `folder` a second copy of the table. Columns that the schema ignores
         are left out; times that are text become timestamps.
     """
     opened = open_source(source, schema)

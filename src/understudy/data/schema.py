@@ -165,7 +165,7 @@ class CsvFormat:
         delimiter: Character between two columns.
         decimal: Decimal sign of numbers.
         encoding: Encoding of the file's text, by a name that Python knows.
-        missing: Words that stand for a missing value, beside the usual ones (empty, NA, NaN, null).
+        missing: Words that stand for a missing value, in addition to the usual ones (empty, NA, NaN, null).
     """
 
     delimiter: str = ","
@@ -175,7 +175,8 @@ class CsvFormat:
 
     def __post_init__(self) -> None:
         check_fields(self, "csv")
-        if not _is_delimiter(self.delimiter):
+        sign = self.delimiter
+        if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in "\r\n\"'.-+\0":
             raise _refused("delimiter", "one character such as ',', ';' or a tab is expected, no letter or digit")
         if self.decimal not in (".", ","):
             raise _refused("decimal", "'.' or ',' is expected")
@@ -422,10 +423,6 @@ def _check_constraint(constraint: Constraint, schema: Schema) -> None:
 
 def _refused(key: str, expected: str) -> SchemaError:
     return wrong_key(f"csv.{key}", f"{expected}. Write what the file uses.")
-
-
-def _is_delimiter(text: str) -> bool:
-    return len(text) == 1 and text.isascii() and not text.isalnum() and text not in "\r\n\"'.-+\0"
 
 
 def _is_encoding(name: str) -> bool:

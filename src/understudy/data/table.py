@@ -153,7 +153,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     if not folder:
         array = is_array_file(path if isinstance(place, Path) else place.url)
         columns = () if array else open_file(place, schema).columns
-        # an array, or series that no column tells apart
+        # an array, or series that no column distinguishes
         if array or (schema.time.layout == "long" and unit_column(columns, schema) not in columns):
             return Table.of(read_panel(path, schema, context=context, allow_few_units=allow_few_units))
     # a worker process may have been started in another working directory
@@ -195,7 +195,7 @@ def table_of(source: Any, schema: Schema, *, context: Any = None, allow_few_unit
 
 
 def in_partitions(source: Any) -> bool:
-    """Tells whether a table is in partitions and may be larger than memory."""
+    """Returns whether a table is in partitions and may be larger than memory."""
     if isinstance(source, str) and "://" in source:
         return True
     if not isinstance(source, str | Path):
@@ -345,7 +345,7 @@ def _unit_keys(identifiers: pa.Array, dtype: str, secret: bytes) -> UInt64[np.nd
 
 
 def _repeated(keys: list[UInt64[np.ndarray, "_ 2"]]) -> bool:
-    """Tells whether a key is there twice, in one array or in two."""
+    """Returns whether a key is there twice, in one array or in two."""
     together = np.concatenate(keys)
     first = np.sort(together[:, 0])
     ties = np.unique(first[1:][first[1:] == first[:-1]])
@@ -374,7 +374,7 @@ def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[R
 
 
 def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
-    """Returns the column that tells units apart; None where every row of a wide table is a unit."""
+    """Returns the column that distinguishes units; None where every row of a wide table is a unit."""
     if schema.unit.column is not None or schema.time.layout == "wide":
         return schema.unit.column
     return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)

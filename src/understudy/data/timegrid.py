@@ -85,7 +85,7 @@ class Time:
         dtype: How the user's table stores time; a whole-number dtype counts steps. "auto" becomes the coarsest
             timestamp that holds every step.
         off_grid: What reading does with a timestamp between two steps.
-        series_column: Tells several series of one unit apart.
+        series_column: Column that distinguishes several series of one unit.
         zone: Time zone of timestamps that carry none ("Europe/Paris"); None takes them as they are.
     """
 
@@ -108,11 +108,15 @@ class Time:
             raise wrong_key("time.steps", f"a number from 1 to {MAX_STEPS} is expected. Change it.")
         if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
             raise wrong_key("time.min_steps", "a number from 1 to time.steps is expected. Change it.")
-        self._check_choices()
+        for field, allowed in _CHOICES.items():
+            if getattr(self, field) not in allowed:
+                raise wrong_key(f"time.{field}", f"one of {', '.join(allowed)} is expected. Write one of them.")
         self._check_zone()
         self._check_start()
         self._check_dtype()
-        self._check_wide_columns()
+        named = {field[:5] for field in _WIDE_FIELD.findall(self.wide_columns)}
+        if named != {"{chan", "{step"} or set("{}") & set(_WIDE_FIELD.sub("", self.wide_columns)):
+            raise wrong_key("time.wide_columns", "a pattern such as '{channel}_{step}', with both, is expected.")
 
     def _check_dtype(self) -> None:
         """Refuses a dtype in which two steps would share a time or lie elsewhere; chooses one where none is given."""
@@ -134,7 +138,7 @@ class Time:
         if self.zone is not None and not (has_zone(self.dtype) or self.dtype == "string" or self.counts_steps):
             raise wrong_key(
                 "time.dtype",
-                f"a type with a time zone is expected beside time.zone, got '{self.dtype}'. Write "
+                f"a type with a time zone is expected with time.zone, got '{self.dtype}'. Write "
                 f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
             )
 
@@ -150,11 +154,6 @@ class Time:
                 "are not equally long where clocks change. Remove time.zone and store dates.",
             )
 
-    def _check_choices(self) -> None:
-        for field, allowed in _CHOICES.items():
-            if getattr(self, field) not in allowed:
-                raise wrong_key(f"time.{field}", f"one of {', '.join(allowed)} is expected. Write one of them.")
-
     def _check_start(self) -> None:
         frequency = parse_frequency(self.frequency)
         start = start_microseconds(self)
@@ -166,11 +165,6 @@ class Time:
         years = frequency.months * self.steps / 12 + frequency.microseconds * self.steps / _YEAR
         if start / _YEAR + years > _LAST_YEAR - 1970:
             raise wrong_key("time.frequency", f"the last step must be before {_LAST_YEAR}. Shorten the axis.")
-
-    def _check_wide_columns(self) -> None:
-        named = {field[:5] for field in _WIDE_FIELD.findall(self.wide_columns)}
-        if named != {"{chan", "{step"} or set("{}") & set(_WIDE_FIELD.sub("", self.wide_columns)):
-            raise wrong_key("time.wide_columns", "a pattern such as '{channel}_{step}', with both, is expected.")
 
     @property
     def counts_steps(self) -> bool:
@@ -198,21 +192,15 @@ def start_microseconds(time: Time) -> int:
     if start.tzinfo is not None:
         start = start.astimezone(dt.UTC).replace(tzinfo=None)
     elif time.zone is not None:
-        start = _moment(start, time)
+        try:
+            start = instants(pa.array([start]), time.zone)[0].as_py().astimezone(dt.UTC).replace(tzinfo=None)
+        except pa.ArrowInvalid:
+            raise wrong_key(
+                "time.start",
+                f"{time.start} occurs twice or never in {time.zone}, where clocks change then. "
+                "Write it with its offset.",
+            ) from None
     return (start - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
-
-
-def _moment(start: dt.datetime, time: Time) -> dt.datetime:
-    """Returns in UTC when a clock in the declared zone shows `start`."""
-    try:
-        moment = instants(pa.array([start]), str(time.zone))[0].as_py()
-    except pa.ArrowInvalid:
-        raise wrong_key(
-            "time.start",
-            f"{time.start} occurs twice or never in {time.zone}, where clocks change then. Write it with its offset.",
-        ) from None
-    utc: dt.datetime = moment.astimezone(dt.UTC).replace(tzinfo=None)
-    return utc
 
 
 def chosen_dtype(time: Time) -> str:
@@ -257,12 +245,6 @@ def steps_since(
             return offset // width, True
         steps = offset // width
         return steps, time.off_grid != "refuse" or bool(np.array_equal(steps * width, offset))
-    return _month_steps(ticks, origin, time)
-
-
-def _month_steps(
-    ticks: Int64[np.ndarray, " row"], origin: Int64[np.ndarray, "..."] | int, time: Time
-) -> tuple[Int64[np.ndarray, " row"], bool]:
     months = parse_frequency(time.frequency).months
     moments = ticks.view("datetime64[us]")
     if time.off_grid == "nearest":
@@ -284,8 +266,7 @@ def hours_of_day(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
     """Returns the hour (0 to 23) in which each step begins, counted from the declared start."""
     ticks = _moments(time, np.arange(num_steps, dtype=np.int64))
     ticks = ticks if time.zone is None else local_ticks(ticks, time.zone)
-    hours: np.ndarray = ticks // _MICROSECONDS["h"] % 24
-    return hours
+    return np.asarray(ticks // _MICROSECONDS["h"] % 24)
 
 
 def season_steps(time: Time, num_steps: int) -> int | None:

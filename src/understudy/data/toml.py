@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import re
 import tomllib
 import typing
 from collections.abc import Mapping
@@ -203,15 +204,8 @@ def format_value(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str):
-        return '"' + "".join(_escape(character) for character in value) + '"'
+        escaped = re.sub(r'["\\]', r"\\\g<0>", value)
+        return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04X}", escaped) + '"'
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {format_value(item)}" for key, item in value.items()) + " }"
     return "[" + ", ".join(format_value(item) for item in value) + "]"
-
-
-def _escape(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    if ord(character) < 0x20 or ord(character) == 0x7F:
-        return f"\\u{ord(character):04X}"
-    return character

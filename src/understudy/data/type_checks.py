@@ -59,7 +59,7 @@ def field_types(kind: Any) -> dict[str, Any]:
 
 
 def fits(given: Any, hint: Any) -> bool:
-    """Tells whether a value is of a declared type; which word of a `Literal` it is, its dataclass checks."""
+    """Returns whether a value is of a declared type; which word of a `Literal` it is, its dataclass checks."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in _UNIONS:
         return any(fits(given, part) for part in parts)

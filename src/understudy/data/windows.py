@@ -28,8 +28,7 @@ def stability(schema: Schema, window_steps: int, stride: int) -> int:
 def check_events(schema: Schema, window_steps: int, *, whole_windows: bool) -> None:
     """Refuses series in which one event can touch more windows than `stability` says.
 
-    Args:
-        whole_windows: Whether windows with an empty step are left out.
+    `whole_windows` says whether windows with an empty step are left out.
     """
     if schema.time.align == "relative":
         raise InputError(

@@ -60,7 +60,14 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
             return _numpy(array.cast(pa.int64())).astype(np.int64, copy=False)
     moments = _moments(array, name)
     if time.zone is not None and moments.type.tz is None:
-        moments = _local_moments(moments, time)
+        try:
+            moments = instants(moments, time.zone)
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"Column '{name}' holds a time that occurs twice or never in time.zone = '{time.zone}', where "
+                "clocks change. Write the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
+                column=name,
+            ) from None
     return _numpy(moments.cast(pa.int64())).astype(np.int64, copy=False)
 
 
@@ -125,17 +132,6 @@ def _moments(array: pa.Array, name: str) -> pa.Array:
         except pa.ArrowInvalid:
             continue
     raise unparsable
-
-
-def _local_moments(array: pa.Array, time: Time) -> pa.Array:
-    try:
-        return instants(array, str(time.zone))
-    except pa.ArrowInvalid:
-        raise DataError(
-            f"Column '{time.column}' holds a time that occurs twice or never in time.zone = '{time.zone}', where "
-            "clocks change. Write the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
-            column=time.column,
-        ) from None
 
 
 def plain(array: pa.Array) -> pa.Array:

@@ -23,11 +23,7 @@ _ENCODINGS = "'latin-1', 'cp1252' or 'utf-16'"
 
 
 def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tuple[str, ...]:
-    """Returns the names in a CSV file's first line and reads nothing further than the first block.
-
-    Args:
-        name: What errors call the table; default: the file's name.
-    """
+    """Returns the names in the first line of a CSV file, which errors call `name`; reads no more than one block."""
     name = name or path.name
     with readable(name, written):
         with path.open(encoding=without_mark(written.encoding), newline="") as file:

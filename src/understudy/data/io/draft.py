@@ -1,6 +1,7 @@
 """A first schema from column names and types, for a person to complete. No value is looked at unless allowed."""
 
 import itertools
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,14 @@ def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions 
     options = options or DraftOptions()
     path = existing(Path(source)) if isinstance(source, str | Path) else None
     with unreadable("table" if path is None else path.name):
-        arrow = _types_only(source if path is None else path, options)
+        if path is not None:
+            arrow = _file_types(path, options)
+        elif isinstance(source, pa.Table | pa.RecordBatch):
+            arrow = source.schema
+        elif hasattr(source, "__arrow_c_stream__"):
+            arrow = pa.RecordBatchReader.from_stream(source).schema
+        else:
+            raise DataError("Expected a path or a data frame that speaks the Arrow C stream interface.")
         names = arrow.names  # decoded only now
     _check_names(names, options)
     time = _chosen(options.time, names, "--time") or _pick_time(arrow)
@@ -126,7 +134,21 @@ def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions 
     title = name or ("population" if path is None else path.stem)
     is_csv = path is not None and path.suffix.lower() == ".csv"
     peeked = options.peek and is_csv
-    return _draft_text(title, arrow, unit, time, csv=options.csv if is_csv else None, zone=options.zone, peeked=peeked)
+    first = f"{_PEEKED} Complete what says TODO.\n" if peeked else f"{_NO_ROW}\n"
+    head = first + _HEAD.format(name=format_value(title), columns=format_value(arrow.names))
+    columns = sorted(
+        (field for field in arrow if field.name not in (time, unit)), key=lambda f: not _is_channel(f.type)
+    )
+    axis = _time(time, arrow, options.zone, is_csv)
+    parts = [
+        head,
+        _unit(unit, arrow),
+        axis,
+        _csv(options.csv if is_csv else CsvFormat()),
+        *map(_column, columns),
+        _BUDGET,
+    ]
+    return "".join(parts)
 
 
 def _check_names(names: list[str], options: DraftOptions) -> None:
@@ -137,10 +159,11 @@ def _check_names(names: list[str], options: DraftOptions) -> None:
         raise DataError(
             "A column of the table has no name. Give it one, or drop it (data frames save row numbers that way)."
         )
-    if any(map(_is_a_fraction, names)):  # whole numbers and dates may be the steps of a wide table
+    # whole numbers and dates may be the steps of a wide table
+    if any(re.fullmatch(r"-?(\d+\.\d*|\.\d+)", name.strip()) for name in names):
         raise DataError(
             "A column is called by a number with a decimal point: a header line with names is expected, and this seems "
-            "to be somebody's row. Add one."
+            "to be a row of data. Add one."
         )
     if alike(names) and not options.columns_are_public:
         raise AlikeColumns(
@@ -150,27 +173,12 @@ def _check_names(names: list[str], options: DraftOptions) -> None:
         )
 
 
-def _is_a_fraction(name: str) -> bool:
-    whole, point, rest = name.strip().removeprefix("-").partition(".")
-    return bool(point) and (whole + rest).isdigit()
-
-
 def _chosen(column: str | None, names: list[str], option: str) -> str | None:
     if column is not None and column not in names:
         raise InputError(
             f"{option}: the name of a column of the table is expected, got '{column}'. Check its spelling."
         )
     return column
-
-
-def _types_only(source: Any, options: DraftOptions) -> pa.Schema:
-    if isinstance(source, Path):
-        return _file_types(source, options)
-    if isinstance(source, pa.Table | pa.RecordBatch):
-        return source.schema
-    if hasattr(source, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(source).schema
-    raise DataError("Expected a path or a data frame that speaks the Arrow C stream interface.")
 
 
 def _file_types(path: Path, options: DraftOptions) -> pa.Schema:
@@ -196,15 +204,11 @@ def _pick_time(arrow: pa.Schema) -> str | None:
 
 def _pick_unit(arrow: pa.Schema, time: str | None) -> str | None:
     names = [name for name in arrow.names if name != time]
-    exact = [name for wanted in _UNIT_NAMES for name in names if name.lower() in _with_id(wanted)]
-    ending = [
-        name for name in names if name.lower().endswith(("_id", "_key", "_number")) or name.endswith(("ID", "Id"))
-    ]
+    patterns = ("{}", "{}_id", "{}id", "{} id", "id_{}", "id {}")
+    spellings = [[pattern.format(word) for pattern in patterns] for word in _UNIT_NAMES]
+    exact = [name for spelled in spellings for name in names if name.lower() in spelled]
+    ending = [n for n in names if n.lower().endswith(("_id", "_key", "_number")) or n.endswith(("ID", "Id"))]
     return next(iter([*exact, *ending]), None)
-
-
-def _with_id(word: str) -> tuple[str, ...]:
-    return (word, f"{word}_id", f"{word}id", f"{word} id", f"id_{word}", f"id {word}")
 
 
 def _peek_types(path: Path, columns: tuple[str, ...], written: CsvFormat) -> pa.Schema:
@@ -238,27 +242,6 @@ def _shape(column: pa.ChunkedArray) -> pa.DataType:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.string()
     return pa.timestamp("s")
-
-
-def _draft_text(
-    title: str,
-    arrow: pa.Schema,
-    unit: str | None,
-    time: str | None,
-    *,
-    csv: CsvFormat | None,
-    zone: str | None,
-    peeked: bool,
-) -> str:
-    """Returns a draft for a table of these columns and types; `csv` is the format of a CSV file."""
-    first = f"{_PEEKED} Complete what says TODO.\n" if peeked else f"{_NO_ROW}\n"
-    head = first + _HEAD.format(name=format_value(title), columns=format_value(arrow.names))
-    columns = sorted(
-        (field for field in arrow if field.name not in (time, unit)), key=lambda f: not _is_channel(f.type)
-    )
-    axis = _time(time, arrow, zone, csv is not None)
-    parts = [head, _unit(unit, arrow), axis, _csv(csv or CsvFormat()), *map(_column, columns), _BUDGET]
-    return "".join(parts)
 
 
 def _unit(unit: str | None, arrow: pa.Schema) -> str:

@@ -98,7 +98,7 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
     """Refuses a table with columns the schema does not name, without ones it needs, or with a name twice."""
     missing = sorted(required - set(source.columns))
     if required and len(missing) == len(required):
-        # Names are not quoted here: without a header line they would be somebody's values.
+        # Names are not quoted here: without a header line they would be values of a unit.
         raise DataError(
             f"{source.name}: none of the declared columns is there. A line of column names is expected, as the schema "
             "declares them"
@@ -171,13 +171,7 @@ def require_same_columns(first: Source, other: Source, schema: Schema) -> None:
 def open_file(
     file: Place, schema: Schema, *, name: str | None = None, rows: RowRange | None = None, only: str | None = None
 ) -> Source:
-    """Opens one file of a table.
-
-    Args:
-        name: What errors call the table; default: the file's name.
-        rows: Rows of a Parquet file to read; default: all.
-        only: The one column to read; default: all that the schema does not ignore.
-    """
+    """Opens one file of a table, which errors call `name`; `rows` of a Parquet file, and `only` a column, if given."""
     name, suffix = name or file.name, file.suffix.lower()
     if suffix == ".csv":
         columns = csv_header(file, schema.csv, name)
@@ -200,7 +194,7 @@ def open_file(
 
 
 def open_parquet(file: Place, **options: Any) -> pq.ParquetFile:
-    """Opens a Parquet file so that it is not held in memory beside what is made of it."""
+    """Opens a Parquet file so that it is not held in memory together with what is made of it."""
     # Without pre-buffering and with a small buffer, the file is read as its rows are asked for.
     handle = file if isinstance(file, Path) else file.open("rb")
     return pq.ParquetFile(handle, pre_buffer=False, buffer_size=1 << 16, **options)

@@ -53,7 +53,7 @@ def located(place: str | Path | StoredFile) -> Place:
 
 
 def is_folder(place: Place) -> bool:
-    """Tells whether a folder is there."""
+    """Returns whether a folder is there."""
     if isinstance(place, Path):
         return place.is_dir()
     system, path = _system(place.url)
@@ -73,7 +73,7 @@ def existing(place: _AnyPlace) -> _AnyPlace:
 
 
 def is_array_file(source: Any) -> bool:
-    """Tells whether a source is a numpy file."""
+    """Returns whether a source is a numpy file."""
     return isinstance(source, str | Path) and Path(source).suffix.lower() in (".npy", ".npz")
 
 

@@ -4,6 +4,7 @@ import codecs
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,11 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
     require_argument(panel, Panel, "panel", "Read or sample one first.")
     require_path(path, "write_panel: path")
     target = Path(path)
-    panel = _listing_context(panel) if with_context else panel
+    schema = panel.schema
+    if with_context and panel.context is not None and schema.time.layout == "long":
+        listed = table_columns(schema)
+        more = tuple(channel.name for channel in schema.context if channel.name not in listed)
+        panel = replace(panel, schema=replace(schema, columns=(*listed, *more)))
     writer = _WRITERS.get(target.suffix.lower())
     if writer is None:
         raise InputError(f"{target.name}: a name ending in {', '.join(_WRITERS)} is expected. Rename the file.")
@@ -61,16 +66,6 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
         reason = error.strerror or "write failed"
         raise InputError(f"{target.name}: can't be written ({reason}). Free space or choose another folder.") from error
     return target
-
-
-def _listing_context(panel: Panel) -> Panel:
-    """Returns the panel with its context among the columns to write."""
-    schema = panel.schema
-    if panel.context is None or schema.time.layout != "long":
-        return panel
-    listed = table_columns(schema)
-    more = tuple(channel.name for channel in schema.context if channel.name not in listed)
-    return replace(panel, schema=replace(schema, columns=(*listed, *more)))
 
 
 def _write_csv(panel: Panel, path: Path, first_unit: int) -> None:
@@ -104,35 +99,27 @@ def _recode(path: Path, encoding: str) -> None:
     recoded.replace(path)
 
 
-def _write_parquet(panel: Panel, path: Path, first_unit: int) -> None:
-    with pq.ParquetWriter(str(path), _arrow_schema(panel.schema)) as writer:
+def _write_batches(panel: Panel, path: Path, first_unit: int, *, opened: Callable[..., Any] = pa.ipc.new_file) -> None:
+    with opened(str(path), _arrow_schema(panel.schema)) as writer:
         for batch in _batches(panel, first_unit):
             writer.write_batch(batch)
 
 
-def _write_arrow(panel: Panel, path: Path, first_unit: int) -> None:
-    with pa.ipc.new_file(str(path), _arrow_schema(panel.schema)) as writer:
-        for batch in _batches(panel, first_unit):
-            writer.write_batch(batch)
-
-
-def _write_npz(panel: Panel, path: Path, first_unit: int) -> None:
+def _write_arrays(panel: Panel, path: Path, first_unit: int, *, only_values: bool = False) -> None:
     with path.open("wb") as sink:
-        np.savez(sink, values=panel.values, lengths=panel.lengths, unit=panel.unit, static=panel.static)
-
-
-def _write_npy(panel: Panel, path: Path, first_unit: int) -> None:
-    with path.open("wb") as sink:
-        np.save(sink, panel.values)
+        if only_values:
+            np.save(sink, panel.values)
+        else:
+            np.savez(sink, values=panel.values, lengths=panel.lengths, unit=panel.unit, static=panel.static)
 
 
 _WRITERS: dict[str, Callable[[Panel, Path, int], None]] = {
     ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".arrow": _write_arrow,
-    ".feather": _write_arrow,
-    ".npz": _write_npz,
-    ".npy": _write_npy,
+    ".parquet": partial(_write_batches, opened=pq.ParquetWriter),
+    ".arrow": _write_batches,
+    ".feather": _write_batches,
+    ".npz": _write_arrays,
+    ".npy": partial(_write_arrays, only_values=True),
 }
 
 
@@ -155,12 +142,18 @@ def _batches(panel: Panel, first_unit: int = 0) -> Iterator[pa.RecordBatch]:
     size, arrow = max(1, _BATCH_ROWS // (panel.num_steps if long else 1)), _arrow_schema(panel.schema)
     for begin in range(0, panel.num_series, size):
         rows = slice(begin, min(begin + size, panel.num_series))
-        columns = (_long_columns if long else _wide_columns)(panel, rows, first_unit)
+        columns = _columns(panel, rows, first_unit)
         yield pa.RecordBatch.from_arrays([columns[name] for name in arrow.names], schema=arrow)
 
 
-def _long_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
+def _columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
     schema = panel.schema
+    if schema.time.layout == "wide":
+        columns = _series_columns(panel, rows, first_unit)
+        for index, channel in enumerate(schema.channels):
+            for place, name in enumerate(column_names(schema, channel.name)):
+                columns[name] = _to_arrow(np.ascontiguousarray(panel.values[rows, place, index]), channel)
+        return columns
     inside = np.arange(panel.num_steps) < panel.lengths[rows, None]
     series, step = (pa.array(index) for index in np.nonzero(inside))
     columns = {name: array.take(series) for name, array in _series_columns(panel, rows, first_unit).items()}
@@ -177,14 +170,6 @@ def _long_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Ar
             blank = np.full(int(inside.sum()), np.nan, dtype=np.float32)
             public = blank if panel.context is None else panel.context[rows, :, index][inside]
             columns[channel.name] = _to_arrow(public, channel)
-    return columns
-
-
-def _wide_columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
-    columns = _series_columns(panel, rows, first_unit)
-    for index, channel in enumerate(panel.schema.channels):
-        for step, name in enumerate(column_names(panel.schema, channel.name)):
-            columns[name] = _to_arrow(np.ascontiguousarray(panel.values[rows, step, index]), channel)
     return columns
 
 
@@ -213,8 +198,12 @@ def _unit_array(panel: Panel, unit: np.ndarray, first_unit: int) -> pa.Array:
 
 def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
     """Returns ticks as the table has its times."""
-    if time.dtype == "string":
-        return _spelled(ticks, time)
+    if time.dtype == "string" and time.zone is None:
+        return pa.array(np.datetime_as_string(ticks.view("datetime64[us]"), unit="auto").tolist())
+    if time.dtype == "string":  # ISO 8601 with the offset of the declared zone
+        measured = pa.timestamp(arrow_type(chosen_dtype(time)).unit, tz=time.zone)
+        moments = pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)).cast(measured, safe=False)
+        return pc.strftime(moments, format="%Y-%m-%dT%H:%M:%S%z")
     counted = pa.array(ticks)
     if not time.counts_steps:
         counted = counted.cast(pa.timestamp("us", tz="UTC" if has_zone(time.dtype) else None))
@@ -225,15 +214,6 @@ def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
             "or wider dtype in the schema, or bring context whose times it holds."
         )
     return written
-
-
-def _spelled(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
-    """Returns ticks as ISO 8601 text, with their offset where a zone is declared."""
-    if time.zone is None:
-        return pa.array(np.datetime_as_string(ticks.view("datetime64[us]"), unit="auto").tolist())
-    measured = pa.timestamp(arrow_type(chosen_dtype(time)).unit, tz=time.zone)
-    moments = pa.array(ticks).cast(pa.timestamp("us", tz=time.zone)).cast(measured, safe=False)
-    return pc.strftime(moments, format="%Y-%m-%dT%H:%M:%S%z")
 
 
 def _to_arrow(values: Float32[np.ndarray, " row"], channel: Channel) -> pa.Array:
