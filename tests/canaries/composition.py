@@ -14,11 +14,11 @@ from tests.canaries.scenes import Scene
 from tests.canaries.training import training_iteration
 from understudy.audit.result import AuditResult
 from understudy.audit.scores import Scores, audit_scores
-from understudy.training import MechanismPlan
+from understudy.training import DPSGDConfig
 
 
 def audit_composition(
-    plan: MechanismPlan,
+    plan: DPSGDConfig,
     blocks: Sequence[int],
     scenes: Iterable[Scene],
     *,
@@ -35,14 +35,14 @@ def audit_composition(
     return audit_scores(family, delta=delta, confidence=confidence, aim="mu")
 
 
-def composed_scores(plan: MechanismPlan, blocks: Sequence[int], scene: Scene, runs: int) -> Scores:
+def composed_scores(plan: DPSGDConfig, blocks: Sequence[int], scene: Scene, runs: int) -> Scores:
     """One likelihood ratio per run of all iterations, without the canary and with it."""
-    iteration = training_iteration(plan, blocks, rate=plan.sampler.rate)
-    times = plan.sampler.iterations
+    iteration = training_iteration(plan, blocks, rate=plan.sampling_rate)
+    times = plan.iterations
 
     def scored(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         seen = (iteration(rows, runs * times) @ scene.axis).reshape(runs, times)
-        return log_likelihood_ratio(seen, plan.sampler.rate, plan.noise_multiplier)
+        return log_likelihood_ratio(seen, plan.sampling_rate, plan.noise_multiplier)
 
     return Scores(scored(scene.others), scored(scene.everybody))
 

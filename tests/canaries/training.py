@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tests.canaries.mechanisms import LABEL, Mechanism, grant_for
-from understudy.training import DPSGDConfig, MechanismPlan, Optimisation, Task, UnitBatches, UnitWindows, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, train
 
 
 class CanaryNetwork(nn.Module):
@@ -33,7 +33,7 @@ def inner_product(model: nn.Module, batch: dict[str, Tensor], generator: torch.G
     return losses
 
 
-def training_iteration(plan: MechanismPlan, blocks: Sequence[int], *, rate: float = 1.0) -> Mechanism:
+def training_iteration(plan: DPSGDConfig, blocks: Sequence[int], *, rate: float = 1.0) -> Mechanism:
     """One iteration of `plan` as a mechanism: what it releases is the noisy sum, in units of the clip norm.
 
     Args:
@@ -51,12 +51,12 @@ def training_iteration(plan: MechanismPlan, blocks: Sequence[int], *, rate: floa
             clip_norm=plan.clip_norm,
             noise_multiplier=plan.noise_multiplier,
         )
-        return _moves(config.plan(), rows, blocks) * (plan.expected_batch / plan.clip_norm)
+        return _moves(config, rows, blocks) * (plan.expected_batch / plan.clip_norm)
 
     return run
 
 
-def _moves(plan: MechanismPlan, rows: NDArray[np.float64], blocks: Sequence[int]) -> NDArray[np.float64]:
+def _moves(plan: DPSGDConfig, rows: NDArray[np.float64], blocks: Sequence[int]) -> NDArray[np.float64]:
     """How each iteration of the real loop moves the parameters from zero, against the gradient."""
     model = CanaryNetwork(blocks)
     moves: list[NDArray[np.float64]] = []

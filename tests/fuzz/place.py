@@ -6,7 +6,7 @@ Every private cell carries a mark. Marks have no business on a screen, whatever 
 import os
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -21,7 +21,7 @@ from tests.fuzz.case import Contents, Link
 from understudy.data import Schema, read_panel
 from understudy.privacy import keys, registry
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.charges import declared, ledger_facts
+from understudy.privacy.charges import Facts, declared
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.store import Store
@@ -111,13 +111,8 @@ def _release(folder: Path) -> None:
 
 
 def _ledger(folder: Path, schema: Schema) -> Ledger:
-    facts = declared(schema)
-    guarantee, population = facts["guarantee"], facts["population"]
-    written = ledger_facts(
-        schema.name, facts["unit_sentence"], guarantee, facts["max_runs"], facts["composition"], population, None
-    )
     path = folder / f"{schema.name}.ledger"
-    Store.create(path, written | {"identity": "0" * 32})
+    Store.create(path, asdict(Facts.new(**declared(schema))) | {"identity": "0" * 32})
     registry.claim(schema.name, path, "0" * 32)
     return Ledger.open(path)
 

@@ -448,12 +448,12 @@ MUTANTS = (
     Mutant(
         name="batch indices reused",
         why="the same units take part in every iteration, and subsampling amplifies nothing",
-        file="privacy/noise.py",
+        file="training/plan.py",
         before="""\
         for _ in range(done, self.iterations):
-            yield noise.poisson_selection(self.rate, num_units)""",
+            yield noise.poisson_selection(self.sampling_rate, num_units)""",
         after="""\
-        drawn = noise.poisson_selection(self.rate, num_units)
+        drawn = noise.poisson_selection(self.sampling_rate, num_units)
         for _ in range(done, self.iterations):
             yield drawn""",
         tests=("tests/statistical/test_training_sampling.py",),
@@ -461,11 +461,12 @@ MUTANTS = (
     Mutant(
         name="batches dealt from a shuffled deck",
         why="every unit takes part exactly once per round, which Poisson accounting does not cover",
-        file="privacy/noise.py",
-        before="            yield noise.poisson_selection(self.rate, num_units)",
+        file="training/plan.py",
+        before="            yield noise.poisson_selection(self.sampling_rate, num_units)",
         after="""\
-            deck = np.argsort(noise.uniform(num_units)) if _ % round(1 / self.rate) == 0 else deck
-            yield np.sort(np.array_split(deck, round(1 / self.rate))[_ % round(1 / self.rate)])""",
+            rounds = round(1 / self.sampling_rate)
+            deck = np.argsort(noise.uniform(num_units)) if _ % rounds == 0 else deck
+            yield np.sort(np.array_split(deck, rounds)[_ % rounds])""",
         tests=("tests/statistical/test_training_sampling.py",),
     ),
     Mutant(

@@ -6,7 +6,7 @@ STATISTICAL = "tests/statistical"
 RELEASED = f"{STATISTICAL}/test_canary_mechanisms.py"
 FITTED = f"{STATISTICAL}/test_canary_fits.py::test_no_canary_moves_an_answer_by_more_noise_than_was_charged"
 TRAINED = f"{STATISTICAL}/test_canary_training.py"
-SAMPLING = "tests/unit/privacy/test_sampling.py"
+SAMPLING = "tests/unit/training/test_plan.py"
 SCORES = "tests/unit/audit/test_scores.py"
 RESULT = "tests/unit/audit/test_result.py"
 MU = "tests/unit/audit/test_gaussian_test.py"
@@ -31,17 +31,17 @@ MUTANTS = (
     Mutant(
         name="batches a tenth too small",
         why="units are not drawn at the rate that was priced",
-        file="privacy/noise.py",
-        before="yield noise.poisson_selection(self.rate, num_units)",
-        after="yield noise.poisson_selection(0.9 * self.rate, num_units)",
+        file="training/plan.py",
+        before="yield noise.poisson_selection(self.sampling_rate, num_units)",
+        after="yield noise.poisson_selection(0.9 * self.sampling_rate, num_units)",
         tests=(SAMPLING,),
     ),
     Mutant(
         name="batches a tenth too large",
         why="units take part more often than was priced",
-        file="privacy/noise.py",
-        before="yield noise.poisson_selection(self.rate, num_units)",
-        after="yield noise.poisson_selection(min(1.0, 1.1 * self.rate), num_units)",
+        file="training/plan.py",
+        before="yield noise.poisson_selection(self.sampling_rate, num_units)",
+        after="yield noise.poisson_selection(min(1.0, 1.1 * self.sampling_rate), num_units)",
         tests=(SAMPLING,),
     ),
     Mutant(
@@ -56,8 +56,8 @@ MUTANTS = (
         name="a tenth of the noise missing in training",
         why="every iteration costs more than was charged",
         file="training/plan.py",
-        before="return self.noise_multiplier * self.clip_norm",
-        after="return 0.9 * self.noise_multiplier * self.clip_norm",
+        before="return self.event.noise_multiplier * self.clip_norm",
+        after="return 0.9 * self.event.noise_multiplier * self.clip_norm",
         tests=(f"{STATISTICAL}/test_training_noise.py::test_every_single_parameter_has_the_stated_noise",),
     ),
     Mutant(

@@ -33,23 +33,23 @@ MUTANTS = (
         name="half noise in training",
         why="half of the noise that the event prices",
         file="training/plan.py",
-        before="return self.noise_multiplier * self.clip_norm",
-        after="return self.noise_multiplier * self.clip_norm / 2",
+        before="return self.event.noise_multiplier * self.clip_norm",
+        after="return self.event.noise_multiplier * self.clip_norm / 2",
         tests=(STEP,),
     ),
     Mutant(
         name="variance for deviation in training",
         why="the square root of the noise that the event prices",
         file="training/plan.py",
-        before="return self.noise_multiplier * self.clip_norm",
-        after="return (self.noise_multiplier * self.clip_norm) ** 0.5",
+        before="return self.event.noise_multiplier * self.clip_norm",
+        after="return (self.event.noise_multiplier * self.clip_norm) ** 0.5",
         tests=(STEP,),
     ),
     Mutant(
         name="noise not scaled by the clip norm",
         why="a large clip norm gets the noise of a small one",
         file="training/plan.py",
-        before="return self.noise_multiplier * self.clip_norm",
+        before="return self.event.noise_multiplier * self.clip_norm",
         after="return self.noise_multiplier",
         tests=(STEP,),
     ),
@@ -227,13 +227,13 @@ MUTANTS = (
             for place, chosen in enumerate(islice(batches, block), start=1):
                 self._iterate(chosen)
                 if progress is not None:
-                    progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
+                    progress(self._plan.iterations - left + place, self._plan.iterations)
 """,
         after="""\
             for place, chosen in enumerate(islice(batches, block), start=1):
                 self._iterate(chosen)
                 if progress is not None:
-                    progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
+                    progress(self._plan.iterations - left + place, self._plan.iterations)
             self._grant.begin_block(self._label, block)
 """,
         tests=(LOOP,),
@@ -258,8 +258,8 @@ MUTANTS = (
         name="size of the batch in the progress bar",
         why="how many units were drawn is private",
         file="training/loop.py",
-        before="progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)",
-        after="progress(len(chosen), self._plan.sampler.iterations)",
+        before="progress(self._plan.iterations - left + place, self._plan.iterations)",
+        after="progress(len(chosen), self._plan.iterations)",
         tests=(LOOP,),
     ),
     Mutant(

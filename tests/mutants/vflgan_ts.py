@@ -28,8 +28,8 @@ MUTANTS = (
         name="noise of a block as small as its clip",
         why="each owner noises for its own share, and together they have √(M+1) times too little",
         file="training/plan.py",
-        before="noise_multiplier = plan.noise_multiplier / share",
-        after="noise_multiplier = plan.noise_multiplier",
+        before="noise_multiplier = self.event.noise_multiplier / share",
+        after="noise_multiplier = self.event.noise_multiplier",
         tests=(f"{SOUND}::test_noise_goes_on_every_parameter_that_has_seen_real_rows", BLOCKS),
     ),
     Mutant(
@@ -44,8 +44,8 @@ MUTANTS = (
         name="aggregator's discriminator without noise",
         why="the shared discriminator is trained on raw gradients, as in the paper",
         file="synthesizers/vflgan_ts/modes.py",
-        before='            yield windows.batch(drawn, "cpu")["row"]\n\n    return Rule(update, update, batches)\n',
-        after='            yield windows.batch(drawn, "cpu")["row"]\n\n    return Rule(update, PlainUpdate, batches)\n',
+        before='            yield windows.batch(drawn)["row"]\n\n    return Rule(update, update, batches)\n',
+        after='            yield windows.batch(drawn)["row"]\n\n    return Rule(update, PlainUpdate, batches)\n',
         tests=(f"{METHOD}::test_sound_noises_every_owner_of_a_whole_run",),
     ),
     Mutant(

@@ -14,7 +14,7 @@ from tests.canaries.composition import audit_composition, log_likelihood_ratio
 from tests.canaries.scenes import scenes
 from understudy.audit.result import AuditResult
 from understudy.privacy.events import SubsampledGaussian
-from understudy.training import DPSGDConfig, MechanismPlan
+from understudy.training import DPSGDConfig
 
 BLOCKS = (3, 4)
 SCENES = [
@@ -26,10 +26,10 @@ CHARGED = DPSGDConfig(sampling_rate=0.5, iterations=8, expected_batch=3.0, noise
 
 
 def audited(config: DPSGDConfig, runs: int) -> AuditResult:
-    return audit_composition(config.plan(), BLOCKS, SCENES, runs=runs, confidence=1 - 1e-4)
+    return audit_composition(config, BLOCKS, SCENES, runs=runs, confidence=1 - 1e-4)
 
 
-def event_of(plan: MechanismPlan) -> SubsampledGaussian:
+def event_of(plan: DPSGDConfig) -> SubsampledGaussian:
     assert isinstance(plan.event, SubsampledGaussian)
     return plan.event
 
@@ -43,7 +43,7 @@ def test_the_score_is_the_likelihood_ratio_of_the_claimed_mixture() -> None:
 
 
 def test_what_is_charged_for_several_iterations_is_not_contradicted_and_a_tenth_of_the_noise_is() -> None:
-    charged = event_of(CHARGED.plan())
+    charged = event_of(CHARGED)
     assert not audited(CHARGED, 150).refutes([charged])
     assert audited(replace(CHARGED, noise_multiplier=0.14), 150).refutes([charged])
 
@@ -51,6 +51,6 @@ def test_what_is_charged_for_several_iterations_is_not_contradicted_and_a_tenth_
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [{"noise_multiplier": 0.7}, {"sampling_rate": 1.0}], ids=["noise", "rate"])
 def test_half_of_the_noise_or_twice_the_rate_contradicts_the_curve(wrong: dict[str, float]) -> None:
-    charged = event_of(CHARGED.plan())
+    charged = event_of(CHARGED)
     assert not audited(CHARGED, 800).refutes([charged])
     assert audited(replace(CHARGED, **wrong), 800).refutes([charged])  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ def audited(
     """One iteration of a plan, tried on scenes; enough runs to find `excess`."""
     plan = DPSGDConfig(
         sampling_rate=0.3, iterations=9, expected_batch=4.0, clip_norm=CLIP_NORM, noise_multiplier=noise_multiplier
-    ).plan()
+    )
     runs = required_runs(1 / CHARGED, excess, alpha=FALSE_ALARM / len(tried), power=1 - missed)
     return audit_mechanism(training_iteration(plan, BLOCKS), tried, runs=runs, confidence=1 - FALSE_ALARM)
 
@@ -138,7 +138,7 @@ def test_division_by_the_realised_batch_is_caught_among_opponents_and_not_among_
 @pytest.mark.slow
 def test_with_subsampling_the_charged_curve_is_not_contradicted_and_a_fuller_batch_is() -> None:
     """Counted errors against the privacy loss distribution of one iteration: everybody drawn, a tenth charged."""
-    plan = DPSGDConfig(sampling_rate=0.1, iterations=9, expected_batch=4.0, noise_multiplier=0.5).plan()
+    plan = DPSGDConfig(sampling_rate=0.1, iterations=9, expected_batch=4.0, noise_multiplier=0.5)
     scene, charged = BY_NAME["random, others opposed"], SubsampledGaussian(0.1, 0.5, 1)
     found = {
         rate: audit_scores(

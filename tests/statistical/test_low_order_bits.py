@@ -16,7 +16,7 @@ from tests.unit.training.toy import windows_of
 from understudy.privacy.border import lattice_step
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
-from understudy.training import DPSGDConfig, Performance, PrivateGradient
+from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.private_gradient import gradient_step
 
 RELEASES = 4000
@@ -47,9 +47,9 @@ def test_answers_of_a_grant_are_multiples_of_a_public_step_whatever_the_value(mu
 
 def noisy_gradients(value: float, iterations: int) -> np.ndarray:
     """One parameter that starts at zero; all units together pull it by `value`."""
-    plan = DPSGDConfig(sampling_rate=1.0, iterations=iterations, expected_batch=1.0, noise_multiplier=1.0).plan()
+    plan = DPSGDConfig(sampling_rate=1.0, iterations=iterations, expected_batch=1.0, noise_multiplier=1.0)
     model = nn.Linear(1, 1, bias=False)
-    gradient = PrivateGradient(model, plan, NoiseSource.secure(), Performance())
+    gradient = PrivateGradient(model, plan, NoiseSource.secure())
     windows = windows_of({"x": np.full((1, 1), value, np.float32)})
     written = []
     for _ in range(iterations):

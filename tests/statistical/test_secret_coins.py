@@ -21,10 +21,10 @@ from tests.unit.training.toy import grant_for, plan_of, regression_arrays
 from understudy.audit.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import NoiseSource, PoissonSampler
+from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training import Optimisation, Task, UnitBatches, UnitWindows, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, train
 from understudy.training.loop import _Run
 
 TRAINED = [name for name, subject in SUBJECTS.items() if subject.trained]
@@ -122,8 +122,8 @@ def test_dropout_of_the_same_rows_differs_between_runs() -> None:
 
 
 def test_batches_differ_between_runs() -> None:
-    sampler = PoissonSampler(0.5, 3)
-    runs = [[tuple(drawn) for drawn in sampler.draw(200, NoiseSource.secure())] for _ in range(2)]
+    config = DPSGDConfig(sampling_rate=0.5, iterations=3, expected_batch=100.0)
+    runs = [[tuple(drawn) for drawn in config.draw(200, NoiseSource.secure())] for _ in range(2)]
     assert runs[0] != runs[1]
     assert len(set(runs[0])) == 3
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from tests.unit.training.toy import plan_of, squared_error, windows_of
 from understudy.privacy.noise import NoiseSource
-from understudy.training import Performance, PrivateGradient
+from understudy.training import PrivateGradient
 
 FALSE_ALARM = 1e-9
 ITERATIONS = 8000
@@ -26,7 +26,7 @@ def network() -> nn.Module:
 @pytest.fixture(scope="module")
 def draws() -> np.ndarray:
     """Noisy gradients [iteration, parameter] of empty batches: nothing but noise."""
-    gradient = PrivateGradient(network(), PLAN, NoiseSource.secure(), Performance())
+    gradient = PrivateGradient(network(), PLAN, NoiseSource.secure())
     windows = windows_of({"x": np.zeros((4, 3), np.float32), "y": np.zeros((4, 1), np.float32)})
     nobody, found = np.zeros(0, np.int64), []
     for _ in range(ITERATIONS):
@@ -75,7 +75,7 @@ def test_noise_shared_between_coordinates_or_iterations_would_be_caught(draws: n
 
 
 def test_noise_is_independent_of_the_data_and_fresh_in_every_process_start() -> None:
-    first, second = (PrivateGradient(network(), PLAN, NoiseSource.secure(), Performance()) for _ in range(2))
+    first, second = (PrivateGradient(network(), PLAN, NoiseSource.secure()) for _ in range(2))
     first.finish()
     second.finish()
     assert not (first.flat.gradient == second.flat.gradient).any()

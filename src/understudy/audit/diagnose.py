@@ -120,10 +120,10 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, told: partial[
     reference = reference_of(load_pack(method.pack), method.shape(schema))
     model = empty_network(method.shape(schema), schema, reference, method.seed)
     number = len(examples["x"])
-    config = DPSGDConfig.for_population(
-        number, expected_batch=recipe.batch, iterations=recipe.iterations, clip_norm=recipe.clipping_norm
-    )
-    plan = replace(config, noise_multiplier=noise_multiplier).plan()
+    plan = DPSGDConfig(
+        sampling_rate=min(1.0, recipe.batch / number), iterations=recipe.iterations,
+        expected_batch=min(recipe.batch, number), clip_norm=recipe.clipping_norm, noise_multiplier=noise_multiplier,
+    )  # fmt: skip
     unlimited = Guarantee(math.inf, default_delta(number))
     charge = SpendingPlan((PlanEntry(TRAINING, plan.event),), unlimited)
     grant = Ledger.in_memory(unlimited).charge(charge, label="public series", noise=NoiseSource.secure())

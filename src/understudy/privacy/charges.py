@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pydantic
 
@@ -33,7 +32,7 @@ from understudy.privacy.accounting import (
 from understudy.privacy.budget import Guarantee, at_most, check_delta
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
-from understudy.privacy.store import Row, Writer
+from understudy.privacy.store import Row
 
 if TYPE_CHECKING:
     from understudy.data.schema import Schema
@@ -126,8 +125,31 @@ class Facts:
     reproduction: str | None
 
     @classmethod
+    def new(
+        cls,
+        name: str,
+        unit_sentence: str,
+        guarantee: Guarantee,
+        *,
+        max_runs: int = 1,
+        composition: str = "basic",
+        population: int | None = None,
+        reproduction: str | None = None,
+    ) -> "Facts":
+        """Return the facts of a new ledger."""
+        require_argument(guarantee, Guarantee, "guarantee", "Write Guarantee(1.0, 1e-6).")
+        require_argument(max_runs, int, "max_runs", "Write max_runs=5.")
+        require_argument(population, int | None, "population", "Write population=10000.")
+        check_delta(guarantee.delta, population, reproduction=reproduction)
+        Composition(kind=composition, guarantee=guarantee, max_runs=max_runs)
+        return cls(
+            identity=uuid.uuid4().hex, name=name, unit=unit_sentence, epsilon=guarantee.epsilon, delta=guarantee.delta,
+            max_runs=max_runs, composition=composition, population=population, reproduction=reproduction,
+        )  # fmt: skip
+
+    @classmethod
     def from_json(cls, body: dict[str, Any]) -> "Facts":
-        """The facts that `ledger_facts` wrote; anything else is a `ValueError` or a `KeyError`."""
+        """The facts that a ledger was made with; anything else is a `ValueError` or a `KeyError`."""
         values = body | {"epsilon": canonical.number(body["epsilon"])}
         return _facts().validate_json(json.dumps(values), strict=True)
 
@@ -137,31 +159,17 @@ def _facts() -> pydantic.TypeAdapter[Facts]:
     return pydantic.TypeAdapter(Facts)
 
 
-def ledger_facts(
-    name: str,
-    unit_sentence: str,
-    guarantee: Guarantee,
-    max_runs: int,
-    composition: str,
-    population: int | None,
-    reproduction: str | None,
-) -> dict[str, Any]:
-    require_argument(guarantee, Guarantee, "guarantee", "Write Guarantee(1.0, 1e-6).")
-    require_argument(max_runs, int, "max_runs", "Write max_runs=5.")
-    require_argument(population, int | None, "population", "Write population=10000.")
-    check_delta(guarantee.delta, population, reproduction=reproduction)
-    Composition(kind=composition, guarantee=guarantee, max_runs=max_runs)
-    return {
-        "identity": uuid.uuid4().hex,
-        "name": name,
-        "unit": unit_sentence,
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "max_runs": max_runs,
-        "composition": composition,
-        "population": population,
-        "reproduction": reproduction,
-    }
+class Options(TypedDict, total=False):
+    """What a ledger may be made with.
+
+    Attributes:
+        reproduction: A paper whose own delta is wanted; every certificate will say *not private*.
+    """
+
+    max_runs: int
+    composition: str
+    population: int | None
+    reproduction: str | None
 
 
 def declared(schema: "Schema") -> dict[str, Any]:
@@ -184,16 +192,6 @@ def declared(schema: "Schema") -> dict[str, Any]:
         "composition": schema.budget.composition,
         "population": schema.protected_units,
     }
-
-
-def other_declaration(path: Path | None, facts: Facts, current: Composition) -> LedgerError:
-    """What to say about a schema that declares other people, another unit or another budget than the ledger's."""
-    return LedgerError(
-        f"'{path}' was made for the population '{facts.name}' with epsilon = {current.guarantee.epsilon:g}, delta = "
-        f"{current.guarantee.delta:g}, max_runs = {current.max_runs}, composition = '{current.kind}' and the unit: "
-        f"{facts.unit} The schema now says otherwise. Put the declaration back: what was promised about spent budget "
-        "can't be changed by an edit. `understudy ledger raise` raises a budget on the record."
-    )
 
 
 def file_name(name: str) -> str:
@@ -230,65 +228,22 @@ class Entry:
     sequence: int
 
 
-_Amount = Annotated[float, pydantic.Field(ge=0)]
+_Amount, _Count = Annotated[float, pydantic.Field(ge=0)], Annotated[int, pydantic.Field(ge=0)]
+_PRICE = {"epsilon": _Amount, "delta": _Amount, "amount": _Amount}
+_FORGOTTEN = {"forgotten_sequence": int, "forgotten_head": str, "runs": _Count, "amount": _Amount}
+_FIELDS: dict[str, dict[str, Any]] = {  # of the body of each kind of row, besides `recorded_at`
+    "charge": {"run": int, "label": str, "plan": dict[str, Any], "secure_noise": bool, **_PRICE},
+    "executed": {"run": int, "label": str, "total": int},
+    "resumed": {"run": int, "secure_noise": bool},  # a run is handed out again
+    "raised": {"epsilon": _Amount, "max_runs": Annotated[int, pydantic.Field(ge=1)], "reason": str},  # the last holds
+    "adopted": {**_FORGOTTEN, "reason": str},  # a person went on with an older copy; what the newer had spent is spent
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Charge:
-    """Body of a row that charges a run."""
-
-    run: int
-    label: str
-    epsilon: _Amount
-    delta: _Amount
-    amount: _Amount
-    plan: dict[str, Any]
-    secure_noise: bool
-    recorded_at: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Executed:
-    """Body of a row that counts executions."""
-
-    run: int
-    label: str
-    total: int
-    recorded_at: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Resumed:
-    """Body of a row that hands out a run again."""
-
-    run: int
-    secure_noise: bool
-    recorded_at: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Raised:
-    """Body of a row that raises the budget; the later of two holds."""
-
-    epsilon: _Amount
-    max_runs: Annotated[int, pydantic.Field(ge=1)]
-    reason: str
-    recorded_at: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Adopted:
-    """Body of a row with which a person went on with an older copy; what the newer one had spent stays spent."""
-
-    forgotten_sequence: int
-    forgotten_head: str
-    runs: Annotated[int, pydantic.Field(ge=0)]
-    amount: _Amount
-    reason: str
-    recorded_at: str
-
-
-_Body = _Charge | _Executed | _Resumed | _Raised | _Adopted
+@cache
+def _model(kind: str) -> type[pydantic.BaseModel]:
+    typed: dict[str, Any] = {name: (type_, ...) for name, type_ in {**_FIELDS[kind], "recorded_at": str}.items()}
+    return pydantic.create_model(kind, **typed)
 
 
 def check_rows(rows: tuple[Row, ...]) -> None:
@@ -296,25 +251,17 @@ def check_rows(rows: tuple[Row, ...]) -> None:
     plans: list[SpendingPlan] = []
     for row in rows:
         body = _parsed(row)
-        if isinstance(body, _Raised | _Adopted):
-            continue
-        if isinstance(body, _Charge):
-            plans.append(SpendingPlan.from_json(body.plan))
-        charged = body.run == len(plans) if isinstance(body, _Charge) else 1 <= body.run <= len(plans)
-        if not charged or (isinstance(body, _Executed) and body.total > plans[body.run - 1].executions(body.label)):
+        if row.kind == "charge":
+            plans.append(SpendingPlan.from_json(body["plan"]))
+        run = body.get("run", 1)
+        charged = run == len(plans) if row.kind == "charge" else "run" not in body or 1 <= run <= len(plans)
+        if not charged or (row.kind == "executed" and body["total"] > plans[run - 1].executions(body["label"])):
             raise LedgerError(f"Row {row.sequence} speaks of a run that was not charged.")
 
 
-def _parsed(row: Row) -> _Body:
+def _parsed(row: Row) -> dict[str, Any]:
     values = {key: canonical.number(value) if value == "inf" else value for key, value in row.body.items()}
-    body: _Body = _bodies()[row.kind].validate_json(json.dumps(values), strict=True)
-    return body
-
-
-@cache
-def _bodies() -> dict[str, pydantic.TypeAdapter[Any]]:
-    kinds = {"charge": _Charge, "executed": _Executed, "resumed": _Resumed, "raised": _Raised, "adopted": _Adopted}
-    return {kind: pydantic.TypeAdapter(body) for kind, body in kinds.items()}
+    return _model(row.kind).model_validate_json(json.dumps(values), strict=True).model_dump()
 
 
 def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
@@ -415,27 +362,14 @@ def latest_total(rows: tuple[Row, ...], run: int, label: str) -> int:
     return 0
 
 
-def append_executed(writer: Writer, run: int, label: str, total: int) -> None:
-    """Writes down that `label` has now been executed `total` times."""
-    writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": now()})
-
-
 def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
     """A charge row and what later rows say about the same run."""
-    run = int(row.body["run"])
+    body = _parsed(row)
+    run, plan = body["run"], SpendingPlan.from_json(body["plan"])
     resumed = [other.body["secure_noise"] for other in rows if other.kind == "resumed" and other.body["run"] == run]
-    return Entry(
-        run=run,
-        label=str(row.body["label"]),
-        epsilon=float(row.body["epsilon"]),
-        delta=float(row.body["delta"]),
-        amount=float(row.body["amount"]),
-        recorded_at=str(row.body["recorded_at"]),
-        plan=SpendingPlan.from_json(row.body["plan"]),
-        executed=executed_totals(rows, run),
-        secure_noise=bool(row.body["secure_noise"]) and all(resumed),
-        sequence=row.sequence,
-    )
+    secure = body["secure_noise"] and all(resumed)
+    later = {"plan": plan, "executed": executed_totals(rows, run), "secure_noise": secure, "sequence": row.sequence}
+    return Entry(**body | later)
 
 
 def now() -> str:
@@ -446,9 +380,10 @@ def now() -> str:
 def composition_of(facts: Facts, rows: Sequence[Row]) -> Composition:
     """Returns the rule by which runs add up, with the budget as it was last raised."""
     raised = next((row.body for row in reversed(rows) if row.kind == "raised"), None)
+    first = Guarantee(facts.epsilon, facts.delta)
     if raised is None:
-        return _composition(facts.composition, Guarantee(facts.epsilon, facts.delta), facts.max_runs, None)
-    first, runs = Guarantee(facts.epsilon, facts.delta), int(raised["max_runs"])
+        return _composition(facts.composition, first, facts.max_runs, None)
+    runs = int(raised["max_runs"])
     return _composition(facts.composition, Guarantee(float(raised["epsilon"]), _delta(facts, runs)), runs, first)
 
 
@@ -478,20 +413,17 @@ def raised_body(
 
 def sentences(rows: Sequence[Row]) -> tuple[str, ...]:
     """Returns what was changed about a ledger after it was made, a sentence each."""
-    told = {"raised": _told_raised, "adopted": _told_adopted}
-    return tuple(told[row.kind](row.body) for row in rows if row.kind in told)
-
-
-def _told_raised(body: dict[str, Any]) -> str:
-    budget = f"epsilon = {at_most(float(body['epsilon']))} and {body['max_runs']} runs"
-    return f"The budget was raised to {budget} on {body['recorded_at'][:10]}: {body['reason']}"
-
-
-def _told_adopted(body: dict[str, Any]) -> str:
-    return (
-        f"An older copy of the ledger was adopted on {body['recorded_at'][:10]}; {body['runs']} runs that it had "
-        f"forgotten count as spent: {body['reason']}"
-    )
+    found = []
+    for kind, body in ((row.kind, row.body) for row in rows):
+        if kind == "raised":
+            budget = f"epsilon = {at_most(float(body['epsilon']))} and {body['max_runs']} runs"
+            found.append(f"The budget was raised to {budget} on {body['recorded_at'][:10]}: {body['reason']}")
+        if kind == "adopted":
+            found.append(
+                f"An older copy of the ledger was adopted on {body['recorded_at'][:10]}; {body['runs']} runs that it "
+                f"had forgotten count as spent: {body['reason']}"
+            )
+    return tuple(found)
 
 
 def _delta(facts: Facts, max_runs: int) -> float:

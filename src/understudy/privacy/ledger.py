@@ -8,11 +8,11 @@ is refused here. On another computer certificates tell: they carry the head of t
 `Ledger.knows` says whether a ledger contains it.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Unpack, final
 
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
@@ -22,9 +22,9 @@ from understudy.privacy.charges import (
     Composition,
     Entry,
     Facts,
+    Options,
     Remaining,
     amount_left,
-    append_executed,
     charge_body,
     check_price,
     check_room,
@@ -34,9 +34,7 @@ from understudy.privacy.charges import (
     entry_of,
     file_name,
     latest_total,
-    ledger_facts,
     now,
-    other_declaration,
     paid_charges,
     raised_body,
     sentences,
@@ -68,7 +66,11 @@ class Ledger:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        facts = Facts.from_json(store.facts)
+        self._store, self._facts = store, facts
+        self.path = store.path  # None in memory
+        self.name, self.unit_sentence = facts.name, facts.unit  # of the population, and who is protected, in words
+        self.population, self.reproduction = facts.population, facts.reproduction  # declared number; paper, if any
 
     @classmethod
     def create(
@@ -78,28 +80,21 @@ class Ledger:
         name: str,
         unit_sentence: str,
         guarantee: Guarantee,
-        max_runs: int = 1,
-        composition: str = "basic",
-        population: int | None = None,
-        reproduction: str | None = None,
+        **options: Unpack[Options],
     ) -> "Ledger":
-        """A new ledger file, registered as the only one for the population `name`.
-
-        Args:
-            reproduction: a paper whose own delta is wanted; every certificate will say *not private*.
-        """
+        """A new ledger file, registered as the only one for the population `name`; `charges.Options` has the rest."""
         target = Path(path).absolute()
-        facts = ledger_facts(name, unit_sentence, guarantee, max_runs, composition, population, reproduction)
+        facts = Facts.new(name, unit_sentence, guarantee, **options)
         if target.exists():
             raise LedgerError(f"'{target}' exists already: open it instead of creating it.")
         registry.check_free(name)
-        store = Store.create(target, facts)
+        store = Store.create(target, asdict(facts))
         try:
-            registry.claim(name, target, facts["identity"])
+            registry.claim(name, target, facts.identity)
         except LedgerError:  # another process claimed the name meanwhile; nothing was charged to this file yet
             target.unlink()
             raise
-        registry.remember(store, facts["identity"])
+        registry.remember(store, facts.identity)
         return cls(store)
 
     @classmethod
@@ -128,8 +123,8 @@ class Ledger:
     @classmethod
     def checked(cls, store: Store) -> "Ledger":
         """A ledger of which everything has been read once, so that damage shows now and not after a charge."""
-        ledger = cls(store)
         try:
+            ledger = cls(store)
             ledger.composition  # noqa: B018
             check_rows(store.rows_cached())
         except (KeyError, TypeError, ValueError, UnsupportedEvent) as problem:
@@ -172,17 +167,13 @@ class Ledger:
         *,
         name: str = "in-memory",
         unit_sentence: str = "",
-        max_runs: int = 1,
-        composition: str = "basic",
-        population: int | None = None,
-        reproduction: str | None = None,
+        **options: Unpack[Options],
     ) -> "Ledger":
         """A ledger that ends with the process, for tests and for data that are not private.
 
         Certificates say so. It refuses like any other, but nothing stops a second one.
         """
-        facts = ledger_facts(name, unit_sentence, guarantee, max_runs, composition, population, reproduction)
-        return cls(Store.create(None, facts))
+        return cls(Store.create(None, asdict(Facts.new(name, unit_sentence, guarantee, **options))))
 
     def charge(self, plan: SpendingPlan, *, label: str, noise: NoiseSource) -> Grant:
         """Checks the budget, writes the whole run down, and only then returns the right to execute it.
@@ -222,8 +213,7 @@ class Ledger:
     def raise_budget(self, *, epsilon: float | None = None, max_runs: int | None = None, reason: str) -> None:
         """Raises what may ever be spent, on the record: every later certificate names it with its reason."""
         with self._writing() as writer:
-            body = raised_body(self._facts, self.composition, epsilon, max_runs, reason)
-            writer.append("raised", body)
+            writer.append("raised", raised_body(self._facts, self.composition, epsilon, max_runs, reason))
 
     def remaining(self) -> Remaining:
         """What the next run may ask for."""
@@ -251,31 +241,6 @@ class Ledger:
         return sentences(self._store.rows())
 
     @property
-    def name(self) -> str:
-        """The population's name."""
-        return self._facts.name
-
-    @property
-    def path(self) -> Path | None:
-        """The file, or None in memory."""
-        return self._store.path
-
-    @property
-    def unit_sentence(self) -> str:
-        """Who is protected, in words."""
-        return self._facts.unit
-
-    @property
-    def population(self) -> int | None:
-        """The declared number of units, if declared."""
-        return self._facts.population
-
-    @property
-    def reproduction(self) -> str | None:
-        """The paper that is being reproduced with its own delta, if any."""
-        return self._facts.reproduction
-
-    @property
     def guarantee(self) -> Guarantee:
         """The whole budget."""
         return self.composition.guarantee
@@ -284,10 +249,6 @@ class Ledger:
     def composition(self) -> Composition:
         """The rule by which runs add up, with the budget as it was last raised."""
         return composition_of(self._facts, self._store.rows_cached())
-
-    @cached_property
-    def _facts(self) -> Facts:
-        return Facts.from_json(self._store.facts)
 
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
         return check_price(self.composition, plan, label, self.population, self.reproduction)
@@ -318,7 +279,7 @@ class Ledger:
             head=head,
             amendments=sentences(self._store.rows_cached()),
         )
-        record: Callable[[str, int], int] = partial(self._record_executed, run, plan)
+        record = partial(self._record_executed, run, plan)
         return Grant(plan=plan, noise=noise, receipt=receipt, record=record, executed=executed)
 
     def _record_executed(self, run: int, plan: SpendingPlan, label: str, number: int) -> int:
@@ -332,7 +293,7 @@ class Ledger:
                     remaining=0,
                     label=label,
                 )
-            append_executed(writer, run, label, total)
+            writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": now()})
         return total
 
     def check_belongs_to(self, schema: "Schema") -> None:
@@ -340,7 +301,14 @@ class Ledger:
         stated = declared(schema)
         theirs = tuple(stated[key] for key in ("name", "unit_sentence", "guarantee", "max_runs", "composition"))
         if not self.is_declared_as(*theirs):
-            raise other_declaration(self.path, self._facts, self.composition)
+            current = self.composition
+            raise LedgerError(
+                f"'{self.path}' was made for the population '{self.name}' with epsilon = "
+                f"{current.guarantee.epsilon:g}, delta = {current.guarantee.delta:g}, max_runs = {current.max_runs}, "
+                f"composition = '{current.kind}' and the unit: {self.unit_sentence} The schema now says otherwise. Put "
+                "the declaration back: what was promised about spent budget can't be changed by an edit. `understudy "
+                "ledger raise` raises a budget on the record."
+            )
 
     def is_declared_as(
         self, name: str, unit_sentence: str, guarantee: Guarantee, max_runs: int, composition: str = "basic"

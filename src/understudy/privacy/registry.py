@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from understudy.errors import LedgerError
@@ -39,8 +39,11 @@ def claim(name: str, path: Path, identity: str) -> None:
     """
     with _opened() as connection:
         found = connection.execute("SELECT path, identity FROM populations WHERE name = ?", (name,)).fetchone()
-        if found is not None and (found[1] != identity or _is_copy(Path(found[0]), path)):
-            raise _taken(name, found[0])
+        if found is not None:
+            registered = Path(found[0])
+            is_copy = registered.exists() and not registered.samefile(path)
+            if found[1] != identity or is_copy:
+                raise _taken(name, registered)
         if found is None or found[0] != str(path):  # a look at a ledger changes nothing
             connection.execute("INSERT OR REPLACE INTO populations VALUES (?, ?, ?)", (name, str(path), identity))
 
@@ -54,9 +57,7 @@ def check_free(name: str) -> None:
 
 def lookup(name: str) -> Path | None:
     """Where the ledger of population `name` was last seen, or None."""
-    with _opened() as connection:
-        found = connection.execute("SELECT path FROM populations WHERE name = ?", (name,)).fetchone()
-    return Path(found[0]) if found else None
+    return populations().get(name)
 
 
 def populations() -> dict[str, Path]:
@@ -71,7 +72,7 @@ def forget(name: str) -> None:
         connection.execute("DELETE FROM populations WHERE name = ?", (name,))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Seen:
     """A row that was the newest of a ledger when this computer wrote it, and what was spent by then.
 
@@ -88,17 +89,11 @@ class Seen:
     amount: float
 
 
-def newest(identity: str) -> Seen | None:
-    """Returns the newest row that was remembered of a ledger, None if it was never seen here."""
-    return next(iter(_heads(identity, "DESC LIMIT 1")), None)
-
-
-def _heads(identity: str, order: str = "") -> tuple[Seen, ...]:
-    """Return what was remembered of the ledger with this identity, the newest row last."""
+def _heads(identity: str, order: str = "DESC LIMIT 1") -> tuple[Seen, ...]:
+    """Return what was remembered of the ledger with this identity: the newest row unless all are wanted."""
     query = f"SELECT sequence, head, runs, amount FROM heads WHERE identity = ? ORDER BY sequence {order}"
     with _opened() as connection:
-        found = connection.execute(query, (identity,)).fetchall()
-    return tuple(Seen(sequence=row[0], head=row[1], runs=row[2], amount=row[3]) for row in found)
+        return tuple(Seen(*row) for row in connection.execute(query, (identity,)))
 
 
 def _record(identity: str, row: Seen, *, instead: bool = False) -> None:
@@ -112,15 +107,10 @@ def _record(identity: str, row: Seen, *, instead: bool = False) -> None:
             connection.execute("DELETE FROM heads WHERE identity = ?", (identity,))
         last = connection.execute("SELECT max(sequence) FROM heads WHERE identity = ?", (identity,)).fetchone()[0]
         if last is None or last < row.sequence:
-            values = (identity, row.sequence, row.head, row.runs, row.amount)
-            connection.execute("INSERT INTO heads VALUES (?, ?, ?, ?, ?)", values)
+            connection.execute("INSERT INTO heads VALUES (?, ?, ?, ?, ?)", (identity, *astuple(row)))
 
 
-def _is_copy(registered: Path, path: Path) -> bool:
-    return registered.exists() and not registered.samefile(path)
-
-
-def _taken(name: str, path: Path | str) -> LedgerError:
+def _taken(name: str, path: Path) -> LedgerError:
     return LedgerError(
         f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the first has "
         "spent. Use that ledger; if this really is another population, rename it in the schema.",
@@ -153,18 +143,16 @@ def _opened() -> Iterator[sqlite3.Connection]:
 def writing(store: Store, identity: str, *, thorough: bool = True) -> Iterator[Writer]:
     """Exclusive use of the newest copy of a ledger; the registry learns of new rows when they are on the disk."""
     with store.writing(thorough=thorough) as writer:
-        if store.path is not None and is_older(writer.rows, store.genesis, newest(identity)):
-            raise _rolled_back(store.path)
+        if store.path is not None:
+            _require_newest(store, writer.rows, _heads(identity))
         yield writer
     remember(store, identity)
 
 
 def check_newest(store: Store, identity: str) -> None:
     """Refuses an older copy than this computer has seen."""
-    assert store.path is not None
-    last = newest(identity)  # before the rows: another process may add one meanwhile
-    if is_older(store.rows(), store.genesis, last):
-        raise _rolled_back(store.path)
+    last = _heads(identity)  # before the rows: another process may add one meanwhile
+    _require_newest(store, store.rows(), last)
 
 
 def remember(store: Store, identity: str) -> None:
@@ -177,10 +165,10 @@ def adopt(store: Store, identity: str, reason: str) -> None:
     """Goes on with an older copy, on the record; what the newer one had spent is counted as spent."""
     require_reason(reason)
     with store.writing() as writer:
-        remembered = _heads(identity)
-        if not is_older(writer.rows, store.genesis, remembered[-1] if remembered else None):
-            raise LedgerError("This ledger is the newest that this computer has seen: there is nothing to adopt.")
+        remembered = _heads(identity, "")
         shared = [row for row in remembered if _knows(writer.rows, store.genesis, row)]
+        if not remembered or remembered[-1] in shared:
+            raise LedgerError("This ledger is the newest that this computer has seen: there is nothing to adopt.")
         lost = remembered[-1]
         runs, amount = (shared[-1].runs, shared[-1].amount) if shared else (0, 0.0)
         body = {
@@ -195,11 +183,6 @@ def adopt(store: Store, identity: str, reason: str) -> None:
     _record(identity, _seen(store), instead=True)
 
 
-def is_older(rows: Sequence[Row], genesis: str, last: Seen | None) -> bool:
-    """Says whether a ledger lacks the newest row that this computer has seen of it."""
-    return last is not None and not _knows(rows, genesis, last)
-
-
 def _knows(rows: Sequence[Row], genesis: str, row: Seen) -> bool:
     if row.sequence == 0:
         return genesis == row.head
@@ -210,14 +193,16 @@ def _seen(store: Store) -> Seen:
     rows = store.rows_cached()
     paid = paid_charges(rows)
     amount = sum(float(body["amount"]) for body in paid)
-    return Seen(sequence=len(rows), head=rows[-1].hash if rows else store.genesis, runs=len(paid), amount=amount)
+    return Seen(len(rows), rows[-1].hash if rows else store.genesis, len(paid), amount)
 
 
-def _rolled_back(path: Path) -> LedgerError:
-    return LedgerError(
-        f"The ledger '{path}' lacks the last charge that this computer has recorded for it: the file was replaced by "
-        "an older copy, which has forgotten what was spent. Put the newest copy back. If it is lost, `understudy "
-        f"ledger adopt {path} --reason TEXT` goes on with this copy: what was spent stays spent, runs charged before "
-        "can't be resumed, and every later certificate says so.",
-        path=str(path),
-    )
+def _require_newest(store: Store, rows: Sequence[Row], last: Sequence[Seen]) -> None:
+    """Refuses a ledger that lacks the newest row that this computer has seen of it."""
+    if last and not _knows(rows, store.genesis, last[0]):
+        raise LedgerError(
+            f"The ledger '{store.path}' lacks the last charge that this computer has recorded for it: the file was "
+            "replaced by an older copy, which has forgotten what was spent. Put the newest copy back. If it is lost, "
+            f"`understudy ledger adopt {store.path} --reason TEXT` goes on with this copy: what was spent stays spent, "
+            "runs charged before can't be resumed, and every later certificate says so.",
+            path=str(store.path),
+        )

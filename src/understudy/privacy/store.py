@@ -25,8 +25,7 @@ _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, 
 _TABLES = """
 CREATE TABLE facts (body TEXT NOT NULL);
 CREATE TABLE entries (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT
-NULL);
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL);
 CREATE TRIGGER facts_once BEFORE INSERT ON facts WHEN (SELECT count(*) FROM facts) > 0
   BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER facts_stay BEFORE UPDATE ON facts BEGIN SELECT RAISE(ABORT, 'append-only'); END;
@@ -56,7 +55,6 @@ class Store:
         self._lock = threading.RLock()
         self._rows: list[Row] = []
         self._raw: list[tuple[Any, ...]] = []
-        self.facts: dict[str, Any] = {}
         with self._connected() as opened:
             self.facts = self._read_facts(opened)
             if path is not None and not _is_sound(opened):
@@ -141,18 +139,17 @@ class Store:
         return facts
 
     def _refresh(self, connection: sqlite3.Connection, *, thorough: bool = True) -> None:
-        """Looks at one moment's rows: between two looks another process may add some."""
-        if connection.in_transaction:
-            self._look(connection, thorough=thorough)
-            return
-        connection.execute("BEGIN")
-        try:
-            self._look(connection, thorough=thorough)
-        finally:
-            connection.execute("ROLLBACK")  # nothing was written
+        """Checks that the rows seen before are still there, and that new ones continue their chain.
 
-    def _look(self, connection: sqlite3.Connection, *, thorough: bool) -> None:
-        """Checks that the rows seen before are still there, and that new ones continue their chain."""
+        All in one transaction: between two looks another process may add some.
+        """
+        if not connection.in_transaction:
+            connection.execute("BEGIN")
+            try:
+                self._refresh(connection, thorough=thorough)
+            finally:
+                connection.execute("ROLLBACK")  # nothing was written
+            return
         if canonical.dumps(self._read_facts(connection)) != canonical.dumps(self.facts):
             raise _damaged(self.path)
         start = 0 if thorough else max(0, len(self._raw) - 1)
@@ -163,17 +160,15 @@ class Store:
         # SQLite remembers the last number it gave out, so rows deleted from the end are missed too.
         if found[: len(known)] != known or start + len(found) != (written[0] if written else 0):
             raise _damaged(self.path)
-        self._append_checked(found[len(known) :])
-
-    def _append_checked(self, found: list[tuple[Any, ...]]) -> None:
         previous = self._rows[-1].hash if self._rows else self.genesis
-        for raw in found:
-            row = _checked_row(raw, previous, len(self._rows) + 1)
-            if row is None:
+        for raw in found[len(known) :]:
+            sequence, kind, body, digest = raw
+            parsed, number = _object(body) if isinstance(kind, str) else None, len(self._rows) + 1
+            if parsed is None or sequence != number or digest != chain_hash(previous, sequence, kind, body):
                 raise _damaged(self.path)
-            self._rows.append(row)
+            self._rows.append(Row(sequence, kind, parsed, digest))
             self._raw.append(raw)
-            previous = row.hash
+            previous = digest
 
 
 @final
@@ -193,14 +188,6 @@ class Writer:
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (self._next, kind, text, digest))
         self._previous, self._next = digest, self._next + 1
         return digest
-
-
-def _checked_row(raw: tuple[Any, ...], previous: str, number: int) -> Row | None:
-    sequence, kind, body, digest = raw
-    parsed = _object(body) if isinstance(kind, str) else None
-    if parsed is None or sequence != number or digest != chain_hash(previous, sequence, kind, body):
-        return None
-    return Row(sequence, kind, parsed, digest)
 
 
 def chain_hash(previous: str, sequence: int, kind: str, body: str) -> str:

@@ -2,16 +2,14 @@
 
 from understudy.training.batches import UnitWindows
 from understudy.training.loop import Checkpoints, Optimisation, Report, Task, adam, check_task, train
-from understudy.training.plan import DPSGDConfig, MechanismPlan, Performance, UnitBatches, WindowBatches
+from understudy.training.plan import DPSGDConfig, UnitBatches, WindowBatches
 from understudy.training.private_gradient import PrivateGradient
 from understudy.training.validation import validate_module
 
 __all__ = [
     "Checkpoints",
     "DPSGDConfig",
-    "MechanismPlan",
     "Optimisation",
-    "Performance",
     "PrivateGradient",
     "Report",
     "Task",

@@ -55,12 +55,12 @@ class UnitWindows:
         """Number of units (or windows) the sampler chooses from; private."""
         return len(self._counts) if isinstance(self._batches, UnitBatches) else self._num_rows
 
-    def batch(self, chosen: NDArray[np.int64], device: str) -> Batch:
+    def batch(self, chosen: NDArray[np.int64]) -> Batch:
         """Returns `rows_per_candidate` consecutive rows for each chosen unit (or window)."""
         rows = chosen if isinstance(self._batches, WindowBatches) else self._rows_of(chosen)
-        return {name: torch.from_numpy(np.array(array[rows])).to(device) for name, array in self._arrays.items()}
+        return {name: torch.from_numpy(np.array(array[rows])) for name, array in self._arrays.items()}
 
-    def made_up(self, num_chosen: int, rng: np.random.Generator, device: str) -> Batch:
+    def made_up(self, num_chosen: int, rng: np.random.Generator) -> Batch:
         """Returns a batch of the same shapes and types that shows no private value: noise, zeros or True."""
         batch = {}
         for name, array in self._arrays.items():
@@ -69,7 +69,7 @@ class UnitWindows:
                 made = rng.random(shape).astype(array.dtype)
             else:
                 made = np.full(shape, array.dtype == np.bool_, dtype=array.dtype)
-            batch[name] = torch.from_numpy(made).to(device)
+            batch[name] = torch.from_numpy(made)
         return batch
 
     def _rows_of(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -77,7 +77,8 @@ class UnitWindows:
         wanted, counts = self.rows_per_candidate, self._counts[units]
         if wanted == 1:
             return self._first[units] + self._rng.integers(0, counts)
-        chosen = [_choose(self._rng, int(count), wanted) for count in counts]
+        # np.resize repeats the order when the unit has fewer windows than wanted
+        chosen = [np.resize(self._rng.permutation(int(count)), wanted) for count in counts]
         return np.concatenate([self._first[unit] + pick for unit, pick in zip(units, chosen, strict=True)])
 
 
@@ -86,8 +87,3 @@ def _windows_per_unit(unit: NDArray[np.int64]) -> NDArray[np.int64]:
     if (np.diff(unit) < 0).any() or (counts == 0).any():
         raise InputError("Expected units numbered 0, 1, 2, … with the windows of a unit side by side.")
     return counts
-
-
-def _choose(rng: np.random.Generator, count: int, wanted: int) -> NDArray[np.int64]:
-    order = rng.permutation(count)
-    return np.resize(order, wanted)  # repeats the order when the unit has fewer windows than wanted

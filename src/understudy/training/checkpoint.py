@@ -20,7 +20,7 @@ from understudy.files import whole_file
 from understudy.privacy.events import to_json
 from understudy.privacy.grant import Grant
 from understudy.training.networks import ExponentialMovingAverage
-from understudy.training.plan import MechanismPlan
+from understudy.training.plan import DPSGDConfig
 from understudy.training.private_gradient import FlatParameters
 
 FORMAT = 1
@@ -39,7 +39,7 @@ class Identity:
     parameters: int
 
     @classmethod
-    def of(cls, grant: Grant, label: str, plan: MechanismPlan, flat: FlatParameters) -> "Identity":
+    def of(cls, grant: Grant, label: str, plan: DPSGDConfig, flat: FlatParameters) -> "Identity":
         """Returns the identity of a run."""
         return cls(
             ledger=grant.receipt.ledger,

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from understudy.privacy.grant import Grant
 from understudy.training import checkpoint
 from understudy.training.batches import UnitWindows
 from understudy.training.networks import ExponentialMovingAverage
-from understudy.training.plan import MechanismPlan, Performance
+from understudy.training.plan import DPSGDConfig
 from understudy.training.private_gradient import Loss, MakeOptimiser, PrivateGradient, PublicLoss
 from understudy.training.validation import seed_torch, try_out, validate_module
 
@@ -29,9 +29,6 @@ def adam(learning_rate: float, weight_decay: float = 0.0) -> MakeOptimiser:
     if weight_decay:
         return lambda parameters: torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
     return lambda parameters: torch.optim.Adam(parameters, lr=learning_rate, fused=True)
-
-
-_DEFAULT = adam(1e-3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +60,11 @@ class Optimisation:
     Attributes:
         make: any torch optimiser. Element-wise ones see the parameters as a few flat vectors.
         warm_up: iterations over which the learning rate rises from near zero.
-        cool_down: iterations at the end over which it falls towards zero again.
         average_decay: decay of the exponential moving average that becomes the result; None: last iterate.
     """
 
-    make: MakeOptimiser = _DEFAULT
+    make: MakeOptimiser = field(default_factory=lambda: adam(1e-3))
     warm_up: int = 0
-    cool_down: int = 0
     average_decay: float | None = None
 
 
@@ -81,22 +76,20 @@ class Checkpoints:
     every: int = 100
 
 
-def check_task(task: Task, performance: Performance) -> None:
+def check_task(task: Task) -> None:
     """Refuses a network or loss that mixes units. Costs nothing: only made-up inputs are used."""
     validate_module(task.model)
-    rng = np.random.default_rng(0)
-    made_up = task.windows.made_up(_TRIAL_UNITS, rng, performance.device)
+    made_up = task.windows.made_up(_TRIAL_UNITS, np.random.default_rng(0))
     try_out(task.model, task.loss, made_up, _TRIAL_UNITS)
 
 
 def train(
     task: Task,
-    plan: MechanismPlan,
+    plan: DPSGDConfig,
     grant: Grant,
     *,
     label: str = "training",
     optimisation: Optimisation | None = None,
-    performance: Performance | None = None,
     checkpoints: Checkpoints | None = None,
     progress: Report | None = None,
 ) -> None:
@@ -112,55 +105,42 @@ def train(
     """
     if grant.plan.event(label) != plan.event:
         raise InputError(f"Expected the event charged under '{label}', got another plan. Charge this plan.")
-    optimisation, performance = optimisation or Optimisation(), performance or Performance()
-    task.model.to(performance.device).train()  # before the check: what only training mode does has to show there
-    with _threads(performance.threads):
-        check_task(task, performance)
-        run = _Run(task, plan, grant, label, optimisation, performance)
-        run.execute(checkpoints, progress)
+    task.model.train()  # before the check: what only training mode does has to show there
+    check_task(task)
+    _Run(task, plan, grant, label, optimisation or Optimisation()).execute(checkpoints, progress)
 
 
 class _Run:
     """The state of one call of `train`."""
 
-    def __init__(
-        self,
-        task: Task,
-        plan: MechanismPlan,
-        grant: Grant,
-        label: str,
-        optimisation: Optimisation,
-        performance: Performance,
-    ) -> None:
+    def __init__(self, task: Task, plan: DPSGDConfig, grant: Grant, label: str, optimisation: Optimisation) -> None:
         self._task, self._plan, self._grant, self._label = task, plan, grant, label
-        self._gradient = PrivateGradient(task.model, plan, grant.noise, performance)
+        self._gradient = PrivateGradient(task.model, plan, grant.noise)
         self._flat = self._gradient.flat
         self._optimiser = self._flat.optimiser(optimisation.make)
         self._rates = [group["lr"] for group in self._optimiser.param_groups]
-        self._warm_up, self._cool_down = optimisation.warm_up, optimisation.cool_down
+        self._warm_up = optimisation.warm_up
         decay = optimisation.average_decay
         self._average = None if decay is None else ExponentialMovingAverage(self._flat.values, decay)
-        self._generator = torch.Generator(device=performance.device).manual_seed(secrets.randbits(63))
+        self._generator = torch.Generator().manual_seed(secrets.randbits(63))
         self._iteration = 0
 
     def execute(self, checkpoints: Checkpoints | None, progress: Report | None) -> None:
         """Runs block after block: count, iterate, save."""
-        self._task.model.train()
         identity = checkpoint.Identity.of(self._grant, self._label, self._plan, self._flat)
         state = (self._flat, self._optimiser, self._average)
         if checkpoints is not None:
             executed = self._grant.executed[self._label]
             self._iteration = checkpoint.load(checkpoints.directory, identity, executed, *state)
-        batches = self._plan.sampler.draw(
-            self._task.windows.num_candidates, self._grant.noise, done=self._grant.executed[self._label]
-        )
+        done = self._grant.executed[self._label]
+        batches = self._plan.draw(self._task.windows.num_candidates, self._grant.noise, done=done)
         while (left := self._grant.remaining(self._label)) > 0:
             block = left if checkpoints is None else min(left, checkpoints.every)
             self._grant.begin_block(self._label, block)
             for place, chosen in enumerate(islice(batches, block), start=1):
                 self._iterate(chosen)
                 if progress is not None:
-                    progress(self._plan.sampler.iterations - left + place, self._plan.sampler.iterations)
+                    progress(self._plan.iterations - left + place, self._plan.iterations)
             if checkpoints is not None:
                 checkpoint.save(checkpoints.directory, identity, self._iteration, *state)
         if self._average is not None:
@@ -170,12 +150,11 @@ class _Run:
         """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
         task = self._task
         self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: anew for every iteration
-        with _secret_seed(self._generator.device):
+        with _secret_seed():
             self._gradient.write(task.loss, task.windows, chosen, self._generator)
         if task.public_loss is not None:
             self._gradient.add_public(task.public_loss, self._generator)
-        left = self._plan.sampler.iterations - self._iteration
-        pace = min(1.0, (self._iteration + 1) / max(1, self._warm_up), left / max(1, self._cool_down))
+        pace = min(1.0, (self._iteration + 1) / max(1, self._warm_up))
         for group, rate in zip(self._optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * pace
         self._optimiser.step()
@@ -187,22 +166,11 @@ class _Run:
 
 
 @contextmanager
-def _secret_seed(device: torch.device) -> Iterator[None]:
+def _secret_seed() -> Iterator[None]:
     """Seeds torch's global generator in secret within the block: dropout reads it, by place in the batch.
 
     One more unit shifts the masks of all units after it. With known masks it would move the gradients of all of them.
     """
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with torch.random.fork_rng(devices=[]):
         seed_torch(secrets.randbits(63))
         yield
-
-
-@contextmanager
-def _threads(threads: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    if threads is not None:
-        torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -1,29 +1,21 @@
-"""Sampler, clip, noise and event of a DP-SGD run, tied together once."""
+"""Sampling, clipping, noise and event of a DP-SGD run, stated once."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
-from understudy.privacy.noise import PoissonSampler
+from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import smallest_noise_multiplier
 
 TRAINING = "training"  # label under which gradients are charged
 MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise
 SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
-
-
-def _at_least_one(**numbers: int) -> None:
-    for name, number in numbers.items():
-        if number < 1 or int(number) != number:
-            raise InputError(f"Expected {name} to be a whole number of at least 1, got {number}.")
-
-
-def _check_clip(clip_norm: float) -> None:
-    if not SMALLEST_CLIP <= clip_norm <= 1e6:
-        raise InputError(f"Expected clip_norm between {SMALLEST_CLIP} and 1e6, got {clip_norm}. Rescale the loss.")
 
 
 @dataclass(frozen=True)
@@ -46,9 +38,20 @@ class WindowBatches:
         _at_least_one(max_windows=self.max_windows)
 
 
+def _at_least_one(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 1 or int(number) != number:
+            raise InputError(f"Expected {name} to be a whole number of at least 1, got {number}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class DPSGDConfig:
     """DP-SGD over privacy units. Every number is a public constant, chosen before data is read.
+
+    Privacy:
+        Neighbours differ by one added or removed unit. An iteration samples units (or windows) at `sampling_rate`,
+        clips each of them to `clip_norm`, adds N(0, (noise_multiplier · clip_norm)²) to every coordinate of the sum,
+        also to an empty one, and divides by `expected_batch`. `event` prices all iterations.
 
     Attributes:
         sampling_rate: probability with which each unit (or window) takes part in one iteration.
@@ -71,104 +74,60 @@ class DPSGDConfig:
             raise InputError(f"Expected sampling_rate in (0, 1], got {self.sampling_rate}.")
         if not 0 < self.expected_batch < float("inf"):
             raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
-        _check_clip(self.clip_norm)
+        if not SMALLEST_CLIP <= self.clip_norm <= 1e6:
+            raise InputError(
+                f"Expected clip_norm between {SMALLEST_CLIP} and 1e6, got {self.clip_norm}. Rescale the loss."
+            )
         _at_least_one(iterations=self.iterations)
 
-    @classmethod
-    def for_population(
-        cls, population: int, *, expected_batch: float, iterations: int, clip_norm: float = 1.0
-    ) -> "DPSGDConfig":
-        """Returns a configuration whose batches hold `expected_batch` of a declared population on average."""
-        return cls(
-            sampling_rate=min(1.0, expected_batch / population),
-            iterations=iterations,
-            expected_batch=min(float(expected_batch), float(population)),
-            clip_norm=clip_norm,
-        )
-
-    def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
-        """Returns a copy with the least noise, rounded up, that meets `guarantee` in composition with `others`."""
-        noise = smallest_noise_multiplier(lambda multiplier: self._event(multiplier), guarantee, others)
-        return replace(self, noise_multiplier=noise)
-
-    def plan(self) -> "MechanismPlan":
-        """Returns the frozen mechanism; needs a noise multiplier."""
+    @property
+    def event(self) -> SubsampledGaussian | MixtureOfGaussians:
+        """What all iterations together cost; needs a noise multiplier."""
         if self.noise_multiplier is None:
             raise InputError("Expected a noise_multiplier, got none. Call calibrated(guarantee) first.")
-        return MechanismPlan(
-            sampler=PoissonSampler(self.sampling_rate, self.iterations),
-            batches=self.batches,
-            clip_norm=self.clip_norm,
-            noise_multiplier=self.noise_multiplier,
-            expected_batch=self.expected_batch,
-            event=self._event(self.noise_multiplier),
-        )
-
-    def _event(self, noise_multiplier: float) -> SubsampledGaussian | MixtureOfGaussians:
-        return _event(PoissonSampler(self.sampling_rate, self.iterations), self.batches, noise_multiplier)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MechanismPlan:
-    """What every iteration does to private data, and the event that prices all of them. Made by `DPSGDConfig.plan`.
-
-    Privacy:
-        Neighbours differ by one added or removed unit. An iteration samples units (or windows) at `sampler.rate`,
-        clips each of them to `clip_norm`, adds N(0, (noise_multiplier · clip_norm)²) to every coordinate of the sum,
-        also to an empty one, and divides by `expected_batch`.
-    """
-
-    sampler: PoissonSampler
-    batches: UnitBatches | WindowBatches
-    clip_norm: float
-    noise_multiplier: float
-    expected_batch: float
-    event: SubsampledGaussian | MixtureOfGaussians
-
-    def __post_init__(self) -> None:
-        _check_clip(self.clip_norm)
-        if self.event != _event(self.sampler, self.batches, self.noise_multiplier):
-            raise InputError("Expected the event of this sampler and noise, got another. Use DPSGDConfig.plan().")
+        if isinstance(self.batches, UnitBatches):
+            return SubsampledGaussian(self.sampling_rate, self.noise_multiplier, self.iterations)
+        return MixtureOfGaussians(self.sampling_rate, self.noise_multiplier, self.batches.max_windows, self.iterations)
 
     @property
     def noise_scale(self) -> float:
         """Standard deviation of the noise on every coordinate of the clipped sum."""
-        return self.noise_multiplier * self.clip_norm
+        return self.event.noise_multiplier * self.clip_norm
 
+    def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
+        """Return a copy with the least noise, rounded up, that meets `guarantee` in composition with `others`."""
+        noise = smallest_noise_multiplier(lambda tried: replace(self, noise_multiplier=tried).event, guarantee, others)
+        return replace(self, noise_multiplier=noise)
 
-@dataclass(frozen=True, kw_only=True)
-class Performance:
-    """Speed and memory. Nothing here can change a guarantee.
+    def draw(self, num_units: int, noise: NoiseSource, *, done: int = 0) -> Iterator[NDArray[np.int64]]:
+        """Yield the units (or windows) of each remaining iteration, each on its own secret coin.
 
-    Attributes:
-        max_units_in_memory: units whose gradients are held at once; None lets the number of parameters decide.
-        threads: torch threads; None leaves torch's setting.
-        device: where the model and the batches live.
-    """
+        Privacy:
+            Batches differ in size and may be empty. An empty batch is an iteration like any other: it must be noised
+            and counted, or its absence would be seen.
+        """
+        for _ in range(done, self.iterations):
+            yield noise.poisson_selection(self.sampling_rate, num_units)
 
-    max_units_in_memory: int | None = None
-    threads: int | None = None
-    device: str = "cpu"
+    def split(self, num_blocks: int, influence: int = 1) -> "DPSGDConfig":
+        """Return what each of `num_blocks` owners of parameters does, who together execute this.
 
-    def __post_init__(self) -> None:
-        for name in ("max_units_in_memory", "threads"):
-            value = getattr(self, name)
-            if value is not None:
-                _at_least_one(**{name: value})
-
-
-def _event(
-    sampler: PoissonSampler, batches: UnitBatches | WindowBatches, noise_multiplier: float
-) -> SubsampledGaussian | MixtureOfGaussians:
-    if isinstance(batches, UnitBatches):
-        return SubsampledGaussian(sampler.rate, noise_multiplier, sampler.iterations)
-    return MixtureOfGaussians(sampler.rate, noise_multiplier, batches.max_windows, sampler.iterations)
+        Privacy:
+            Every owner clips a row to C / (influence · √blocks) and adds N(0, (z·C)²) to each of its coordinates. One
+            row moves the blocks together by at most C / influence, and a unit that changes up to `influence` rows'
+            worth (an event: twice the windows it touches) moves them by at most C. No norms are exchanged. Where that
+            clip would be too small for float32, clip and noise are larger by the same factor.
+        """
+        assert isinstance(self.batches, UnitBatches)
+        share = 1 / (influence * math.sqrt(num_blocks))
+        noise_multiplier = self.event.noise_multiplier / share
+        return replace(self, clip_norm=max(SMALLEST_CLIP, self.clip_norm * share), noise_multiplier=noise_multiplier)
 
 
 def charged_config(
     event: Event, population: int, clip_norm: float, batches: UnitBatches | WindowBatches
 ) -> DPSGDConfig:
-    """Returns the configuration of a charged event, for a declared population."""
+    """Return the configuration of a charged event, for a declared population."""
     assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
     return DPSGDConfig(
         sampling_rate=event.sampling_rate,
@@ -181,32 +140,5 @@ def charged_config(
 
 
 def noise_ratio(noise_multiplier: float, num_parameters: int, batch: float) -> float:
-    """Returns the ratio of the gradient noise to the largest possible sum of `batch` clipped gradients.
-
-    Privacy:
-        Public: a function of the plan and the size of the network.
-    """
+    """Return the ratio of the gradient noise to the largest possible sum of `batch` clipped gradients; public."""
     return noise_multiplier * math.sqrt(num_parameters) / batch
-
-
-def split_plan(plan: MechanismPlan, num_blocks: int, influence: int = 1) -> MechanismPlan:
-    """Returns the plan of each of `num_blocks` owners of parameters, who together execute `plan`.
-
-    Privacy:
-        Every owner clips a row to C / (influence · √blocks) and adds N(0, (z·C)²) to each of its coordinates. One row
-        moves the blocks together by at most C / influence, and a unit that changes up to `influence` rows' worth
-        (an event: twice the windows it touches) moves them by at most C. No norms are exchanged. Where that clip would
-        be too small for float32, clip and noise are larger by the same factor.
-    """
-    assert isinstance(plan.event, SubsampledGaussian)
-    assert isinstance(plan.batches, UnitBatches)
-    share = 1 / (influence * math.sqrt(num_blocks))
-    noise_multiplier = plan.noise_multiplier / share
-    return MechanismPlan(
-        sampler=plan.sampler,
-        batches=plan.batches,
-        clip_norm=max(SMALLEST_CLIP, plan.clip_norm * share),
-        noise_multiplier=noise_multiplier,
-        expected_batch=plan.expected_batch,
-        event=SubsampledGaussian(plan.sampler.rate, noise_multiplier, plan.sampler.iterations),
-    )

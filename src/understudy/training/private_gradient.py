@@ -18,27 +18,12 @@ from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
 from understudy.training.batches import Batch, UnitWindows
 from understudy.training.clipping import PerUnitClipper, RecordGradients
-from understudy.training.plan import MechanismPlan, Performance
+from understudy.training.plan import DPSGDConfig
 
 _PIECE = 1 << 16  # elements per optimiser tensor: large enough for few calls, small enough to stay in cache
 _RESERVE = 12 << 10  # normals taken at a time: many for one call, few enough that what makes them stays in cache
 
 MakeOptimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
-
-# Their update of a coordinate depends on that coordinate alone, so it does not matter how tensors are cut.
-ELEMENTWISE = frozenset(
-    {
-        torch.optim.SGD,
-        torch.optim.Adam,
-        torch.optim.AdamW,
-        torch.optim.NAdam,
-        torch.optim.RAdam,
-        torch.optim.Adamax,
-        torch.optim.RMSprop,
-        torch.optim.Adagrad,
-        torch.optim.Adadelta,
-    }
-)
 
 
 class FlatParameters:
@@ -63,20 +48,11 @@ class FlatParameters:
         return {id(parameter): piece.view(parameter.shape) for parameter, piece in pieces}
 
     def optimiser(self, make: MakeOptimiser) -> torch.optim.Optimizer:
-        """Returns `make`'s optimiser, on flat pieces if it is element-wise, else on the parameters themselves."""
-        pieces = [nn.Parameter(self.values[place]) for place in self._places()]
-        for piece, place in zip(pieces, self._places(), strict=True):
-            piece.grad = self.gradient[place]
-        optimiser = make(pieces)
-        if type(optimiser) in ELEMENTWISE:
-            return optimiser
-        for parameter in self._parameters:
-            parameter.grad = self.views[id(parameter)]
-        return make(self._parameters)
-
-    def _places(self) -> list[slice]:
-        size = self.values.numel()
-        return [slice(start, min(start + _PIECE, size)) for start in range(0, size, _PIECE)]
+        """Return `make`'s optimiser on flat pieces; its update of a coordinate must depend on that coordinate alone."""
+        pieces = [nn.Parameter(values) for values in self.values.split(_PIECE)]
+        for piece, gradient in zip(pieces, self.gradient.split(_PIECE), strict=True):
+            piece.grad = gradient
+        return make(pieces)
 
 
 class NormalReserve:
@@ -131,17 +107,20 @@ class PrivateGradient:
     Privacy:
         Each `write`, or `finish` after clipped sums, is one execution of the plan's mechanism, which the caller has
         recorded in the ledger before. What it writes may be released; the batch, its size and the losses may not.
+
+    Args:
+        max_units: Units whose gradients are held at once; None lets the number of parameters decide.
     """
 
-    def __init__(self, model: nn.Module, plan: MechanismPlan, noise: NoiseSource, performance: Performance) -> None:
-        self._model, self._plan, self._performance = model, plan, performance
+    def __init__(self, model: nn.Module, plan: DPSGDConfig, noise: NoiseSource, max_units: int | None = None) -> None:
+        self._model, self._plan = model, plan
         self._clipper = PerUnitClipper(model, plan.clip_norm)
         self._reserve = NormalReserve(noise)
         self.flat = FlatParameters(self._clipper.parameters)
         self._sums = torch.zeros_like(self.flat.values, dtype=torch.float64)
         self._sums_by_parameter = self.flat.like_parameters(self._sums)
         self._step = gradient_step(min(plan.clip_norm, plan.noise_scale), self._sums.numel())
-        self._max_units = performance.max_units_in_memory or units_that_fit(self.flat.values)
+        self._max_units = max_units or units_that_fit(self.flat.values)
 
     def write(self, loss: Loss, windows: UnitWindows, chosen: NDArray[np.int64], generator: torch.Generator) -> None:
         """Sums clipped gradients chunk by chunk in constant memory; an empty batch is noised like any other."""
@@ -149,8 +128,8 @@ class PrivateGradient:
         chunks = np.array_split(chosen, max(1, math.ceil(len(chosen) / self._max_units)))
         for chunk in chunks:
             if len(chunk):
-                batch = windows.batch(chunk, self._performance.device)
-                self.add_clipped(partial(loss, self._model, batch, generator), len(chunk), len(chosen))
+                losses = partial(loss, self._model, windows.batch(chunk), generator)
+                self.add_clipped(losses, len(chunk), len(chosen))
         self.finish()
 
     def add_clipped(self, losses: Callable[[], Tensor], num_units: int, in_all: int) -> None:

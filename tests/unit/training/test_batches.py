@@ -8,7 +8,7 @@ from torch import nn
 from tests.unit.training.toy import plan_of, squared_error, windows_of
 from understudy.errors import DataError, InputError
 from understudy.privacy.noise import NoiseSource
-from understudy.training import Performance, PrivateGradient, UnitBatches, UnitWindows, WindowBatches
+from understudy.training import PrivateGradient, UnitBatches, UnitWindows, WindowBatches
 
 CLIP = 0.7
 OTHERS = 6
@@ -26,7 +26,7 @@ def summed(windows: UnitWindows, drawn: np.ndarray, batches: UnitBatches | Windo
     """The clipped sum without noise."""
     torch.manual_seed(0)
     plan = plan_of(clip_norm=CLIP, expected_batch=1.0, batches=batches)
-    gradient = PrivateGradient(nn.Linear(3, 1), plan, NoiseSource.constant(0.0), Performance(max_units_in_memory=4))
+    gradient = PrivateGradient(nn.Linear(3, 1), plan, NoiseSource.constant(0.0), max_units=4)
     gradient.write(squared_error, windows, drawn, torch.Generator())
     return gradient.flat.gradient.clone()
 
@@ -65,7 +65,7 @@ def test_adding_a_unit_leaves_the_batches_of_others_alone() -> None:
     everyone = windows_of(arrays, unit)
     fewer = windows_of({name: array[:OTHERS] for name, array in arrays.items()}, unit[:OTHERS])
     drawn = np.array([0, 2, 5])
-    assert torch.equal(everyone.batch(drawn, "cpu")["x"], fewer.batch(drawn, "cpu")["x"])
+    assert torch.equal(everyone.batch(drawn)["x"], fewer.batch(drawn)["x"])
 
 
 def test_a_unit_shows_its_own_windows_and_all_of_them_in_turn() -> None:
@@ -73,7 +73,7 @@ def test_a_unit_shows_its_own_windows_and_all_of_them_in_turn() -> None:
     windows = windows_of({"owner": unit.copy(), "row": np.arange(10)}, unit)
     seen = set()
     for _ in range(100):
-        batch = windows.batch(np.arange(4), "cpu")
+        batch = windows.batch(np.arange(4))
         assert batch["owner"].tolist() == [0, 1, 2, 3]
         seen |= set(batch["row"].tolist())
     assert seen == set(range(10))
@@ -82,7 +82,7 @@ def test_a_unit_shows_its_own_windows_and_all_of_them_in_turn() -> None:
 def test_averaged_windows_come_unit_by_unit_and_without_repetition_if_there_are_enough() -> None:
     unit = np.repeat(np.arange(3), [1, 2, 5])
     windows = windows_of({"row": np.arange(8)}, unit, UnitBatches(3))
-    rows = windows.batch(np.array([0, 2]), "cpu")["row"].tolist()
+    rows = windows.batch(np.array([0, 2]))["row"].tolist()
     assert rows[:3] == [0, 0, 0]
     assert len(set(rows[3:])) == 3
     assert min(rows[3:]) >= 3
@@ -90,7 +90,7 @@ def test_averaged_windows_come_unit_by_unit_and_without_repetition_if_there_are_
 
 def test_a_made_up_batch_shows_no_private_value() -> None:
     arrays = {"x": np.full((9, 2), 77.0, np.float32), "k": np.full(9, 5), "seen": np.zeros(9, np.bool_)}
-    batch = windows_of(arrays).made_up(3, np.random.default_rng(0), "cpu")
+    batch = windows_of(arrays).made_up(3, np.random.default_rng(0))
     assert batch["x"].shape == (3, 2)
     assert float(batch["x"].max()) < 1
     assert batch["k"].tolist() == [0, 0, 0]
@@ -108,7 +108,7 @@ def test_events_own_no_windows_and_windows_are_drawn_one_by_one() -> None:
     rng, arrays = np.random.default_rng(0), {"row": np.arange(9)}
     windows = UnitWindows(arrays, None, WindowBatches(3), rng)
     assert windows.num_candidates == 9
-    assert windows.batch(np.array([4, 7]), "cpu")["row"].tolist() == [4, 7]
+    assert windows.batch(np.array([4, 7]))["row"].tolist() == [4, 7]
     with pytest.raises(InputError, match="WindowBatches"):
         UnitWindows(arrays, None, UnitBatches(), rng)
 

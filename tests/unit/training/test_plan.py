@@ -3,21 +3,23 @@
 import math
 from dataclasses import FrozenInstanceError, replace
 
+import numpy as np
 import pytest
 
 from understudy.errors import InputError
 from understudy.privacy.accounting import epsilon
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, MixtureOfGaussians, SubsampledGaussian
-from understudy.training import DPSGDConfig, Performance, UnitBatches, WindowBatches
-from understudy.training.plan import SMALLEST_CLIP, split_plan
+from understudy.privacy.noise import NoiseSource
+from understudy.training import DPSGDConfig, UnitBatches, WindowBatches
+from understudy.training.plan import SMALLEST_CLIP
 
 CONFIG = DPSGDConfig(sampling_rate=0.05, iterations=40, expected_batch=50.0)
 GUARANTEE = Guarantee(2.0, 1e-6)
 
 
 def test_a_calibrated_plan_meets_its_guarantee_and_not_much_more() -> None:
-    plan = CONFIG.calibrated(GUARANTEE).plan()
+    plan = CONFIG.calibrated(GUARANTEE)
     assert 0.99 * GUARANTEE.epsilon < epsilon([plan.event], GUARANTEE.delta) <= GUARANTEE.epsilon
 
 
@@ -28,35 +30,33 @@ def test_other_events_of_the_run_leave_less_for_training() -> None:
 
 
 def test_drawing_units_is_a_subsampled_gaussian_and_averaging_windows_changes_nothing() -> None:
-    one = replace(CONFIG, noise_multiplier=1.5).plan()
-    many = replace(CONFIG, noise_multiplier=1.5, batches=UnitBatches(windows=8)).plan()
+    one = replace(CONFIG, noise_multiplier=1.5)
+    many = replace(CONFIG, noise_multiplier=1.5, batches=UnitBatches(windows=8))
     assert one.event == many.event == SubsampledGaussian(0.05, 1.5, 40)
 
 
 def test_drawing_windows_is_a_mixture_and_costs_more_at_the_same_noise() -> None:
     capped = replace(CONFIG, batches=WindowBatches(max_windows=4))
-    assert replace(capped, noise_multiplier=1.5).plan().event == MixtureOfGaussians(0.05, 1.5, 4, 40)
-    costs = [epsilon([replace(config, noise_multiplier=4.0).plan().event], 1e-6) for config in (capped, CONFIG)]
+    assert replace(capped, noise_multiplier=1.5).event == MixtureOfGaussians(0.05, 1.5, 4, 40)
+    costs = [epsilon([replace(config, noise_multiplier=4.0).event], 1e-6) for config in (capped, CONFIG)]
     assert costs[0] > 2 * costs[1]
 
 
-def test_a_plan_is_frozen_and_its_event_can_not_be_exchanged() -> None:
-    plan = replace(CONFIG, noise_multiplier=1.5).plan()
-    with pytest.raises(FrozenInstanceError):
-        plan.clip_norm = 2.0  # type: ignore[misc]
-    with pytest.raises(InputError, match="event of this sampler"):
-        replace(plan, event=SubsampledGaussian(0.05, 9.0, 40))
-    with pytest.raises(InputError, match="event of this sampler"):
-        replace(plan, noise_multiplier=0.1)
+def test_a_plan_is_frozen_and_its_event_follows_from_it() -> None:
+    plan = replace(CONFIG, noise_multiplier=1.5)
+    for name in ("clip_norm", "event"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(plan, name, None)
+    assert replace(plan, noise_multiplier=0.1).event == SubsampledGaussian(0.05, 0.1, 40)
 
 
 def test_noise_is_scaled_by_the_clip_norm() -> None:
-    assert replace(CONFIG, clip_norm=0.5, noise_multiplier=3.0).plan().noise_scale == 1.5
+    assert replace(CONFIG, clip_norm=0.5, noise_multiplier=3.0).noise_scale == 1.5
 
 
 def test_a_plan_without_noise_is_refused() -> None:
     with pytest.raises(InputError, match="calibrated"):
-        CONFIG.plan()
+        CONFIG.event  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -76,25 +76,14 @@ def test_impossible_numbers_are_refused(changes: dict[str, float]) -> None:
         replace(CONFIG, **changes)
 
 
-def test_rate_and_batch_come_from_the_declared_population() -> None:
-    config = DPSGDConfig.for_population(1000, expected_batch=50, iterations=10)
-    assert (config.sampling_rate, config.expected_batch) == (0.05, 50.0)
-    small = DPSGDConfig.for_population(20, expected_batch=50, iterations=10)
-    assert (small.sampling_rate, small.expected_batch) == (1.0, 20.0)
-
-
-def test_performance_has_no_field_of_the_mechanism() -> None:
-    assert not set(Performance.__dataclass_fields__) & set(DPSGDConfig.__dataclass_fields__)
-
-
 @pytest.mark.parametrize("influence", [1, 6])
 @pytest.mark.parametrize("num_blocks", [2, 3, 11])
 def test_blocks_together_are_as_long_as_the_clip_norm_and_noised_like_the_whole(
     num_blocks: int, influence: int
 ) -> None:
     config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clip_norm=15.0, noise_multiplier=0.8)
-    whole = config.plan()
-    block = split_plan(whole, num_blocks, influence)
+    whole = config
+    block = whole.split(num_blocks, influence)
     assert math.isclose(influence * math.sqrt(num_blocks) * block.clip_norm, whole.clip_norm)
     assert math.isclose(block.noise_scale, whole.noise_scale)
     assert block.expected_batch == whole.expected_batch
@@ -105,13 +94,38 @@ def test_blocks_together_are_as_long_as_the_clip_norm_and_noised_like_the_whole(
 @pytest.mark.parametrize("influence", [40, 1000])
 def test_a_clip_that_float32_could_not_vouch_for_grows_together_with_its_noise(influence: int) -> None:
     config = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, clip_norm=1.5, noise_multiplier=0.8)
-    block = split_plan(config.plan(), 3, influence)
+    block = config.split(3, influence)
     reach = influence * math.sqrt(3) * block.clip_norm  # of a unit, over all blocks
     assert block.clip_norm == SMALLEST_CLIP
     assert math.isclose(block.noise_scale, 0.8 * reach)
 
 
 def test_no_plan_has_a_smaller_clip() -> None:
-    plan = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, noise_multiplier=0.8).plan()
+    plan = DPSGDConfig(sampling_rate=0.1, iterations=5, expected_batch=7.0, noise_multiplier=0.8)
     with pytest.raises(InputError, match="clip_norm"):
         replace(plan, clip_norm=SMALLEST_CLIP / 2)
+
+
+def draws(sampling_rate: float, iterations: int, num_units: int, noise: NoiseSource, done: int = 0) -> list:
+    config = replace(CONFIG, sampling_rate=sampling_rate, iterations=iterations)
+    return list(config.draw(num_units, noise, done=done))
+
+
+def test_every_iteration_yields_a_batch_even_if_it_is_empty() -> None:
+    assert [len(batch) for batch in draws(1e-9, 5, 10, NoiseSource.secure())] == [0] * 5
+
+
+def test_resuming_draws_only_what_is_left() -> None:
+    assert len(draws(0.5, 5, 10, NoiseSource.secure(), done=3)) == 2
+
+
+def test_a_rate_of_one_takes_everybody() -> None:
+    (batch,) = draws(1.0, 1, 1000, NoiseSource.secure())
+    assert np.array_equal(batch, np.arange(1000))
+
+
+def test_every_batch_is_drawn_at_exactly_the_rate_of_the_sampler() -> None:
+    """No statistics: the same coins, thrown at that rate."""
+    coins = NoiseSource.seeded(7)
+    for batch in draws(0.3, 4, 1000, NoiseSource.seeded(7)):
+        assert np.array_equal(batch, coins.poisson_selection(0.3, 1000))

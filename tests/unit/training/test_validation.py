@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from tests.unit.training.toy import grant_for, plan_of, regression_task, windows_of
 from understudy.errors import InputError, UnsafeModule
-from understudy.training import Performance, Task, check_task, train, validate_module
+from understudy.training import Task, check_task, train, validate_module
 from understudy.training.private_gradient import Loss
 
 OFFENDERS = {
@@ -79,7 +79,7 @@ class Shuffled(nn.Module):
 )
 def test_a_network_of_unknown_make_that_mixes_units_is_found_out(model: type[nn.Module], message: str) -> None:
     with pytest.raises(UnsafeModule, match=message):
-        check_task(regression_task(model=model()), Performance())
+        check_task(regression_task(model=model()))
 
 
 def averaged(model: nn.Module, batch: dict[str, Tensor], generator: torch.Generator) -> Tensor:
@@ -88,7 +88,7 @@ def averaged(model: nn.Module, batch: dict[str, Tensor], generator: torch.Genera
 
 def test_a_loss_divided_by_the_size_of_the_batch_is_refused() -> None:
     with pytest.raises(UnsafeModule, match="independent of other units in the batch"):
-        check_task(regression_task(loss=averaged), Performance())
+        check_task(regression_task(loss=averaged))
 
 
 class CentresInTraining(nn.Module):
@@ -116,7 +116,7 @@ def test_a_loss_with_hidden_randomness_is_refused() -> None:
         return model(batch["x"]) * torch.tensor(np.random.default_rng().normal(size=(3, 1)), dtype=torch.float32)
 
     with pytest.raises(InputError, match="generator it is handed"):
-        check_task(regression_task(loss=loss), Performance())
+        check_task(regression_task(loss=loss))
 
 
 def test_random_losses_dropout_and_attention_pass_the_trial() -> None:
@@ -128,7 +128,7 @@ def test_random_losses_dropout_and_attention_pass_the_trial() -> None:
         return (network(batch["x"] + noise) - noise).square()
 
     windows = windows_of({"x": np.zeros((9, 6, 4), np.float32)})
-    check_task(Task(model=model, loss=loss, windows=windows), Performance())
+    check_task(Task(model=model, loss=loss, windows=windows))
     assert model.training
     assert encoder.self_attn.training
 
@@ -181,11 +181,11 @@ def _task(loss: Loss, model: nn.Module | None = None) -> Task:
 @pytest.mark.parametrize("loss", [by_the_size_of_the_batch, by_class_weights, by_other_units, by_the_mean_of_the_batch])
 def test_a_randomised_loss_that_couples_units_is_refused(loss: Loss) -> None:
     with pytest.raises(UnsafeModule):
-        check_task(_task(loss), Performance())
+        check_task(_task(loss))
 
 
 def test_a_randomised_loss_that_couples_nobody_passes() -> None:
-    check_task(_task(each_alone), Performance())
+    check_task(_task(each_alone))
 
 
 def test_coupling_behind_layers_that_start_at_zero_is_found_out_and_they_stay_at_zero() -> None:
@@ -195,5 +195,5 @@ def test_coupling_behind_layers_that_start_at_zero_is_found_out_and_they_stay_at
     for parameter in zeros:
         nn.init.zeros_(parameter)
     with pytest.raises(UnsafeModule):
-        check_task(_task(_noisy_output, model), Performance())
+        check_task(_task(_noisy_output, model))
     assert not any(parameter.any() for parameter in zeros)

@@ -9,12 +9,12 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.training import DPSGDConfig, MechanismPlan, Task, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, Task, UnitBatches, UnitWindows
 
 TARGET = torch.tensor([[1.0, -2.0, 0.5]])
 
 
-def plan_of(**changes: object) -> MechanismPlan:
+def plan_of(**changes: object) -> DPSGDConfig:
     settings: dict = {
         "sampling_rate": 0.2,
         "iterations": 30,
@@ -22,10 +22,10 @@ def plan_of(**changes: object) -> MechanismPlan:
         "noise_multiplier": 4.0,  # large enough for a quick accountant
         **changes,
     }
-    return DPSGDConfig(**settings).plan()
+    return DPSGDConfig(**settings)
 
 
-def grant_for(plan: MechanismPlan, noise: NoiseSource | None = None) -> Grant:
+def grant_for(plan: DPSGDConfig, noise: NoiseSource | None = None) -> Grant:
     guarantee = Guarantee(1e4, 1e-6)
     spending = SpendingPlan((PlanEntry("training", plan.event),), guarantee)
     return Ledger.in_memory(guarantee).charge(spending, label="test", noise=noise or NoiseSource.seeded(1))

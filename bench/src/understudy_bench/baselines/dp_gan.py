@@ -118,7 +118,7 @@ class DpGan(Synthesizer):
                 windows=UnitWindows(layout.rows(private), unit, draw, np.random.default_rng()),
                 after_iteration=contest.after_iteration,
             ),
-            charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clip_norm, draw).plan(),
+            charged_config(grant.plan.event(TRAINING), private.population, self.recipe.clip_norm, draw),
             grant,
             label=TRAINING,
             optimisation=Optimisation(make=adam(self.recipe.critic_rate)),
@@ -160,7 +160,7 @@ class DpGan(Synthesizer):
         if self.mode == "ads-gan":
             return ads_gan.plan(learned, guarantee)
         entries = rows.fact_entries(learned, guarantee)
-        event = config.calibrated(guarantee, others=[entry.event for entry in entries]).plan().event
+        event = config.calibrated(guarantee, others=[entry.event for entry in entries]).event
         return SpendingPlan((*entries, PlanEntry(TRAINING, event)), guarantee)
 
     def _config(self, schema: Schema) -> DPSGDConfig:

@@ -14,7 +14,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.dit.denoising import Asked, Denoising
 from understudy.synthesizers.dit.model import default_reference, empty_network
 from understudy.synthesizers.dit.recipe import Network
-from understudy.training import DPSGDConfig, Performance, PrivateGradient, UnitBatches, UnitWindows, adam
+from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows, adam
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, result, row
 
@@ -96,8 +96,8 @@ def _step(tightness: Any) -> Any:
         "label": np.zeros(_BATCH, dtype=np.int64),
     }
     windows = UnitWindows(examples, np.arange(_BATCH), UnitBatches(), rng)
-    plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=_BATCH, noise_multiplier=1.0).plan()
-    gradient = PrivateGradient(model, plan, NoiseSource.secure(), Performance())
+    plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=_BATCH, noise_multiplier=1.0)
+    gradient = PrivateGradient(model, plan, NoiseSource.secure())
     optimiser, generator = gradient.flat.optimiser(adam(1e-3)), torch.Generator().manual_seed(0)
 
     def step() -> None:

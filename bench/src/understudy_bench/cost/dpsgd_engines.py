@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from understudy.errors import UnderstudyError
 from understudy.privacy.noise import NoiseSource
-from understudy.training import DPSGDConfig, Performance, PrivateGradient, adam
+from understudy.training import DPSGDConfig, PrivateGradient, adam
 from understudy.training.private_gradient import units_that_fit
 from understudy_bench.cost.dpsgd_models import SequenceDiscriminator, Workload
 
@@ -46,7 +46,7 @@ def ours(work: Workload) -> Step:
         clip_norm=_CLIP,
         noise_multiplier=_NOISE,
     )
-    gradient = PrivateGradient(work.model, config.plan(), NoiseSource.secure(), Performance())
+    gradient = PrivateGradient(work.model, config, NoiseSource.secure())
     optimiser = gradient.flat.optimiser(adam(_RATE))
     num_chunks = math.ceil(work.num_units / units_that_fit(gradient.flat.values))
     chunks = [slice(part[0], part[-1] + 1) for part in np.array_split(np.arange(work.num_units), num_chunks)]

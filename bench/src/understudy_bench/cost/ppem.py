@@ -17,7 +17,7 @@ from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition, parse
 from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators
 from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.training import DPSGDConfig, Performance, PrivateGradient
+from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping.engine import Expand, Patch
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, result, row
@@ -78,8 +78,8 @@ def _iteration(kind: str, width: int) -> Callable[[], None]:
             optimiser.step()
 
         return plainly
-    plan = DPSGDConfig(sampling_rate=0.01, iterations=10, expected_batch=_BATCH, noise_multiplier=1.0).plan()
-    gradient = PrivateGradient(model, plan, NoiseSource.secure(), Performance())
+    plan = DPSGDConfig(sampling_rate=0.01, iterations=10, expected_batch=_BATCH, noise_multiplier=1.0)
+    gradient = PrivateGradient(model, plan, NoiseSource.secure())
     if kind == "vmap":
         gradient._clipper._patch = Patch(model, Expand.LAYERS)
     private = gradient.flat.optimiser(lambda parameters: torch.optim.Adam(parameters, lr=1e-3))

@@ -25,7 +25,7 @@ from understudy.synthesizers.vflgan_ts.protocol import Frame, RunConfig, convers
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
 from understudy.synthesizers.vflgan_ts.recipe import LATENT, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, PlainUpdate
-from understudy.training.plan import DPSGDConfig, split_plan
+from understudy.training.plan import DPSGDConfig
 from understudy_bench.cells import Cells
 from understudy_bench.cost.vertical_reference import OneByOne
 from understudy_bench.result import Progress, Row, result, row
@@ -94,12 +94,12 @@ def _world(name: str, mode: str, iterations: int) -> tuple[dict[str, Party], Agg
 
 
 def _sound_rule(iterations: int) -> Rule:
-    config = DPSGDConfig(sampling_rate=BATCH / UNITS, iterations=iterations, expected_batch=BATCH, noise_multiplier=1.0)
-    plan, noise = config.plan(), NoiseSource.secure()
-    update = partial(ClippedUpdate, block=split_plan(plan, 3), noise=noise)
+    plan = DPSGDConfig(sampling_rate=BATCH / UNITS, iterations=iterations, expected_batch=BATCH, noise_multiplier=1.0)
+    noise = NoiseSource.secure()
+    update = partial(ClippedUpdate, block=plan.split(3), noise=noise)
 
     def batches(num_rows: int) -> Iterator[Tensor]:
-        return (torch.from_numpy(drawn) for drawn in plan.sampler.draw(num_rows, noise))
+        return (torch.from_numpy(drawn) for drawn in plan.draw(num_rows, noise))
 
     return Rule(update, update, batches)
 

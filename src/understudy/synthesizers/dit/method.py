@@ -133,8 +133,8 @@ class DiT(Synthesizer):
         batches = self._batches(schema, private.influence)
         unit = None if schema.unit.kind == "event" else private.panel.unit
         windows = UnitWindows(examples, unit, batches, np.random.default_rng())
-        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches).plan()
-        louder = noise_ratio(plan.noise_multiplier, num_parameters(model), plan.expected_batch)
+        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
+        louder = noise_ratio(plan.event.noise_multiplier, num_parameters(model), plan.expected_batch)
         rate = recipe.learning_rate / (max(1.0, louder) if recipe.rate_by_noise else 1.0)
         train(
             Task(model=model, loss=self.denoising(schema, autocovariance).loss, windows=windows),
@@ -258,7 +258,7 @@ class DiT(Synthesizer):
 
     def _plan(self, learned: Schema, config: DPSGDConfig, guarantee: Guarantee) -> SpendingPlan:
         check_pack(self.pack, self.shape(learned), learned)
-        training = self._calibrated(learned, config, guarantee).plan().event
+        training = self._calibrated(learned, config, guarantee).event
         return SpendingPlan((*_fact_entries(learned, self.recipe, guarantee), PlanEntry(TRAINING, training)), guarantee)
 
     def _num_parameters(self, learned: Schema) -> int:

@@ -280,7 +280,7 @@ class PPEM(Synthesizer):
             clip_norm=CLIP_NORM,
             batches=_batch_rule(schema, self.influence(schema)),
         )
-        claimed = config.calibrated(Guarantee(_CLAIMED_EPSILON, guarantee.delta)).plan().event
+        claimed = config.calibrated(Guarantee(_CLAIMED_EPSILON, guarantee.delta)).event
         return SpendingPlan((PlanEntry(TRAINING, claimed), PlanEntry(CONDITIONAL, NonPrivate(reason))), guarantee)
 
     def _require_reachable(self, schema: Schema, attributes: tuple[Attribute, ...], guarantee: Guarantee) -> None:
@@ -413,7 +413,7 @@ class _Run:
     def _train_with_noise(self, training: AdversarialTraining) -> None:
         panel, event = self.private.panel, self.grant.plan.event(TRAINING)
         rule = _batch_rule(panel.schema, self.private.influence)
-        plan = charged_config(event, self.private.population, CLIP_NORM, rule).plan()
+        plan = charged_config(event, self.private.population, CLIP_NORM, rule)
         unit = None if panel.schema.unit.kind == "event" else panel.unit
         windows = UnitWindows(self.rows.arrays, unit, rule, np.random.default_rng())
         train_with_noise(training, windows, plan, self.grant, TRAINING, self._reached(0.1, 0.5))

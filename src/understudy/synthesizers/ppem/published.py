@@ -23,7 +23,7 @@ from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
-from understudy.training import MechanismPlan, Optimisation, Task, UnitWindows, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, train
 from understudy.training.batches import Batch
 from understudy.training.networks import ExponentialMovingAverage
 
@@ -215,7 +215,7 @@ def train_without_noise(training: AdversarialTraining, rows: Mapping[str, np.nda
 
 
 def train_with_noise(
-    training: AdversarialTraining, windows: UnitWindows, plan: MechanismPlan, grant: Grant, label: str, reached: Reached
+    training: AdversarialTraining, windows: UnitWindows, plan: DPSGDConfig, grant: Grant, label: str, reached: Reached
 ) -> None:
     """Run Algorithm 1 with noise on the energies' gradients (appendix D.4); generators follow between iterations.
 

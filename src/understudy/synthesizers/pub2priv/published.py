@@ -187,7 +187,7 @@ class PublishedDiffusion:
         )
         train(
             Task(model=model, loss=denoising_loss(schedule(recipe.diffusion_steps)), windows=windows),
-            config.plan(),
+            config,
             grant,
             label=TRAINING,
             optimisation=Optimisation(make=adam(recipe.learning_rate), average_decay=recipe.ema or None),
@@ -220,7 +220,7 @@ class PublishedDiffusion:
 
 def plan(schema: Schema, recipe: Recipe, guarantee: Guarantee) -> SpendingPlan:
     """Returns the distributions and DP-SGD with all that is left of the guarantee."""
-    training = PlanEntry(TRAINING, calibrated(schema, recipe, guarantee).plan().event)
+    training = PlanEntry(TRAINING, calibrated(schema, recipe, guarantee).event)
     return SpendingPlan((*fact_entries(schema, guarantee), training), guarantee)
 
 

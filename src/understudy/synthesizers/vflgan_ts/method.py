@@ -97,7 +97,7 @@ class VFLGANTS(Synthesizer):
         if self.mode == "local":
             return SpendingPlan(entries, guarantee)
         config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in entries])
-        return SpendingPlan((*entries, PlanEntry(TRAINING, config.plan().event)), guarantee)
+        return SpendingPlan((*entries, PlanEntry(TRAINING, config.event)), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Buys the facts, trains, and returns every party's generators.

@@ -30,7 +30,7 @@ from understudy.synthesizers.vflgan_ts.published import (
 from understudy.synthesizers.vflgan_ts.recipe import MODES, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
 from understudy.training.batches import UnitWindows
-from understudy.training.plan import TRAINING, MechanismPlan, UnitBatches, charged_config, noise_ratio, split_plan
+from understudy.training.plan import TRAINING, DPSGDConfig, UnitBatches, charged_config, noise_ratio
 
 NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
 NOT_PRIVATE = {
@@ -164,25 +164,25 @@ def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties
     Privacy: all iterations are counted as executed before the first one runs.
     """
     plan, update = sound_update(grant, recipe, num_parties, private.population, private.influence)
-    grant.begin_block(TRAINING, plan.sampler.iterations)
+    grant.begin_block(TRAINING, plan.iterations)
     panel = private.panel
     by_itself = panel.schema.unit.kind == "event"  # then every window is sampled
     unit = np.arange(panel.num_series) if by_itself else panel.unit
     windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, UnitBatches(), np.random.default_rng())
 
     def batches(num_rows: int) -> Iterator[Tensor]:
-        for drawn in plan.sampler.draw(windows.num_candidates, grant.noise):
-            yield windows.batch(drawn, "cpu")["row"]
+        for drawn in plan.draw(windows.num_candidates, grant.noise):
+            yield windows.batch(drawn)["row"]
 
     return Rule(update, update, batches)
 
 
 def sound_update(
     grant: Grant, recipe: Recipe, num_parties: int, population: int, influence: int = 1
-) -> tuple[MechanismPlan, MakeUpdate]:
+) -> tuple[DPSGDConfig, MakeUpdate]:
     """Returns the plan of all owners together, and how each of them updates its block with its own grant's noise."""
-    plan = charged_config(_training(grant.plan), population, recipe.clip_norm, UnitBatches()).plan()
-    return plan, partial(ClippedUpdate, block=split_plan(plan, num_parties + 1, influence), noise=grant.noise)
+    plan = charged_config(_training(grant.plan), population, recipe.clip_norm, UnitBatches())
+    return plan, partial(ClippedUpdate, block=plan.split(num_parties + 1, influence), noise=grant.noise)
 
 
 def unprotected_rule(mode: str, grant: Grant, recipe: Recipe, population: int, seed: int) -> Rule:
@@ -213,7 +213,7 @@ def owner_rule(
     executed = grant.executed[TRAINING]
 
     def batches(num_rows: int) -> Iterator[Tensor]:
-        return map(torch.from_numpy, whole.sampler.draw(num_rows, grant.noise, done=executed))
+        return map(torch.from_numpy, whole.draw(num_rows, grant.noise, done=executed))
 
     return Rule(update, update, batches)
 

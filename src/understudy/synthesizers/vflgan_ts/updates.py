@@ -15,7 +15,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.backpropagation import Slopes
 from understudy.synthesizers.vflgan_ts.recipe import BETAS
 from understudy.training.clipping.per_unit_gradients import Collector
-from understudy.training.plan import MechanismPlan, Performance
+from understudy.training.plan import DPSGDConfig
 from understudy.training.private_gradient import FlatParameters, PrivateGradient
 
 All = Sequence[Slopes]  # of all networks of one owner
@@ -81,8 +81,8 @@ class ClippedUpdate:
 
     apart = True
 
-    def __init__(self, groups: Groups, block: MechanismPlan, noise: NoiseSource) -> None:
-        self._gradient = PrivateGradient(nn.ModuleList(module for module, _ in groups), block, noise, Performance())
+    def __init__(self, groups: Groups, block: DPSGDConfig, noise: NoiseSource) -> None:
+        self._gradient = PrivateGradient(nn.ModuleList(module for module, _ in groups), block, noise)
         self.flat = self._gradient.flat
         self.optimiser = _adam(groups, self.flat)
 

@@ -147,8 +147,8 @@ LAYER_RULES: dict[type[nn.Module], Callable[..., Any]] = {
     nn.Embedding: layers.embedding,
     nn.LayerNorm: layers.layer_norm,
     nn.GroupNorm: layers.group_norm,
-    nn.LSTM: recurrent.lstm,
-    nn.GRU: recurrent.gru,
+    nn.LSTM: recurrent.recurrent,
+    nn.GRU: recurrent.recurrent,
 }
 
 

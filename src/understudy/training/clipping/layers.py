@@ -31,11 +31,6 @@ class _Anchored(torch.autograd.Function):
         return None, None
 
 
-def apply(function: Any, *arguments: Any) -> Any:
-    """Calls an autograd function (its `apply` carries no types)."""
-    return function.apply(*arguments)
-
-
 def observe(collector: Collector, output: Tensor, record: OnGradient, x: Tensor | None, *facts: Any) -> Tensor:
     """Returns `output`; in the final backward calls `record(collector, gradient of output, x, *facts)` once.
 
@@ -44,7 +39,7 @@ def observe(collector: Collector, output: Tensor, record: OnGradient, x: Tensor 
     if output._is_view():  # whatever changed it in place would take it out of the graph, and the hook with it
         output = output.clone()
     if not output.requires_grad:
-        output = apply(_Anchored, collector.anchor, output)
+        output = _Anchored.apply(collector.anchor, output)  # type: ignore[no-untyped-call]
     held, version = [x], None if x is None else x._version
 
     def hook(grad: Tensor) -> None:

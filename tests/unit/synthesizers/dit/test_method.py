@@ -27,7 +27,7 @@ from understudy.synthesizers.dit.pretraining import measured_reference, pretrain
 from understudy.synthesizers.dit.recipe import PAPER, Network, Recipe
 from understudy.synthesizers.dit.scores import NormalScores
 from understudy.synthesizers.packs import Pack
-from understudy.training import DPSGDConfig, MechanismPlan, Performance, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows
 from understudy.training.networks import num_parameters
 from understudy.training.plan import noise_ratio
 
@@ -123,7 +123,7 @@ def _tape(panel: Panel, frozen: Tape | None) -> Tape:
 
 @pytest.mark.parametrize("num_units", [3, 150])
 def test_the_noisy_sum_is_divided_by_the_declared_batch(num_units: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[MechanismPlan] = []
+    heard: list[DPSGDConfig] = []
     monkeypatch.setattr(dit_method, "train", lambda task, plan, grant, **options: heard.append(plan))
     panel = waves(num_units, population=Population(3000))
     SMALL.fit(panel, Ledger.in_memory(GUARANTEE), guarantee=GUARANTEE)
@@ -141,8 +141,8 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
     windows = UnitWindows(
         columns.examples(panel, np.zeros(1, dtype=np.int64)), panel.unit, UnitBatches(), np.random.default_rng(0)
     )
-    plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0).plan()
-    gradient = PrivateGradient(model, plan, NoiseSource.constant(0), Performance())
+    plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0)
+    gradient = PrivateGradient(model, plan, NoiseSource.constant(0))
     loss = method.denoising(panel.schema, np.array(NO_AUTOCOVARIANCE)[:, None]).loss
     gradient.write(loss, windows, np.array([0]), torch.Generator().manual_seed(0))
     assert float(gradient.flat.gradient.norm()) == pytest.approx(0.5 * (1 - 2**-10), rel=2**-11)

@@ -21,12 +21,12 @@ from understudy.synthesizers.ppem.published import (
     train_without_noise,
 )
 from understudy.synthesizers.ppem.recipe import Recipe
-from understudy.training import DPSGDConfig, Performance, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows
 from understudy.training.clipping.engine import Expand
 from understudy.training.validation import try_out
 
 UNITS, CLIP = 9, 1.5
-PLAN = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=7.0, clip_norm=CLIP, noise_multiplier=2.0).plan()
+PLAN = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=7.0, clip_norm=CLIP, noise_multiplier=2.0)
 
 
 def partition() -> Partition:
@@ -64,7 +64,7 @@ def training(
 
 def clipped_rows(held: AdversarialTraining, rows: dict[str, np.ndarray]) -> list[dict[str, Tensor]]:
     """Every unit's clipped contribution, from one pass over all of them with the same random numbers."""
-    gradient = PrivateGradient(held.energies, PLAN, NoiseSource.constant(0), Performance())
+    gradient = PrivateGradient(held.energies, PLAN, NoiseSource.constant(0))
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
     clipper = gradient._clipper
     collector = clipper.collect(
@@ -78,7 +78,7 @@ def clipped_rows(held: AdversarialTraining, rows: dict[str, np.ndarray]) -> list
 
 def total(held: AdversarialTraining, rows: dict[str, np.ndarray], noise: NoiseSource) -> Tensor:
     """What one iteration writes: the noisy sum over the public batch, as one vector."""
-    gradient = PrivateGradient(held.energies, PLAN, noise, Performance())
+    gradient = PrivateGradient(held.energies, PLAN, noise)
     units = np.arange(len(rows["rest"]))
     windows = UnitWindows(rows, units, UnitBatches(), np.random.default_rng(0))
     gradient.write(held.private_loss, windows, units, torch.Generator().manual_seed(5))
@@ -114,7 +114,7 @@ def test_a_penalty_on_the_batch_would_be_caught() -> None:
         return losses + obfuscation_penalty(model.marginal, batch["sensitive"]) / len(losses) + batch["rest"].mean()
 
     windows = UnitWindows(arrays(), np.arange(UNITS), UnitBatches(), np.random.default_rng(0))
-    made_up = windows.made_up(4, np.random.default_rng(0), "cpu")
+    made_up = windows.made_up(4, np.random.default_rng(0))
     try_out(held.energies, held.private_loss, made_up, 4)
     with pytest.raises(UnsafeModule):
         try_out(held.energies, coupled, made_up, 4)
@@ -147,7 +147,7 @@ def test_noise_goes_on_every_parameter_of_both_energies() -> None:
 
 def test_the_gradient_penalty_needs_no_copies_of_parameters() -> None:
     held = training()
-    gradient = PrivateGradient(held.energies, PLAN, NoiseSource.constant(0), Performance())
+    gradient = PrivateGradient(held.energies, PLAN, NoiseSource.constant(0))
     batch = {name: torch.from_numpy(array) for name, array in arrays().items()}
     gradient._clipper.collect(lambda: held.private_loss(held.energies, batch, torch.Generator()), UNITS)
     assert gradient._clipper._patch.expand is Expand.UNKNOWN

@@ -27,7 +27,7 @@ from understudy.synthesizers.pub2priv import Pub2Priv, published
 from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
 from understudy.synthesizers.pub2priv.published import NETWORK, denoising_loss, schedule
 from understudy.synthesizers.pub2priv.recipe import PAPER, Recipe
-from understudy.training import DPSGDConfig, MechanismPlan, Performance, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows
 from understudy.training.networks import to_arrays
 from understudy.training.plan import TRAINING
 
@@ -102,7 +102,7 @@ def test_an_event_is_priced_for_every_window_it_may_change_twice() -> None:
 
 
 def test_what_a_sum_is_divided_by_does_not_follow_the_private_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    plans: list[MechanismPlan] = []
+    plans: list[DPSGDConfig] = []
     monkeypatch.setattr(published, "train", lambda task, plan, grant, **rest: plans.append(plan))
     panel = following(60, 0.9)
     for units in (60, 31):
@@ -158,7 +158,7 @@ def test_one_unit_moves_the_sum_of_gradients_by_at_most_the_clipping_norm() -> N
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(2))
         windows = UnitWindows(examples, panel.unit, UnitBatches(), np.random.default_rng(0))
-        gradient = PrivateGradient(model, config.plan(), NoiseSource.constant(0), Performance(max_units_in_memory=1))
+        gradient = PrivateGradient(model, config, NoiseSource.constant(0), max_units=1)
         gradient.write(denoising_loss(schedule(10)), windows, units, torch.Generator().manual_seed(3))
         return gradient.flat.gradient.clone()
 

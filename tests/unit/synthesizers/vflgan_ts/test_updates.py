@@ -11,7 +11,7 @@ from understudy.training import DPSGDConfig
 from understudy.training.clipping import PerUnitClipper
 
 ROWS, WIDTHS = 9, (5, 4)
-PLAN = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0).plan()
+PLAN = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0)
 
 
 def test_rows_are_clipped_as_the_engine_clips_them() -> None:

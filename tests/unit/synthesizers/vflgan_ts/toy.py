@@ -14,7 +14,7 @@ from understudy.synthesizers.vflgan_ts.protocol import AggregatorSide, PartySide
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Batches, Party, Rows
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
-from understudy.training.plan import DPSGDConfig, MechanismPlan, split_plan
+from understudy.training.plan import DPSGDConfig
 
 STEPS = 6
 NAMES = ("bank", "shop")
@@ -101,21 +101,20 @@ def world(
     return World(parties, Aggregator(tuple(held), config, aggregator or party, batches, np.ones(1)))
 
 
-def sound_plan(noise_multiplier: float = 2.0, clip_norm: float = 1.5, iterations: int = 1) -> MechanismPlan:
+def sound_plan(noise_multiplier: float = 2.0, clip_norm: float = 1.5, iterations: int = 1) -> DPSGDConfig:
     """All units in every iteration; sums are divided by 7."""
-    config = DPSGDConfig(
+    return DPSGDConfig(
         sampling_rate=1.0,
         iterations=iterations,
         expected_batch=7.0,
         clip_norm=clip_norm,
         noise_multiplier=noise_multiplier,
     )
-    return config.plan()
 
 
-def clipped(plan: MechanismPlan, noise: NoiseSource, num_blocks: int = 3) -> MakeUpdate:
+def clipped(plan: DPSGDConfig, noise: NoiseSource, num_blocks: int = 3) -> MakeUpdate:
     """Updates of one of several owners."""
-    return partial(ClippedUpdate, block=split_plan(plan, num_blocks), noise=noise)
+    return partial(ClippedUpdate, block=plan.split(num_blocks), noise=noise)
 
 
 def _ignore(iteration: int) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.unit.training.toy import windows_of
 from understudy.privacy.noise import NoiseSource
-from understudy.training import DPSGDConfig, Performance, PrivateGradient
+from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping.per_unit_gradients import Outer, Products, Record, Rows, block_squares
 
 WIDTH = 4
@@ -76,9 +76,7 @@ def test_one_unit_moves_an_iteration_by_its_own_length_in_any_chunks(number: int
     for rows in drifting(number):
         model = nn.Linear(1, WIDTH)
         (model.bias if form == "outer" else model.weight).requires_grad_(False)
-        gradient = PrivateGradient(
-            model, config.plan(), NoiseSource.constant(0.0), Performance(max_units_in_memory=chunk)
-        )
+        gradient = PrivateGradient(model, config, NoiseSource.constant(0.0), max_units=chunk)
         gradient.write(gradient_as_given, windows_of({"x": rows.numpy()}), np.arange(len(rows)), torch.Generator())
         written.append(gradient.flat.gradient.double())
     assert float((written[1] - written[0]).norm()) <= 1 + 2.0**-12 + 2.0**-11  # sums, lattice
