@@ -72,7 +72,12 @@ def audit(
     from understudy.audit import release as audits
 
     made_again = bool(shadows) or budget_minutes is not None
-    _check(shadows, budget_minutes, work, record)
+    if shadows and budget_minutes is not None:
+        raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
+    if made_again and work is None:
+        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+    if record is not None:
+        existing(record, "--record")
     tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)
     told: list[str] = []
     with output.progress() as progress:
@@ -98,20 +103,15 @@ def audit(
     )
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     if record is not None:
-        _put_into(record, audited, made, broken)
+        from understudy.report.record import RunRecord, with_audit
+
+        found = [_finding(target, audit, target in broken) for target, audit in made.items()]
+        page = with_audit(RunRecord.load(record), candidate.release.certificate, found)
+        with whole_file(record) as draft:
+            draft.write_text(page.dumps(), encoding="utf-8")
     output.result(facts, bold(INTERNAL), *_tables(findings, made), *said, bold(verdict))
     if broken:
         raise typer.Exit(1)
-
-
-def _check(shadows: int, minutes: float | None, work: Path | None, record: Path | None) -> None:
-    """Refuses what does not fit together before anything is read."""
-    if shadows and minutes is not None:
-        raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
-    if (shadows or minutes is not None) and work is None:
-        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
-    if record is not None:
-        existing(record, "--record")
 
 
 def _shadows(
@@ -135,16 +135,6 @@ def _shadows(
         output.say(plan.sentence())  # before the work, so that it can be stopped
     made = audits.shadow_audits(audited, attack, work, per_arm=shadows, workers=workers, progress=progress)
     return told, made
-
-
-def _put_into(record: Path, audited: "Audited", made: "dict[str, ShadowAudit]", broken: list[str]) -> None:
-    """Puts findings into the internal half of an evaluation's record."""
-    from understudy.report.record import RunRecord, with_audit
-
-    facts = [_finding(target, audit, target in broken) for target, audit in made.items()]
-    audited_one = with_audit(RunRecord.load(record), audited.release.certificate, facts)
-    with whole_file(record) as draft:
-        draft.write_text(audited_one.dumps(), encoding="utf-8")
 
 
 def _finding(target: str, audit: "ShadowAudit", contradicts: bool) -> dict[str, Any]:
