@@ -146,7 +146,7 @@ def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, pop
         pipes = {"stdin": question, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
             try:
-                yield lambda plan: _expected(_finished(process), part, plan, available)
+                yield lambda plan: _expected(process, part, plan, available)
             finally:
                 process.kill()
 
@@ -198,15 +198,12 @@ def _compared(trials: list[Trial], population: int, updates: int) -> tuple[float
     return base + slope * (population - series) + updates * update, rough
 
 
-def _finished(process: "subprocess.Popen[bytes]") -> list[Trial]:
+def _expected(process: "subprocess.Popen[bytes]", part: Part, plan: SpendingPlan, available: float) -> Expected:
     try:
         out, _ = process.communicate(timeout=_PATIENCE_SECONDS)
     except subprocess.TimeoutExpired as late:
         out = late.stdout or b""
-    return [Trial(**json.loads(line)) for line in out.splitlines()]
-
-
-def _expected(trials: list[Trial], part: Part, plan: SpendingPlan, available: float) -> Expected:
+    trials = [Trial(**json.loads(line)) for line in out.splitlines()]
     sampled = [event for event in plan.events if isinstance(event, SubsampledGaussian | MixtureOfGaussians)]
     batch = max((event.sampling_rate * part.population for event in sampled), default=0.0)
     found = extrapolated(trials, part.population, num_updates(part.method), batch)
