@@ -73,15 +73,6 @@ def vertical(**options: object) -> Synthesizer:
     return METHODS["vflgan-ts"](recipe=Recipe(**chosen), **own)  # type: ignore[arg-type,call-arg]
 
 
-def _steady_dit() -> Synthesizer:
-    """One iteration that shows each unit with so many times and noises that its gradient hardly varies."""
-    from understudy.synthesizers.dit.recipe import Network, Recipe
-
-    small = Network(width=16, depth=1, num_heads=2)
-    recipe = Recipe(network=small, iterations=1, batch=POPULATION, clipping_norm=0.1, draws=128)
-    return METHODS["dit"](recipe=recipe)  # type: ignore[call-arg]
-
-
 SUBJECTS: Mapping[str, Subject] = {
     "spectral": Subject(make=lambda: METHODS["spectral"](), schema=small_schema()),
     "pets": Subject(make=_pets, schema=small_schema()),
@@ -89,14 +80,4 @@ SUBJECTS: Mapping[str, Subject] = {
     "dit": Subject(make=_dit, schema=small_schema(), trained=True),
     "ppem": Subject(make=_ppem, schema=small_schema()),
     "vflgan-ts": Subject(make=vertical, schema=small_schema(parties=True), trained=True),
-}
-# For audits by one run, which have to know each canary's gradient among others: losses that leave little to chance.
-STEADY: Mapping[str, Subject] = {
-    **SUBJECTS,
-    "dit": Subject(make=_steady_dit, schema=small_schema(), trained=True),
-    "vflgan-ts": Subject(
-        make=lambda: vertical(features=64),
-        schema=small_schema(parties=True),
-        trained=True,
-    ),
 }

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from understudy_bench.audit import catch as audit_catch
-from understudy_bench.audit.defects import DEFECTS, noise_times, stretched
+from understudy_bench.audit.defects import DEFECTS, stretched
 from understudy_bench.audit.subjects import SUBJECTS
 
-from understudy.audit.canaries import ALL, DIFFERENCES, answer_scores, random_panel, recorded_fit
+from tests.canaries.fits import ALL, DIFFERENCES, answer_scores, random_panel, recorded_fit
+from tests.defects import noise_times
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian, Gaussian, SubsampledGaussian
 from understudy.privacy.noise import NoiseSource

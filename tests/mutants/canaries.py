@@ -87,7 +87,8 @@ MUTANTS = (
     Mutant(
         name="scenes that are not paid for",
         why="a true claim is contradicted more often than was stated",
-        file="audit/gaussian_test.py",
+        file="canaries/gaussian_test.py",
+        package="tests",
         before="each = 1 - (1 - confidence) / len(family)",
         after="each = confidence",
         tests=(f"{MU}::test_the_best_scene_of_a_family_speaks_and_all_of_them_are_paid_for",),
@@ -111,7 +112,7 @@ MUTANTS = (
     Mutant(
         name="certificates compared at one epsilon",
         why="a contradiction elsewhere on the curve goes unnoticed",
-        file="audit/result.py",
+        file="audit/scores.py",
         before="for at in self.evidence.epsilons())",
         after="for at in (self.epsilon,))",
         tests=(f"{RESULT}::test_a_gaussian_is_refuted_by_exactly_those_who_do_better_than_its_best_test",),

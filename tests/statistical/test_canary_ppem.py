@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.canaries.fits import Neighbours, reach_of
 from tests.defects import noise_times
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel
-from understudy.audit.canaries import Neighbours, reach_of
 from understudy.data import Panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian

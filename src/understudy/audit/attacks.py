@@ -55,23 +55,18 @@ def membership(
     if min(len(members), len(others)) < _FEWEST:
         raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer.")
     reference, controls = others[::2], others[1::2]
-    near = [-distances(rows, synthetic)[:, 0] for rows in (controls, members)]
-    ratio = [_density_ratio(rows, synthetic, reference) for rows in (controls, members)]
+    near = [distances(rows, synthetic)[:, 0] for rows in (controls, members)]
+    usual = [distances(rows, reference, _NEIGHBOURS)[:, -1] for rows in (controls, members)]
+    ratios = [np.log(np.maximum(b, 1e-9)) - np.log(np.maximum(a, 1e-9)) for a, b in zip(near, usual, strict=True)]
     return {
-        "closest record": area_under_curve(near[0], near[1], confidence),
-        "density ratio": area_under_curve(ratio[0], ratio[1], confidence),
+        "closest record": area_under_curve(-near[0], -near[1], confidence),
+        "density ratio": area_under_curve(ratios[0], ratios[1], confidence),
     }
-
-
-def _density_ratio(rows: Vectors, synthetic: Vectors, reference: Vectors) -> np.ndarray:
-    """Returns how much nearer the nearest synthetic series is than the fifth real one, as a logarithm."""
-    near, usual = distances(rows, synthetic)[:, 0], distances(rows, reference, _NEIGHBOURS)[:, -1]
-    return np.log(np.maximum(usual, 1e-9)) - np.log(np.maximum(near, 1e-9))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """How often an attack worked: on series of the run, on other series, and without the release."""
+    """Success rates of an attack: on series of the run, on other series, and without the release."""
 
     attacked: Interval
     control: Interval
@@ -80,7 +75,7 @@ class Answer:
 
     @property
     def risk(self) -> Interval:
-        """What the release added; 0 means nothing beyond what knowing the world gives."""
+        """What the release added; 0 means nothing beyond what the other series give away."""
         return excess_risk(self.attacked, self.control)
 
 
@@ -93,8 +88,8 @@ class Parties:
     synthetic: Vectors
 
     def __post_init__(self) -> None:
-        if len(self.members) != len(self.others) or len(self.members) < 20:
-            raise InputError("Expected at least 20 members and as many others, got fewer or unequal numbers.")
+        if len(self.members) != len(self.others) or len(self.members) < _FEWEST:
+            raise InputError(f"Expected at least {_FEWEST} members and as many others, got fewer or unequal numbers.")
 
 
 def singling_out(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:
@@ -103,18 +98,20 @@ def singling_out(parties: Parties, attempts: int, rng: np.random.Generator) -> A
     low, width = made_up.min(axis=0), np.maximum(np.ptp(made_up, axis=0), 1e-9)
     members, others = ((_facts(rows) - low) / width for rows in (parties.members, parties.others))
     places = [rng.choice(made_up.shape[1], _PREDICATE_FACTS, replace=False) for _ in range(attempts)]
-    told = (made_up[rng.integers(len(made_up), size=attempts)] - low) / width
-    blind = rng.random(told.shape)
+    read_off = (made_up[rng.integers(len(made_up), size=attempts)] - low) / width
+    blind = rng.random(read_off.shape)
 
     def worked(rows: NDArray[np.float64], facts: NDArray[np.float64]) -> Interval:
-        return rate(sum(_fits_one(*predicate, facts) for predicate in zip(places, rows, strict=True)), attempts)
+        """Counts predicates that exactly one row of facts fits; facts are in units of their range."""
+        fitting = (
+            (np.abs(facts[:, own] - row[own]) <= _CLOSE).all(axis=1) for own, row in zip(places, rows, strict=True)
+        )
+        return rate(sum(int(fits.sum()) == 1 for fits in fitting), attempts)
 
     return Answer(
-        attacked=worked(told, members),
-        control=worked(told, others),
-        guessing=worked(blind, members),
+        attacked=worked(read_off, members), control=worked(read_off, others), guessing=worked(blind, members),
         attempts=attempts,
-    )
+    )  # fmt: skip
 
 
 def linkability(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:
@@ -140,14 +137,10 @@ def linkability(parties: Parties, attempts: int, rng: np.random.Generator) -> An
     )
 
 
-def inference(parties: Parties, attempts: int, rng: np.random.Generator, secret: slice | None = None) -> Answer:
-    """All but a secret is known: does the nearest synthetic series tell the secret?
-
-    Args:
-        secret: Columns whose mean is the secret; the last tenth by default. Right is a guess within 5 % of its range.
-    """
-    hidden = np.arange(parties.members.shape[1])[secret or slice(-max(1, parties.members.shape[1] // 10), None)]
-    known = np.setdiff1d(np.arange(parties.members.shape[1]), hidden)
+def inference(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:
+    """All but the mean of the last tenth of the columns is known: is the nearest synthetic series within 5 % of it?"""
+    width = parties.members.shape[1]
+    known, hidden = np.split(np.arange(width), [width - max(1, width // 10)])
     chosen = rng.choice(len(parties.members), min(attempts, len(parties.members)), replace=False)
     answers = parties.synthetic[:, hidden].mean(axis=1)
     close = _CLOSE * float(np.ptp(answers))
@@ -155,12 +148,12 @@ def inference(parties: Parties, attempts: int, rng: np.random.Generator, secret:
     def right(rows: Vectors, guesses: NDArray[np.float64]) -> int:
         return int((np.abs(rows[chosen][:, hidden].mean(axis=1) - guesses) <= close).sum())
 
-    def told(rows: Vectors) -> NDArray[np.float64]:
+    def guessed(rows: Vectors) -> NDArray[np.float64]:
         return answers[nearest(rows[chosen][:, known], parties.synthetic[:, known])[0][:, 0]]
 
     return Answer(
-        attacked=rate(right(parties.members, told(parties.members)), len(chosen)),
-        control=rate(right(parties.others, told(parties.others)), len(chosen)),
+        attacked=rate(right(parties.members, guessed(parties.members)), len(chosen)),
+        control=rate(right(parties.others, guessed(parties.others)), len(chosen)),
         guessing=rate(right(parties.members, rng.choice(answers, len(chosen))), len(chosen)),
         attempts=len(chosen),
     )
@@ -174,13 +167,8 @@ QUESTIONS: Mapping[str, Callable[[Parties, int, np.random.Generator], Answer]] =
 
 
 def _facts(rows: Vectors) -> NDArray[np.float64]:
-    """Facts an adversary may know about a series: level, spread, extremes, where they are, and how much it moves."""
+    """Returns what an adversary may know about a series: level, spread, extremes, their places, mean change."""
     places = (rows.argmax(axis=1), rows.argmin(axis=1))
     moves = np.abs(np.diff(rows, axis=1)).mean(axis=1) if rows.shape[1] > 1 else np.zeros(len(rows))
     columns = (rows.mean(1), rows.std(1), rows.max(1), rows.min(1), moves, *places)
     return np.stack(columns, axis=1).astype(np.float64)
-
-
-def _fits_one(places: NDArray[np.int64], row: NDArray[np.float64], facts: NDArray[np.float64]) -> bool:
-    """Whether exactly one row of facts is like the given one in some places; facts are in units of their range."""
-    return int((np.abs(facts[:, places] - row[places]) <= _CLOSE).all(axis=1).sum()) == 1

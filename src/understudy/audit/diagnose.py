@@ -9,9 +9,8 @@ of norms; ρ the bounded network's S over that of the network without bounds (Eq
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -77,15 +76,12 @@ class Norms:
 
 def ratios(aware: Norms, vanilla: Norms) -> dict[str, float]:
     """Returns ρ_emp and ρ_cond at each quantile (Eq. 11): below 1 where bounds make gradients shorter."""
-    found: dict[str, float] = {}
-    for q in QUANTILES:
-        found[f"rho_emp_p{100 * q:.0f}"] = _over(aware.total, vanilla.total, q)
-        found[f"rho_cond_p{100 * q:.0f}"] = _over(aware.conditioning, vanilla.conditioning, q)
-    return found
-
-
-def _over(ours: np.ndarray, theirs: np.ndarray, q: float) -> float:
-    return float(np.quantile(ours, q) / max(np.quantile(theirs, q), 1e-12))
+    pairs = {"emp": (aware.total, vanilla.total), "cond": (aware.conditioning, vanilla.conditioning)}
+    return {
+        f"rho_{name}_p{100 * q:.0f}": float(np.quantile(ours, q) / max(np.quantile(theirs, q), 1e-12))
+        for q in QUANTILES
+        for name, (ours, theirs) in pairs.items()
+    }
 
 
 def diagnose(public: Panel, method: DiT, *, noise_multiplier: float, progress: Progress) -> dict[str, Norms]:
@@ -104,16 +100,15 @@ def diagnose(public: Panel, method: DiT, *, noise_multiplier: float, progress: P
     for place, (name, tightness) in enumerate(variants.items()):
         network = replace(method.recipe.network, tightness=tightness)
         own = replace(method, recipe=replace(method.recipe, network=network))
-        told = partial(_part, progress, name, place / len(variants), 1 / len(variants))
-        found[name] = _watched(public, own, noise_multiplier, told)
+
+        def report(done: int, planned: int, name: str = name, place: int = place) -> None:
+            progress(name, (place + done / planned) / len(variants))
+
+        found[name] = _watched(public, own, noise_multiplier, report)
     return found
 
 
-def _part(progress: Progress, name: str, begin: float, share: float, done: int, planned: int) -> None:
-    progress(name, begin + share * done / planned)
-
-
-def _watched(public: Panel, method: DiT, noise_multiplier: float, told: partial[None]) -> Norms:
+def _watched(public: Panel, method: DiT, noise_multiplier: float, report: Callable[[int, int], None]) -> Norms:
     schema, recipe = public.schema, method.recipe
     examples, neighbours = public_examples(public, method)
     denoising = method.denoising(schema, neighbours)
@@ -141,7 +136,7 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, told: partial[
         optimisation=Optimisation(
             make=adam(recipe.learning_rate, recipe.weight_decay), warm_up=recipe.warm_up_iterations
         ),
-        progress=told,
+        progress=report,
     )
     return Norms(
         conditioning=np.concatenate(watch.conditioning), other=np.concatenate(watch.other), clip=recipe.clipping_norm,

@@ -26,7 +26,6 @@ from understudy.audit.transcript import Inversion, invert, recorded, rows_by_par
 from understudy.data import Panel, windows
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.certificate import Certificate
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers import Release
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
@@ -53,29 +52,33 @@ class Audited:
     others: Panel
     synthetic: Panel
 
-    def rows(self, panel: Panel, rng: np.random.Generator) -> Vectors:
-        """Returns at most 2,000 rows of a panel in the shape of the release, in random order."""
+    def cut(self, panel: Panel) -> Panel:
+        """Returns a panel's series in the shape of the release."""
         steps = self.synthetic.num_steps
-        cut = panel if panel.num_steps == steps else windows.cut(panel, steps, steps)
-        rows = vectors(cut)
-        return rows[rng.permutation(len(rows))[:_MOST_ROWS]]
+        return panel if panel.num_steps == steps else windows.cut(panel, steps, steps)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What attacks on the release itself found; areas under the curve and answers to the three questions."""
+    """Findings of attacks on the release itself: areas under the curve, and answers to the three questions."""
 
     membership: Mapping[str, Interval]
     questions: Mapping[str, Answer]
 
 
 def examine(audited: Audited, *, attempts: int, seed: int) -> Findings:
-    """Attacks the release as it is, beside the same attacks on series that it never saw."""
+    """Attacks the release as it is, and repeats the attacks on series that it never saw."""
     rng = np.random.default_rng(seed)
-    members, others = (audited.rows(panel, rng) for panel in (audited.members, audited.others))
-    if _shared(members, others) > _MOST_SHARED:
+
+    def some(panel: Panel) -> Vectors:
+        rows = vectors(audited.cut(panel))
+        return rows[rng.permutation(len(rows))[:_MOST_ROWS]]
+
+    members, others = some(audited.members), some(audited.others)
+    known = {row.tobytes() for row in members}  # two meters at rest may be equal
+    if sum(row.tobytes() in known for row in others) > _MOST_SHARED * len(others):
         raise InputError("--holdout: series that the run never saw are expected, got some of its own series.")
-    synthetic, number = audited.rows(audited.synthetic, rng), min(len(members), len(others))
+    synthetic, number = some(audited.synthetic), min(len(members), len(others))
     parties = Parties(members=members[:number], others=others[:number], synthetic=synthetic)
     return Findings(
         membership=membership(members, others, synthetic),
@@ -86,23 +89,33 @@ def examine(audited: Audited, *, attempts: int, seed: int) -> Findings:
 def shadow_audits(
     audited: Audited, scheme: str, folder: Path, *, per_arm: int, workers: Workers, progress: Progress
 ) -> dict[str, ShadowAudit]:
-    """Makes the release again and again, with and without each target of a scheme, and attacks what comes out."""
+    """Refits the release with and without each target of a scheme, and attacks what comes out."""
+    targets, delta = _targets(scheme), audited.release.certificate.delta
+    require_enough(per_arm, delta=delta)
+    found = {}
+    for target in targets:
+
+        def report(done: int, planned: int, target: str = target) -> None:
+            progress(f"shadows for '{target}'", done / planned)
+
+        shadows = shadows_for(audited, target, per_arm=per_arm)
+        found[target] = attack(fit_shadows(shadows, folder / target, workers=workers, progress=report), delta=delta)
+    return found
+
+
+def _targets(scheme: str) -> tuple[str, ...]:
     if scheme not in SCHEMES:
         raise InputError(f"--attack: one of {', '.join(SCHEMES)}, asif+ is expected, got '{scheme}'.")
-    require_enough(per_arm, delta=audited.release.certificate.delta)
-    return {
-        name: _shadow_audit(audited, name, folder / name, per_arm=per_arm, workers=workers, progress=progress)
-        for name in SCHEMES[scheme]
-    }
+    return SCHEMES[scheme]
 
 
 def shadows_for(audited: Audited, target: str, *, per_arm: int) -> Shadows:
-    """Returns the shadow fits for one target."""
-    certificate = audited.release.certificate
+    """Returns the shadow fits for the unit of the row that the target's criterion chooses among all members."""
+    certificate, cut = audited.release.certificate, audited.cut(audited.members)
     return Shadows(
         method=audited.release.synthesizer,
         panel=audited.members,
-        target=_target_unit(audited, target),
+        target=int(cut.unit[TARGETS[target](vectors(cut), vectors(audited.synthetic))]),
         guarantee=Guarantee(certificate.epsilon, certificate.delta),
         per_arm=per_arm,
         num_samples=audited.synthetic.num_series,
@@ -112,7 +125,7 @@ def shadows_for(audited: Audited, target: str, *, per_arm: int) -> Shadows:
 
 
 def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict[str, Inversion]:
-    """Makes a vertical release again, listens to what parties send, and reads rows off it; by party."""
+    """Refits a vertical release, listens to what parties send, and reads rows off it; by party."""
     method, certificate = audited.release.synthesizer, audited.release.certificate
     if not isinstance(method, VFLGANTS):
         raise InputError(f"--attack: 'asif+' is for runs of several parties; this release is one of '{method.name}'.")
@@ -125,35 +138,6 @@ def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict
     unknown = np.random.default_rng(seed).permutation(audited.members.num_series)[:attempts].tolist()
     rows = rows_by_party(audited.members, again.arrays)
     return {name: invert(transcript.sent[name], own.series.flatten(1).double().numpy(), unknown) for name, own in rows}
-
-
-def _shadow_audit(
-    audited: Audited, target: str, folder: Path, *, per_arm: int, workers: Workers, progress: Progress
-) -> ShadowAudit:
-    def report(done: int, planned: int) -> None:
-        progress(f"shadows for '{target}'", done / planned)
-
-    made = fit_shadows(shadows_for(audited, target, per_arm=per_arm), folder, workers=workers, progress=report)
-    return attack(made, delta=audited.release.certificate.delta)
-
-
-def _target_unit(audited: Audited, target: str) -> int:
-    """Returns the unit of the row that the criterion chooses among all members."""
-    steps = audited.synthetic.num_steps
-    whole = audited.members.num_steps == steps
-    cut = audited.members if whole else windows.cut(audited.members, steps, steps)
-    return int(cut.unit[TARGETS[target](vectors(cut), vectors(audited.synthetic))])
-
-
-def _shared(members: Vectors, others: Vectors) -> float:
-    """Returns the share of others that equal a member in every step; two meters at rest may."""
-    known = {row.tobytes() for row in members}
-    return sum(row.tobytes() in known for row in others) / max(1, len(others))
-
-
-def contradicted(certificate: Certificate, audits: Mapping[str, ShadowAudit]) -> list[str]:
-    """Returns the targets whose audit contradicts the certificate."""
-    return [name for name, audit in audits.items() if audit.result.contradicts(certificate)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,28 +163,19 @@ class Outlook:
         )
 
 
-def outlook(audited: Audited, per_arm: int, seconds: float) -> Outlook:
-    """Returns what this many shadows per arm could prove; refuses a number that could prove nothing."""
-    certificate = audited.release.certificate
-    require_enough(per_arm, delta=certificate.delta)
-    most = most_provable(per_arm, delta=certificate.delta)
-    return Outlook(per_arm=per_arm, seconds=seconds, most=most, claimed=certificate.epsilon)
-
-
 def planned(audited: Audited, scheme: str, minutes: float, workers: Workers) -> Outlook:
-    """Fits one shadow to see how long it takes, and returns how many fit into `minutes`."""
-    if scheme not in SCHEMES:
-        raise InputError(f"--attack: one of {', '.join(SCHEMES)}, asif+ is expected, got '{scheme}'.")
-    seconds = seconds_of(shadows_for(audited, SCHEMES[scheme][0], per_arm=1))
+    """Fits one shadow to time it, and returns how many fit into `minutes`; refuses a number that proves nothing."""
+    targets, certificate = _targets(scheme), audited.release.certificate
+    seconds = seconds_of(shadows_for(audited, targets[0], per_arm=1))
     at_once = workers if isinstance(workers, int) else 1  # of a cluster nothing is known: planned as one process
-    per_arm = int(_RESERVE * 60 * minutes * at_once / (seconds * 2 * len(SCHEMES[scheme])))
-    try:
-        return outlook(audited, per_arm, seconds)
-    except InputError as problem:
+    per_arm = int(_RESERVE * 60 * minutes * at_once / (seconds * 2 * len(targets)))
+    most = most_provable(per_arm, delta=certificate.delta)
+    if most == 0:
         raise InputError(
-            f"--budget-minutes: {minutes:g} minutes are enough for {per_arm} shadows per arm, and so few can't prove "
+            f"--budget-minutes: {minutes:g} minutes are enough for {per_arm} shadows per arm, and this few can't prove "
             "anything. Give it more time, or more --workers."
-        ) from problem
+        )
+    return Outlook(per_arm=per_arm, seconds=seconds, most=most, claimed=certificate.epsilon)
 
 
 def seconds_of(shadows: Shadows) -> float:

@@ -1,4 +1,4 @@
-"""From scores to a lower bound on epsilon: one function for all attacks.
+"""From scores to a lower bound on epsilon: one function for all attacks. Never safety.
 
 An attack gives every run a score. The first part of the runs chooses how to read the scores (a threshold, and
 whether high or low means *present*); the rest, untouched so far, is counted. Choosing and counting on the same runs
@@ -6,9 +6,9 @@ would make noise look like a leak.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ from scipy.optimize import brentq
 from scipy.special import betainccinv, ndtri
 from scipy.stats import binomtest, rankdata
 
-from understudy.audit.result import AuditResult, ErrorRates
 from understudy.errors import InputError
+from understudy.privacy import accounting
+from understudy.privacy.certificate import Certificate, parsed_events
+from understudy.privacy.events import Event
 
 Aim = Literal["epsilon", "mu"]
 
@@ -40,6 +42,103 @@ class Scores:
         return min(len(self.absent), len(self.present))
 
 
+class Evidence(Protocol):
+    """What was found, as bounds that hold with the audit's confidence."""
+
+    def delta(self, epsilon: float) -> float:
+        """Returns the delta that is lost at `epsilon` at least."""
+
+    def epsilon(self, delta: float) -> float:
+        """Returns the epsilon that is lost at `delta` at least."""
+
+    def epsilons(self) -> NDArray[np.float64]:
+        """Returns where to compare with a claim."""
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """Upper bounds on the error rates of one test; they hold for whatever made the scores.
+
+    Attributes:
+        false_positive: of runs without the unit, the share that the test takes for runs with it.
+        false_negative: of runs with the unit, the share that the test misses.
+    """
+
+    false_positive: float
+    false_negative: float
+
+    @property
+    def mu(self) -> float:
+        """The least mu of a Gaussian-DP claim that these rates do not contradict (Dong, Roth & Su 2022, Eq. 6)."""
+        return max(0.0, float(ndtri(1 - self.false_positive) - ndtri(self.false_negative)))
+
+    def delta(self, epsilon: float) -> float:
+        """Returns the delta that is lost at `epsilon` at least; read in both directions."""
+        one, other = self.false_positive, self.false_negative
+        return max(0.0, 1 - other - math.exp(epsilon) * one, 1 - one - math.exp(epsilon) * other)
+
+    def epsilon(self, delta: float) -> float:
+        """Returns the epsilon that is lost at `delta` at least (Kairouz, Oh & Viswanath 2015, Theorem 2.1)."""
+        one, other = self.false_positive, self.false_negative
+        odds = [(1 - b - delta) / a for a, b in ((one, other), (other, one)) if 1 - b - delta > 0]
+        return max([0.0, *(math.log(ratio) for ratio in odds)])
+
+    def epsilons(self) -> NDArray[np.float64]:
+        """Returns where to compare with a claim: as far as the rates say anything."""
+        return np.linspace(0.0, self.epsilon(0.0), 60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult:
+    """The strongest of a family of attacks, and what it proves.
+
+    Internal: an audit of private data reads them without a charge.
+
+    Attributes:
+        attack: name of the strongest.
+        family: attacks tried; the confidence holds for all of them together.
+        runs: per arm, that the bound rests on.
+        confidence: chance that the bound is true, before the audit is run.
+        ceiling: the epsilon that a perfect attack would have certified with this many runs; None: no such limit.
+        delta: where `ceiling` and the sentence state epsilon.
+    """
+
+    attack: str
+    family: int
+    runs: int
+    confidence: float
+    evidence: Evidence
+    ceiling: float | None
+    delta: float
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon is at least this, at `delta`."""
+        return self.evidence.epsilon(self.delta)
+
+    def contradicts(self, certificate: Certificate) -> bool:
+        """Whether the certificate's events would have made what was found (nearly) impossible."""
+        return self.refutes(parsed_events(certificate))
+
+    def refutes(self, events: Iterable[Event]) -> bool:
+        """Whether some epsilon exists at which more delta is lost than the events are said to cost.
+
+        All epsilons at once: for Gaussians this is the comparison of trade-off curves, which says more than a
+        single (epsilon, delta). The bound's confidence covers all of them.
+        """
+        claimed = tuple(events)
+        return any(self.evidence.delta(at) > accounting.delta(claimed, at) for at in self.evidence.epsilons())
+
+    def sentence(self) -> str:
+        """The finding in words, with what could have been found at most."""
+        most = "" if self.ceiling is None else f" With this many no attack can certify more than {self.ceiling:.2f}."
+        return (
+            f"'{self.attack}', strongest of {self.family}: epsilon is at least {self.epsilon:.2f} at "
+            f"delta = {self.delta:g} ({100 * self.confidence:.10g} % confidence, {self.runs} runs per arm).{most} "
+            "A lower bound: a small one does not mean privacy."
+        )
+
+
 def audit_scores(
     family: Mapping[str, Scores],
     *,
@@ -48,14 +147,19 @@ def audit_scores(
     chosen_on: float = 0.5,
     aim: Aim = "epsilon",
 ) -> AuditResult:
-    """The strongest lower bound that a family of attacks proves, all of them together at `confidence`.
+    """Returns the strongest lower bound that a family of attacks proves, all of them together at `confidence`.
 
     Args:
         family: every attack that was tried, by name; leaving out those that failed would be cheating.
         chosen_on: share of the runs, the first, that choose each attack's test; the others count. Fixed beforehand.
         aim: what the test is chosen for: the epsilon it proves at `delta`, or the mu of a Gaussian-DP claim.
     """
-    _check(family, delta, confidence, chosen_on)
+    if not family:
+        raise InputError("Expected at least one attack, got none.")
+    if not 0 <= delta < 1 or not 0 < confidence < 1 or not 0 < chosen_on < 1:
+        raise InputError("Expected delta in [0, 1), confidence and chosen_on between 0 and 1.")
+    if min(scores.runs for scores in family.values()) < 4:
+        raise InputError("Expected at least four runs per arm, two to choose a test and two to count, got fewer.")
     alpha = (1 - confidence) / len(family)
     found = {name: _counted(scores, delta, alpha, chosen_on, aim) for name, scores in family.items()}
     value = {name: rates.mu if aim == "mu" else rates.epsilon(delta) for name, (rates, _) in found.items()}
@@ -63,13 +167,7 @@ def audit_scores(
     rates, runs = found[best]
     most = ceiling(runs, delta=delta, confidence=confidence, family=len(family))
     return AuditResult(
-        attack=best,
-        family=len(family),
-        runs=runs,
-        confidence=confidence,
-        evidence=rates,
-        ceiling=most,
-        delta=delta,
+        attack=best, family=len(family), runs=runs, confidence=confidence, evidence=rates, ceiling=most, delta=delta
     )
 
 
@@ -84,8 +182,13 @@ def ceiling(runs: int, *, delta: float, confidence: float = 0.95, family: int = 
     return ErrorRates(least, least).epsilon(delta)
 
 
+def counted(runs: int, chosen_on: float = 0.5) -> int:
+    """Returns how many of the given runs are counted; the others choose a test."""
+    return runs - max(2, min(runs - 2, round(chosen_on * runs)))
+
+
 def _counted(scores: Scores, delta: float, alpha: float, chosen_on: float, aim: Aim) -> tuple[ErrorRates, int]:
-    """Error rates of the chosen test on the runs that did not choose it, and how many of them there are."""
+    """Returns error rates of the chosen test on the runs that did not choose it, and the number of these runs."""
     first, rest = _split(scores, chosen_on)
     sign, threshold = _best_test(first, delta, alpha, aim)
     false_positives = np.count_nonzero(sign * rest.absent > threshold)
@@ -97,8 +200,14 @@ def _counted(scores: Scores, delta: float, alpha: float, chosen_on: float, aim: 
     return rates, rest.runs
 
 
+def _split(scores: Scores, chosen_on: float) -> tuple[Scores, Scores]:
+    cuts = [len(arm) - counted(len(arm), chosen_on) for arm in (scores.absent, scores.present)]
+    first = Scores(scores.absent[: cuts[0]], scores.present[: cuts[1]])
+    return first, Scores(scores.absent[cuts[0] :], scores.present[cuts[1] :])
+
+
 def _best_test(scores: Scores, delta: float, alpha: float, aim: Aim) -> tuple[float, float]:
-    """The sign and threshold whose bound would be highest if these runs were counted."""
+    """Returns the sign and threshold whose bound would be highest if these runs were counted."""
     best = (-np.inf, 1.0, 0.0)
     for sign in (1.0, -1.0):
         absent, present = np.sort(sign * scores.absent), np.sort(sign * scores.present)
@@ -107,17 +216,13 @@ def _best_test(scores: Scores, delta: float, alpha: float, aim: Aim) -> tuple[fl
         false_negatives = np.searchsorted(present, thresholds, side="right")
         a = _upper(false_positives, len(absent), alpha / 2)
         b = _upper(false_negatives, len(present), alpha / 2)
-        values = ndtri(1 - a) - ndtri(b) if aim == "mu" else _log_odds(a, b, delta)
+        if aim == "mu":
+            values = ndtri(1 - a) - ndtri(b)
+        else:  # the larger of both readings, as `ErrorRates.epsilon`
+            values = np.maximum(*(np.log(np.maximum(1 - q - delta, 1e-300) / p) for p, q in ((a, b), (b, a))))
         place = int(np.argmax(values))
         best = max(best, (float(values[place]), sign, float(thresholds[place])))
     return best[1], best[2]
-
-
-def _log_odds(a: NDArray[np.float64], b: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """The larger of both readings of two error rates, as `ErrorRates.epsilon`."""
-    readings = [np.log(np.maximum(1 - q - delta, 1e-300) / p) for p, q in ((a, b), (b, a))]
-    larger: NDArray[np.float64] = np.maximum(*readings)
-    return larger
 
 
 def _upper(errors: NDArray[np.int64], runs: int, alpha: float) -> NDArray[np.float64]:
@@ -126,29 +231,9 @@ def _upper(errors: NDArray[np.int64], runs: int, alpha: float) -> NDArray[np.flo
     return np.where(errors >= runs, 1.0, bound)
 
 
-def counted(runs: int, chosen_on: float = 0.5) -> int:
-    """Returns how many of the given runs are counted; the others choose a test."""
-    return runs - max(2, min(runs - 2, round(chosen_on * runs)))
-
-
-def _split(scores: Scores, chosen_on: float) -> tuple[Scores, Scores]:
-    cuts = [len(arm) - counted(len(arm), chosen_on) for arm in (scores.absent, scores.present)]
-    first = Scores(scores.absent[: cuts[0]], scores.present[: cuts[1]])
-    return first, Scores(scores.absent[cuts[0] :], scores.present[cuts[1] :])
-
-
-def _check(family: Mapping[str, Scores], delta: float, confidence: float, chosen_on: float) -> None:
-    if not family:
-        raise InputError("Expected at least one attack, got none.")
-    if not 0 <= delta < 1 or not 0 < confidence < 1 or not 0 < chosen_on < 1:
-        raise InputError("Expected delta in [0, 1), confidence and chosen_on between 0 and 1.")
-    if min(scores.runs for scores in family.values()) < 4:
-        raise InputError("Expected at least four runs per arm, two to choose a test and two to count, got fewer.")
-
-
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and what it may be instead, at the stated confidence."""
+    """An estimate and its confidence interval."""
 
     estimate: float
     low: float
@@ -167,25 +252,21 @@ def rate(successes: int, trials: int, confidence: float = 0.95) -> Interval:
 def area_under_curve(absent: NDArray[np.float64], present: NDArray[np.float64], confidence: float = 0.95) -> Interval:
     """Returns the chance that a present run scores higher than an absent one, with Newcombe's interval.
 
-    Newcombe (2006), Statistics in Medicine 25, 559–573, method 5: sensible also when both arms are apart.
+    Newcombe (2006), Statistics in Medicine 25, 559–573, method 5: sensible also when both arms are apart. The variance
+    is that under exponential scores (Hanley & McNeil 1982), symmetric in both arms.
     """
+    pairs = len(absent) * len(present)
     ranks = rankdata(np.concatenate([absent, present]))[len(absent) :]
-    area = float((ranks.sum() - len(present) * (len(present) + 1) / 2) / (len(absent) * len(present)))
-    z = float(ndtri(0.5 + confidence / 2))
+    area = float((ranks.sum() - len(present) * (len(present) + 1) / 2) / pairs)
+    z, typical = float(ndtri(0.5 + confidence / 2)), (len(absent) + len(present)) / 2 - 1
 
     def beyond(truth: float) -> float:
-        return (area - truth) ** 2 - z**2 * _variance(truth, len(absent), len(present))
+        spread = 1 + typical * (1 - truth) / (2 - truth) + typical * truth / (1 + truth)
+        return (area - truth) ** 2 - z**2 * truth * (1 - truth) * spread / pairs
 
     low = 0.0 if area == 0 else float(brentq(beyond, 0.0, area - 1e-9))
     high = 1.0 if area == 1 else float(brentq(beyond, area + 1e-9, 1.0))
     return Interval(area, low, high)
-
-
-def _variance(area: float, absent: int, present: int) -> float:
-    """Variance of the estimated area under exponential scores (Hanley & McNeil 1982), symmetric in both arms."""
-    typical = (absent + present) / 2 - 1
-    spread = 1 + typical * (1 - area) / (2 - area) + typical * area / (1 + area)
-    return area * (1 - area) * spread / (absent * present)
 
 
 def excess_risk(attacked: Interval, control: Interval) -> Interval:
@@ -193,9 +274,5 @@ def excess_risk(attacked: Interval, control: Interval) -> Interval:
 
     The interval takes the worst of both sides, so its confidence is at least what two such intervals have together.
     """
-
-    def risk(one: float, other: float) -> float:
-        return 0.0 if other >= 1 else (one - other) / (1 - other)
-
     pairs = ((attacked.estimate, control.estimate), (attacked.low, control.high), (attacked.high, control.low))
-    return Interval(*(max(-1.0, risk(*pair)) if math.isfinite(risk(*pair)) else 0.0 for pair in pairs))
+    return Interval(*(0.0 if other >= 1 else max(-1.0, (one - other) / (1 - other)) for one, other in pairs))

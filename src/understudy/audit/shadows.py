@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -21,8 +22,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.ensemble import RandomForestClassifier
 
 from understudy.audit.attacks import Vectors, distances, isolation, vectors
-from understudy.audit.result import AuditResult
-from understudy.audit.scores import Interval, Scores, area_under_curve, audit_scores, ceiling, counted
+from understudy.audit.scores import AuditResult, Interval, Scores, area_under_curve, audit_scores, ceiling, counted
 from understudy.data import Panel, windows
 from understudy.errors import InputError
 from understudy.files import whole_file
@@ -56,28 +56,19 @@ def most_influential(real: Vectors, synthetic: Vectors) -> int:
     return int(candidates[near.argmin()])
 
 
-def _extreme(real: Vectors, place: int) -> int:
+def most_extreme(real: Vectors, synthetic: Vectors, record: int = 1) -> int:
+    """The series with the most, or second most, columns in the outer 5 % (records 1 and 2 of the original ASSD)."""
     low, high = np.quantile(real, _QUANTILES, axis=0)
     number = ((real < low) | (real > high)).sum(axis=1)
-    return int(np.argsort(-number, kind="stable")[place])
-
-
-def first_record(real: Vectors, synthetic: Vectors) -> int:
-    """The series with the most columns in the outer 5 % (record 1 of the original ASSD)."""
-    return _extreme(real, 0)
-
-
-def second_record(real: Vectors, synthetic: Vectors) -> int:
-    """The series with the second most columns in the outer 5 % (record 2 of the original ASSD)."""
-    return _extreme(real, min(1, len(real) - 1))
+    return int(np.argsort(-number, kind="stable")[min(record, len(real)) - 1])
 
 
 Target = Callable[[Vectors, Vectors], int]
 TARGETS: Mapping[str, Target] = {
     "isolated": most_isolated,
     "influential": most_influential,
-    "record-1": first_record,
-    "record-2": second_record,
+    "record-1": most_extreme,
+    "record-2": partial(most_extreme, record=2),
 }
 SCHEMES: Mapping[str, tuple[str, ...]] = {"assd": ("record-1", "record-2"), "assd+": ("isolated", "influential")}
 
@@ -120,18 +111,14 @@ class Maker(Protocol):
     """What is made how often; a process makes `at_once` shadows together."""
 
     @property
-    def per_arm(self) -> int:
-        """Shadows with and without the target, each."""
+    def per_arm(self) -> int: ...
 
     @property
-    def at_once(self) -> int:
-        """Shadows that one call of `make` gets."""
+    def at_once(self) -> int: ...
 
-    def identity(self) -> str:
-        """Returns a digest of everything that decides what a shadow is; for internal files only."""
+    def identity(self) -> str: ...
 
-    def make(self, jobs: Sequence[Job]) -> list[dict[str, Features]]:
-        """Returns what is measured on each shadow."""
+    def make(self, jobs: Sequence[Job]) -> list[dict[str, Features]]: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -176,12 +163,8 @@ class Shadows:
         ledger = Ledger.in_memory(self.guarantee, reproduction=self.reproduction)
         release = self.method.fit(panel, ledger, guarantee=self.guarantee)
         drawn = release.sample(self.num_samples, context=self.context)
-        return measured(vectors(drawn), self._target_rows())
-
-    def _target_rows(self) -> Vectors:
-        """Returns the target's series, or its windows where the method cuts windows."""
-        panel, steps = self.panel.take_units([self.target]), self.method.window_steps
-        return vectors(panel if steps is None else windows.cut(panel, steps, steps))
+        target, steps = self.panel.take_units([self.target]), self.method.window_steps
+        return measured(vectors(drawn), vectors(target if steps is None else windows.cut(target, steps, steps)))
 
 
 def fit_shadows(
@@ -192,7 +175,12 @@ def fit_shadows(
     Args:
         workers: Processes on this machine, or a `Cluster` whose workers see `folder`.
     """
-    _claim(folder, shadows.identity())
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    note, identity = folder / "shadows.json", shadows.identity()
+    if note.exists() and json.loads(note.read_text())["identity"] != identity:
+        raise InputError("shadows: a folder of this audit is expected, got one of another. Name an empty folder.")
+    with whole_file(note) as draft:
+        draft.write_text(json.dumps({"identity": identity}))
     planned: list[Job] = [(arm, number) for number in range(shadows.per_arm) for arm in ARMS]  # both grow together
     missing = [job for job in planned if not _path(folder, job).exists()]
     groups = [missing[begin : begin + shadows.at_once] for begin in range(0, len(missing), shadows.at_once)]
@@ -202,7 +190,8 @@ def fit_shadows(
             done += made
             if progress is not None:
                 progress(done, len(planned))
-    return {arm: _stacked([_path(folder, (arm, number)) for number in range(shadows.per_arm)]) for arm in ARMS}
+    read = {arm: [load_file(_path(folder, (arm, number))) for number in range(shadows.per_arm)] for arm in ARMS}
+    return {arm: {name: np.stack([one[name] for one in own]) for name in own[0]} for arm, own in read.items()}
 
 
 def _path(folder: Path, job: Job) -> Path:
@@ -214,21 +203,6 @@ def _make(shadows: Maker, folder: Path, jobs: Sequence[Job]) -> int:
         with whole_file(_path(folder, job)) as draft:
             save_file(features, draft)
     return len(jobs)
-
-
-def _stacked(paths: list[Path]) -> dict[str, Features]:
-    read = [load_file(path) for path in paths]
-    return {name: np.stack([features[name] for features in read]) for name in read[0]}
-
-
-def _claim(folder: Path, identity: str) -> None:
-    """Refuses a folder that holds shadows of something else."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    note = folder / "shadows.json"
-    if note.exists() and json.loads(note.read_text())["identity"] != identity:
-        raise InputError("shadows: a folder of this audit is expected, got one of another. Name an empty folder.")
-    with whole_file(note) as draft:
-        draft.write_text(json.dumps({"identity": identity}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,9 +224,9 @@ def attack(features: Mapping[Arm, Mapping[str, Features]], *, delta: float, conf
 
 
 def require_enough(per_arm: int, *, delta: float, confidence: float = 0.95) -> None:
-    """Refuses so few shadows that nothing could follow, whatever they show."""
+    """Refuses a number of shadows from which nothing could follow, whatever they show."""
     if most_provable(per_arm, delta=delta, confidence=confidence) == 0:
-        raise InputError(f"Expected more shadows, got {per_arm} per arm: so few can't prove anything.")
+        raise InputError(f"Expected more shadows, got {per_arm} per arm: this few can't prove anything.")
 
 
 def most_provable(per_arm: int, *, delta: float, confidence: float = 0.95) -> float:

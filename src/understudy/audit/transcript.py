@@ -31,6 +31,7 @@ _SLOPE = 0.2  # of LeakyReLU where it is below zero
 _ROUNDS = 2  # before and after the one in question, over which extractors hardly move
 _SIGHTINGS = 2  # of a row, that are averaged
 _RIDGE = 1e-6
+Extractor = tuple[Matrix, Matrix, float]  # an affine map [feature, value], its offsets, and its mean squared error
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +85,7 @@ def rows_by_party(panel: Panel, arrays: Mapping[str, np.ndarray] | None = None) 
 
 @dataclass(frozen=True, kw_only=True)
 class Inversion:
-    """How well rows were read off features, beside guessing their columns' means. Errors are mean absolute ones.
+    """Mean absolute errors of rows read off features, and of guessing their columns' means.
 
     Attributes:
         nearer: Share of the rows that came out nearer than the guess; one half or less is a failed attack.
@@ -124,7 +125,7 @@ def invert(sent: Sequence[Sent], rows: Matrix, unknown: Sequence[int]) -> Invers
     inverse = np.asarray(np.linalg.inv(spread + ridge), dtype=np.float64)
 
     @cache
-    def extractor(place: int) -> "_Extractor":
+    def extractor(place: int) -> Extractor:
         return _extractor(sent[max(0, place - _ROUNDS) : place + _ROUNDS + 1], rows, known)
 
     found = {row: _reconstructed(sent, row, extractor, usual, inverse) for row in unknown}
@@ -141,33 +142,24 @@ def invert(sent: Sequence[Sent], rows: Matrix, unknown: Sequence[int]) -> Invers
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Extractor:
-    """An affine map [feature, value] with its offsets, and how far it misses, squared."""
-
-    weights: Matrix
-    offsets: Matrix
-    blur: float
-
-
 def _reconstructed(
-    sent: Sequence[Sent], row: int, extractor: Callable[[int], _Extractor], usual: Matrix, inverse: Matrix
+    sent: Sequence[Sent], row: int, extractor: Callable[[int], Extractor], usual: Matrix, inverse: Matrix
 ) -> Matrix | None:
     """The mean over some rounds in which the row was sent; None if it never was."""
     rounds = [place for place, one in enumerate(sent) if row in one.rows][:_SIGHTINGS]
     guesses = []
     for place in rounds:
-        found, one = extractor(place), sent[place]
+        (weights, offsets, blur), one = extractor(place), sent[place]
         features = one.features[int(np.flatnonzero(one.rows == row)[0])]
         kept = features != 0
-        slopes, values = found.weights[kept], _before_activation(features[kept]) - found.offsets[kept]
-        precision = slopes.T @ slopes / found.blur + inverse
-        guesses.append(np.linalg.solve(precision, slopes.T @ values / found.blur + inverse @ usual))
+        slopes, values = weights[kept], _before_activation(features[kept]) - offsets[kept]
+        precision = slopes.T @ slopes / blur + inverse
+        guesses.append(np.linalg.solve(precision, slopes.T @ values / blur + inverse @ usual))
     return np.mean(guesses, axis=0) if guesses else None
 
 
-def _extractor(near: Sequence[Sent], rows: Matrix, known: NDArray[np.int64]) -> _Extractor:
-    """What one round's extractor must have been, by least squares over known rows of that round and those near it."""
+def _extractor(near: Sequence[Sent], rows: Matrix, known: NDArray[np.int64]) -> Extractor:
+    """Fits one round's extractor by least squares over known rows of that round and those near it."""
     places = np.concatenate([one.rows for one in near])
     features = np.concatenate([one.features for one in near])
     usable = np.isin(places, known)
@@ -178,7 +170,7 @@ def _extractor(near: Sequence[Sent], rows: Matrix, known: NDArray[np.int64]) -> 
     ridge = _RIDGE * np.einsum("fii->f", moments)[:, None, None] * np.eye(inputs.shape[1])
     found = np.linalg.solve(moments + ridge, ((kept * values).T @ inputs)[..., None])[..., 0]
     missed = (values - inputs @ found.T)[kept]
-    return _Extractor(found[:, :-1], found[:, -1], float(np.mean(missed**2)) + 1e-12)
+    return found[:, :-1], found[:, -1], float(np.mean(missed**2)) + 1e-12
 
 
 def _before_activation(features: Matrix) -> Matrix:

@@ -93,14 +93,12 @@ def audit(
         made: dict[str, ShadowAudit] = {}
         if made_again and attack != TRANSCRIPT and work is not None:
             told, made = _shadows(audited, attack, work, shadows, budget_minutes, workers_of(workers), output, progress)
-    broken = audits.contradicted(candidate.release.certificate, made)
+    broken = [name for name, own in made.items() if own.result.contradicts(candidate.release.certificate)]
     said = [audit.result.sentence() for audit in made.values()]
     said += [f"Features that '{party}' sends: {inversion.sentence()}" for party, inversion in inverted.items()]
-    verdict = (
-        "Without --shadows no attack can contradict a certificate."
-        if not made
-        else (f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted.")
-    )
+    verdict = "Without --shadows no attack can contradict a certificate."
+    if made:
+        verdict = f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     if record is not None:
         from understudy.report.record import RunRecord, with_audit

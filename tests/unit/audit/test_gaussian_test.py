@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, nct
 
+from tests.canaries.gaussian_test import mu_interval, mu_test, power, required_runs, student_tail
 from tests.meta.pages import ROOT
-from understudy.audit.gaussian_test import mu_interval, mu_test, power, required_runs, student_tail
 from understudy.audit.scores import Scores
 from understudy.errors import InputError
 from understudy.privacy.events import Gaussian

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from understudy.audit.result import AuditResult, ErrorRates, GaussianShift
+from tests.canaries.gaussian_test import GaussianShift
+from understudy.audit.scores import AuditResult, ErrorRates
 from understudy.privacy import accounting
 from understudy.privacy.certificate import issue
 from understudy.privacy.events import Event, Gaussian, NonPrivate, PureDP, SubsampledGaussian

@@ -12,15 +12,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from understudy.audit.result import AuditResult, GaussianShift
-from understudy.audit.scores import Scores
+from understudy.audit.scores import AuditResult, Scores
 from understudy.errors import InputError
+from understudy.privacy.accounting import gaussian_epsilon, gaussian_log_delta
 
 _LARGEST_MU = 1000.0  # stands for "no noise at all"
 _MOST_RUNS = 10_000_000
+
+
+@dataclass(frozen=True)
+class GaussianShift:
+    """Releases with and without the unit are normals whose means differ by at least `mu` standard deviations."""
+
+    mu: float
+
+    def delta(self, epsilon: float) -> float:
+        """Returns the delta that is lost at `epsilon` at least."""
+        return 0.0 if self.mu == 0 else math.exp(gaussian_log_delta(self.mu, epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """Returns the epsilon that is lost at `delta` at least."""
+        return gaussian_epsilon(self.mu, delta)
+
+    def epsilons(self) -> NDArray[np.float64]:
+        """Returns where to compare with a claim: where a Gaussian of this mu loses most of its delta."""
+        return np.linspace(0.0, self.mu**2 / 2 + 4 * self.mu, 60)
 
 
 @dataclass(frozen=True)
