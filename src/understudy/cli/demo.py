@@ -15,7 +15,7 @@ from understudy.cli.console import Output, Progress, bold
 from understudy.cli.data import make_households
 from understudy.cli.panels import RealTables, read_real, read_release
 from understudy.cli.places import whole_file
-from understudy.cli.verify import Format, checked, page_of
+from understudy.cli.verify import checked, page_of
 from understudy.errors import CertificateError, InputError
 from understudy.extras import require_extra
 
@@ -74,7 +74,7 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     page = out / "certificate.html"
     output.say(f"$ understudy certificate {release} --format html --out {page}")
     with whole_file(page) as draft:
-        draft.write_text(page_of(release, Format.html), encoding="utf-8")
+        draft.write_text(page_of(release, "html"), encoding="utf-8")
     output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
     with output.progress() as progress:
         report = _report(out, RealTables(real=table, context=context), release, progress)
