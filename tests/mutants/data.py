@@ -186,8 +186,8 @@ MUTANTS = (
         name="listed units learned from",
         why="units that were said to be kept out train the release",
         file="cli/holdouts.py",
-        before="    return replace(train, unit_ids=None), held_out",
-        after="    return replace(panel, unit_ids=None), held_out",
+        before="Table.of(replace(train, unit_ids=None)), held_out",
+        after="Table.of(replace(panel, unit_ids=None)), held_out",
         tests=(f"{HOLDOUTS}::test_listed_units_have_no_influence",),
     ),
     Mutant(

@@ -1,16 +1,17 @@
 """`understudy audit`: tries to contradict a release's certificate, and says what was found. Internal."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from understudy.cli import diagnose
 from understudy.cli.console import Commands, Output, Progress, bold, table
+from understudy.cli.options import ContextFile, RealSchema, WindowSteps, WindowStride
 from understudy.cli.panels import RealTables, read_real_uncut, read_release
 from understudy.cli.places import existing, whole_file
+from understudy.cli.pretrain import public_series
 from understudy.errors import InputError
 from understudy.workers import Workers, workers_of
 
@@ -35,9 +36,10 @@ app = Commands(
     cls=_AttackUnlessNamed,
     no_args_is_help=True,
 )
-app.command("diagnose")(diagnose.diagnose)
 INTERNAL = "Internal: real series were read without a charge. An attack that fails proves nothing."
+_PUBLIC = "Internal, and of public series: norms of single units' gradients have no noise on them."
 TRANSCRIPT = "asif+"
+_SIMULATED_HOMES = 400
 
 
 @app.command(_USUAL)
@@ -48,8 +50,8 @@ def audit(
     holdout: Annotated[
         Path, typer.Option(help="Real series the run never saw: a table, or the list `synth --holdout` wrote.")
     ],
-    schema: Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")] = None,
-    context: Annotated[Path | None, typer.Option(help="Table of public context by time.")] = None,
+    schema: RealSchema = None,
+    context: ContextFile = None,
     attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500,
     shadows: Annotated[int, typer.Option(min=0, help="Shadow fits with and without a target, each.")] = 0,
     budget_minutes: Annotated[
@@ -70,7 +72,12 @@ def audit(
     from understudy.audit import release as audits
 
     made_again = bool(shadows) or budget_minutes is not None
-    _check(shadows, budget_minutes, work, record)
+    if shadows and budget_minutes is not None:
+        raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
+    if made_again and work is None:
+        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+    if record is not None:
+        existing(record, "--record")
     tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)
     told: list[str] = []
     with output.progress() as progress:
@@ -87,24 +94,22 @@ def audit(
         if made_again and attack != TRANSCRIPT and work is not None:
             told, made = _shadows(audited, attack, work, shadows, budget_minutes, workers_of(workers), output, progress)
     broken = [name for name, own in made.items() if own.result.contradicts(candidate.release.certificate)]
-    said = [*(audit.result.sentence() for audit in made.values()), *_inverted(inverted)]
-    verdict = "Without --shadows no attack can contradict a certificate." if not made else _verdict(broken)
+    said = [audit.result.sentence() for audit in made.values()]
+    said += [f"Features that '{party}' sends: {inversion.sentence()}" for party, inversion in inverted.items()]
+    verdict = "Without --shadows no attack can contradict a certificate."
+    if made:
+        verdict = f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     if record is not None:
-        _put_into(record, audited, made, broken)
+        from understudy.report.record import RunRecord, with_audit
+
+        found = [_finding(target, audit, target in broken) for target, audit in made.items()]
+        page = with_audit(RunRecord.load(record), candidate.release.certificate, found)
+        with whole_file(record) as draft:
+            draft.write_text(page.dumps(), encoding="utf-8")
     output.result(facts, bold(INTERNAL), *_tables(findings, made), *said, bold(verdict))
     if broken:
         raise typer.Exit(1)
-
-
-def _check(shadows: int, minutes: float | None, work: Path | None, record: Path | None) -> None:
-    """Refuses what does not fit together before anything is read."""
-    if shadows and minutes is not None:
-        raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
-    if (shadows or minutes is not None) and work is None:
-        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
-    if record is not None:
-        existing(record, "--record")
 
 
 def _shadows(
@@ -128,24 +133,6 @@ def _shadows(
         output.say(plan.sentence())  # before the work, so that it can be stopped
     made = audits.shadow_audits(audited, attack, work, per_arm=shadows, workers=workers, progress=progress)
     return told, made
-
-
-def _verdict(broken: list[str]) -> str:
-    return f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
-
-
-def _inverted(found: "dict[str, Inversion]") -> list[str]:
-    return [f"Features that '{party}' sends: {inversion.sentence()}" for party, inversion in found.items()]
-
-
-def _put_into(record: Path, audited: "Audited", made: "dict[str, ShadowAudit]", broken: list[str]) -> None:
-    """Puts findings into the internal half of an evaluation's record."""
-    from understudy.report.record import RunRecord, with_audit
-
-    facts = [_finding(target, audit, target in broken) for target, audit in made.items()]
-    audited_one = with_audit(RunRecord.load(record), audited.release.certificate, facts)
-    with whole_file(record) as draft:
-        draft.write_text(audited_one.dumps(), encoding="utf-8")
 
 
 def _finding(target: str, audit: "ShadowAudit", contradicts: bool) -> dict[str, Any]:
@@ -197,3 +184,68 @@ def _facts(findings: "Findings", made: "dict[str, ShadowAudit]", inverted: "dict
         "shadows": shadows,
         "transcript": transcript,
     }
+
+
+@app.command("diagnose")
+def diagnose(
+    output: Output,
+    public: Annotated[Path | None, typer.Option(help="A table of public series. Default: simulated homes.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
+    context: ContextFile = None,
+    window_steps: WindowSteps = None,
+    window_stride: WindowStride = None,
+    noise: Annotated[float, typer.Option(min=1e-6, help="Noise multiplier of the updates.")] = 1.0,
+    iterations: Annotated[int, typer.Option(min=1, help="Updates.")] = 100,
+    tightness: Annotated[
+        str, typer.Option(help="Tightness of the bounds: loose, medium, tight or too-tight.")
+    ] = "medium",
+    operator: Annotated[
+        str, typer.Option(help="Operator of the bounds: tanh, hard, soft or straight-through.")
+    ] = "tanh",
+    pictures: Annotated[Path | None, typer.Option(help="Draw the tails of the norms into that folder.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation.")] = 0,
+) -> None:
+    """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
+    from understudy.audit import diagnose as diagnostics
+    from understudy.data import simulate_households
+    from understudy.synthesizers.dit.method import DiT
+    from understudy.synthesizers.dit.recipe import Network, Recipe
+
+    network = Network(tightness=tightness, operator=operator)  # type: ignore[arg-type] # checked there
+    if (public is None) != (schema is None):
+        raise InputError("--public, --schema: both or none are expected.")
+    if tightness == "none":
+        raise InputError(
+            "--tightness: loose, medium, tight or too-tight is expected; 'none' is what they are compared with."
+        )
+    method = DiT(recipe=Recipe(network=network, iterations=iterations), seed=seed)
+    with output.progress() as progress:
+        progress("reading", 0.0)
+        if public is None or schema is None:
+            series = replace(simulate_households(_SIMULATED_HOMES), private=False, unit_ids=None)
+        else:
+            series = public_series(public, schema, context, window_steps, window_stride)
+        found = diagnostics.diagnose(series, method, noise_multiplier=noise, progress=progress)
+    ratios = diagnostics.ratios(found["aware"], found["vanilla"])
+    facts: dict[str, Any] = {name: norms.figures() for name, norms in found.items()}
+    drawn: list[str] = []
+    if pictures is not None:
+        from understudy.report.gradient_pictures import tails
+
+        pictures.mkdir(parents=True, exist_ok=True)
+        kinds = {name: {"cond": norms.conditioning, "other": norms.other} for name, norms in found.items()}
+        clips = {name: norms.left_by_clip for name, norms in found.items()}
+        drawn = [str(path) for drawing in tails(kinds, clips) for path in drawing.save(pictures)]
+    told = {"internal": True, "noise_multiplier": noise, **facts, "ratios": ratios, "pictures": drawn}
+    output.result(told, bold(_PUBLIC), _shown_norms(facts, ratios), *(f"Wrote {path}." for path in drawn))
+
+
+def _shown_norms(facts: dict[str, dict[str, float]], ratios: dict[str, float]) -> Table:
+    shown = table("", *(f">{name}" for name in facts), ">aware ÷ vanilla", title="gradients of single units")
+    names = {"total": "rho_emp", "cond": "rho_cond"}
+    for figure in facts["vanilla"]:
+        part, _, level = figure.removeprefix("s_").rpartition("_")
+        ratio = ratios.get(f"{names.get(part, '')}_{level}")
+        values = [f"{of[figure]:.3g}" for of in facts.values()]
+        shown.add_row(figure, *values, "" if ratio is None else f"{ratio:.3f}")
+    return shown

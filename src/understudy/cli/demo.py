@@ -15,7 +15,7 @@ from understudy.cli.console import Output, Progress, bold
 from understudy.cli.data import make_households
 from understudy.cli.panels import RealTables, read_real, read_release
 from understudy.cli.places import whole_file
-from understudy.cli.verify import Format, checked, page_of
+from understudy.cli.verify import checked, page_of
 from understudy.errors import CertificateError, InputError
 from understudy.extras import require_extra
 
@@ -37,7 +37,11 @@ def demo(
     """Make invented homes, spend a budget on them, and show synthetic homes with their certificate."""
     for package in ("sklearn", "matplotlib", "jinja2"):
         require_extra(package, by="demo")
-    _make_room(out)
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).is_file())):
+        raise InputError(f"--out: '{out}' exists and is not a former demo. Choose another folder.")
+    shutil.rmtree(out, ignore_errors=True)  # a former demo, and nothing else
+    out.mkdir(parents=True)
+    (out / _MARK).write_text(_NOTE, encoding="utf-8")
     with _home_of_its_own(out / "home"):
         facts = _run(out, n, epsilon, output)
     output.result(facts, bold(facts["guarantee"]))
@@ -45,6 +49,7 @@ def demo(
 
 def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str, Any]:
     from understudy import planning
+    from understudy.privacy import keys
 
     data, release = out / "data", out / "release"
     output.say(f"$ understudy data make households --n {num_homes} --out {data}")
@@ -58,14 +63,18 @@ def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str,
     choice = planning.MethodChoice()
     request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release, choice=choice)
     made, left, _ = synthesis.run(request, output)
-    holder = _public_key(out)
+    holder = out / "holder.pub"
+    keys.export(keys.load_or_create().public, holder)  # as a data holder would hand it out
     output.say(f"$ understudy verify {release} --trust {holder}  # the demo's own key, which no other home knows")
-    checks = _checks(release, holder)
-    output.say(f"  {checks}")
+    _, checks = checked(release, [str(holder)])
+    failed = [check.name for check in checks if not check.ok]
+    if failed:
+        raise CertificateError(f"The demo's own release does not hold: {', '.join(failed)}.")
+    output.say("  holds: " + ", ".join(check.name for check in checks))
     page = out / "certificate.html"
     output.say(f"$ understudy certificate {release} --format html --out {page}")
     with whole_file(page) as draft:
-        draft.write_text(page_of(release, Format.html), encoding="utf-8")
+        draft.write_text(page_of(release, "html"), encoding="utf-8")
     output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
     with output.progress() as progress:
         report = _report(out, RealTables(real=table, context=context), release, progress)
@@ -94,31 +103,6 @@ def _home_of_its_own(folder: Path) -> Iterator[None]:
         del os.environ["UNDERSTUDY_HOME"]
         if before is not None:
             os.environ["UNDERSTUDY_HOME"] = before
-
-
-def _make_room(out: Path) -> None:
-    """Removes a former demo and nothing else."""
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).is_file())):
-        raise InputError(f"--out: '{out}' exists and is not a former demo. Choose another folder.")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    (out / _MARK).write_text(_NOTE, encoding="utf-8")
-
-
-def _public_key(out: Path) -> Path:
-    """Writes the key that signed into the demo's folder, as a holder would hand it out."""
-    from understudy.privacy import keys
-
-    keys.export(keys.load_or_create().public, out / "holder.pub")
-    return out / "holder.pub"
-
-
-def _checks(release: Path, holder: Path) -> str:
-    _, checks = checked(release, [str(holder)])
-    failed = [check.name for check in checks if not check.ok]
-    if failed:
-        raise CertificateError(f"The demo's own release does not hold: {', '.join(failed)}.")
-    return "holds: " + ", ".join(check.name for check in checks)
 
 
 def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> Path:

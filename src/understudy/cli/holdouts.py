@@ -73,58 +73,45 @@ def _none_listed(option: str) -> InputError:
     return InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
 
 
-def split(
-    panel: "Panel", share: float | None, listed: Path | None, rng: "np.random.Generator"
-) -> tuple["Panel", "Panel | None"]:
+def split_table(
+    table: "Table", share: float | None, listed: Path | None, rng: "np.random.Generator"
+) -> tuple["Table", "Panel | None"]:
     """Returns the units to learn from, and those kept out: drawn, each on its own coin, or listed.
+
+    Of a table in partitions only the units kept out are held in memory.
 
     Privacy: a list is fixed before the table is read, so neighbouring tables still differ by one unit.
     """
     import numpy as np
 
-    if share is None and listed is None:
-        return replace(panel, unit_ids=None), None
-    if panel.unit_ids is None:
-        panel = replace(panel, unit_ids=np.arange(panel.num_units))
-    if share is not None:
-        train, held_out = panel.split(share, rng)
-    else:
-        assert listed is not None
-        units = read_list(listed, panel.schema)
-        if units is None:
-            raise InputError(
-                f"--holdout-list: a list with the single column '{panel.schema.unit.column or 'series'}' is expected, "
-                f"such as OUT.holdout.csv of an earlier run, and '{listed}' is none. Name such a list."
-            )
-        train, held_out = apart(panel, units, "--holdout-list")
-    return replace(train, unit_ids=None), held_out
-
-
-def split_table(
-    table: "Table", share: float | None, listed: Path | None, rng: "np.random.Generator"
-) -> tuple["Table", "Panel | None"]:
-    """Returns the same as `split`; of a table in partitions only the units kept out are held in memory."""
-    import numpy as np
-
     from understudy.data import Table
     from understudy.data.panel import concatenate
 
-    if table.in_memory:
-        train, held_out = split(table.read(), share, listed, rng)
-        return Table.of(train), held_out
     if share is None and listed is None:
-        return table, None
-    if table.schema.unit.column is None:
+        return Table.of(replace(table.read(), unit_ids=None)) if table.in_memory else table, None
+    column, units = table.schema.unit.column, set[str]()
+    if share is None and listed is not None:
+        found = read_list(listed, table.schema)
+        if found is None:
+            raise InputError(
+                f"--holdout-list: a list with the single column '{column or 'series'}' is expected, such as "
+                f"OUT.holdout.csv of an earlier run, and '{listed}' is none. Name such a list."
+            )
+        units = found
+    if table.in_memory:
+        panel = table.read()
+        if panel.unit_ids is None:
+            panel = replace(panel, unit_ids=np.arange(panel.num_units))
+        train, held_out = apart(panel, units, "--holdout-list") if share is None else panel.split(share, rng)
+        return Table.of(replace(train, unit_ids=None)), held_out
+    if column is None:
         raise InputError("--holdout: units kept out of a table in partitions need unit.column in the schema.")
-    if listed is not None and share is None:
-        found = read_list(listed, table.schema) or set()
-        kept_out = [
-            panel.take_units(np.flatnonzero(_is_listed(panel.unit_ids, found)))  # type: ignore[arg-type]
-            for panel in table.panels()
-        ]
-    else:
-        assert share is not None
-        kept_out = [panel.split(share, rng)[1] for panel in table.panels()]
+    kept_out = [
+        panel.take_units(np.flatnonzero(_is_listed(panel.unit_ids, units)))  # type: ignore[arg-type]
+        if share is None
+        else panel.split(share, rng)[1]
+        for panel in table.panels()
+    ]
     identifiers = [str(one) for panel in kept_out if panel.unit_ids is not None for one in panel.unit_ids.tolist()]
     held_out = replace(concatenate(kept_out), unit_ids=np.array(identifiers))
     if not held_out.num_units:
@@ -168,17 +155,14 @@ def check_split(train: "Table", held_out: "Panel | None", schema: "Schema", *, a
             "Nothing was charged. Keep fewer units out, or give --allow-few-units with a reason.",
             column=schema.unit.column,
         )
-    if _judged_units(held_out) < MIN_SERIES:
+    # Units as `evaluate` counts them: every series its own where units are not entities.
+    judged = held_out.num_units if held_out.schema.unit.kind == "entity" else held_out.num_series
+    if judged < MIN_SERIES:
         raise DataError(
             f"At least {MIN_SERIES} kept-out units are expected, because `evaluate` refuses fewer, and fewer were kept "
             "out. Nothing was charged. Keep more units out, or none.",
             column=schema.unit.column,
         )
-
-
-def _judged_units(held_out: "Panel") -> int:
-    """Returns the number of units as `evaluate` counts them: every series its own where units are not entities."""
-    return held_out.num_units if held_out.schema.unit.kind == "entity" else held_out.num_series
 
 
 def require_unseen(listed: set[str], releases: Sequence[Path], schema: "Schema", *, strict: bool) -> None:

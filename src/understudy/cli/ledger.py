@@ -138,18 +138,8 @@ def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
 def facts_of(ledger: "Ledger") -> dict[str, Any]:
     """Returns a ledger's public facts as plain values."""
     left = ledger.remaining()
-    charges = [
-        {
-            "run": entry.run,
-            "label": entry.label,
-            "epsilon": entry.epsilon,
-            "delta": entry.delta,
-            "recorded_at": entry.recorded_at,
-            "executed": dict(entry.executed),
-            "secure_noise": entry.secure_noise,
-        }
-        for entry in ledger.entries()
-    ]
+    shown = ("run", "label", "epsilon", "delta", "recorded_at", "executed", "secure_noise")
+    charges = [{name: getattr(entry, name) for name in shown} for entry in ledger.entries()]
     return {
         "population": ledger.name,
         "unit": ledger.unit_sentence,

@@ -33,7 +33,9 @@ def main(arguments: Sequence[str] | None = None, call: Callable[[Sequence[str]],
 
 def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
     try:
-        _make_streams_forgiving()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError):
+                stream.reconfigure(errors="replace")  # type: ignore[union-attr]
         with naming_extras(" ".join(["understudy", *given[:1]])):
             if call is not None:
                 return call(given)
@@ -47,7 +49,9 @@ def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as problem:
-        return _report(given, _with_notes(_operating_system(problem), problem), BAD_INPUT)
+        where = f"'{problem.filename}': " if problem.filename else ""
+        text = f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
+        return _report(given, _with_notes(text, problem), BAD_INPUT)
     except MemoryError as problem:
         text = "This machine has too little memory for the run. `understudy plan` says how much it needs."
         if given[:1] == ["plan"]:
@@ -76,11 +80,6 @@ def _with_notes(message: str, problem: BaseException) -> str:
     return " ".join([message, *getattr(problem, "__notes__", [])])
 
 
-def _operating_system(problem: OSError) -> str:
-    where = f"'{problem.filename}': " if problem.filename else ""
-    return f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
-
-
 def _our_fault(problem: Exception) -> str:
     """Names the error's type and place in the program, and not its text, which may quote private data."""
     if os.environ.get(_DEBUG_VARIABLE) == "1":
@@ -95,12 +94,6 @@ def _our_fault(problem: Exception) -> str:
         f"This is our fault, not yours: {type(problem).__name__}{where}. Nothing half-written was left. "
         f"Please report it. {_DEBUG_VARIABLE}=1 shows details; they may quote private data: read them first."
     )
-
-
-def _make_streams_forgiving() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError):
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
 
 
 @contextmanager

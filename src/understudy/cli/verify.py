@@ -1,9 +1,8 @@
 """`understudy verify` recomputes what a certificate states, without the data; `understudy certificate` prints it."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -120,31 +119,26 @@ def _table(checks: list["Check"]) -> Table:
     return answers
 
 
-class Format(StrEnum):
-    """Forms in which a certificate can be read."""
-
-    html = "html"
-    md = "md"
-    json = "json"
+Format = Literal["html", "md", "json"]
 
 
 def certificate(
     output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
-    format: Annotated[Format, typer.Option(help="One page as html or md, or the certificate as json.")] = Format.md,
+    format: Annotated[Format, typer.Option(help="One page as html or md, or the certificate as json.")] = "md",
     out: Annotated[
         Path | None, typer.Option(help="Write it there, outside the release, instead of printing it.")
     ] = None,
 ) -> None:
     """Print what is protected, from whom and how it was measured, on one page."""
-    text = page_of(release, Format.json if output.json and out is None else format)
+    text = page_of(release, "json" if output.json and out is None else format)
     if out is None:
         print(clean(text), end="")
         return
     target = unused(outside(out, release if release.is_dir() else release.parent, "--out"), "--out")
     with whole_file(target) as draft:
         draft.write_text(text, encoding="utf-8")
-    output.result({"file": str(target), "format": str(format)}, f"Wrote {target}.")
+    output.result({"file": str(target), "format": format}, f"Wrote {target}.")
 
 
 def page_of(release: Path, format: Format) -> str:
@@ -158,5 +152,5 @@ def page_of(release: Path, format: Format) -> str:
             f"'{release}' does not hold ({', '.join(failed)}), so no page is written about it. "
             "`understudy verify` says more."
         )
-    writers = {Format.html: to_html, Format.md: to_markdown, Format.json: lambda whole: whole.dumps()}
+    writers = {"html": to_html, "md": to_markdown, "json": lambda whole: whole.dumps()}
     return writers[format](found)

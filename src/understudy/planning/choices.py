@@ -46,19 +46,6 @@ class MethodChoice:
 
     def configured(self, schema: Schema, guarantee: Guarantee) -> tuple[Synthesizer, tuple[str, ...]]:
         """Returns the method, and the reasons for it where it was chosen from public facts."""
-        self._check(schema)
-        name, reasons = self.name, tuple[str, ...]()
-        if name == "auto":
-            chosen = choose(schema, guarantee, window_steps=self.window_steps, task=self.task)
-            name, reasons = chosen.method, chosen.reasons
-        kind = METHODS[name]
-        if self.pack is not None and "pack" not in kind.__dataclass_fields__:
-            raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
-        given = {"window_steps": self.window_steps, "window_stride": self.window_stride, "pack": self.pack}
-        changed = {name: str(v) if name == "pack" else v for name, v in given.items() if v is not None}
-        return configured(kind, self.options, self.preset, **changed), reasons
-
-    def _check(self, schema: Schema) -> None:
         if self.name != "auto" and self.name not in METHODS:
             raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{self.name}'.")
         if self.window_steps is not None and self.window_steps > schema.num_steps:
@@ -69,6 +56,16 @@ class MethodChoice:
             raise InputError(f"--window-stride: 1 to --window-steps is expected, got {self.window_stride}.")
         if self.task not in TASKS:
             raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{self.task}'.")
+        name, reasons = self.name, tuple[str, ...]()
+        if name == "auto":
+            chosen = choose(schema, guarantee, window_steps=self.window_steps, task=self.task)
+            name, reasons = chosen.method, chosen.reasons
+        kind = METHODS[name]
+        if self.pack is not None and "pack" not in kind.__dataclass_fields__:
+            raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
+        given = {"window_steps": self.window_steps, "window_stride": self.window_stride, "pack": self.pack}
+        changed = {name: str(v) if name == "pack" else v for name, v in given.items() if v is not None}
+        return configured(kind, self.options, self.preset, **changed), reasons
 
 
 def require_budget(schema: Schema) -> None:
@@ -91,7 +88,12 @@ def guarantee_for(
     Args:
         not_private: Whether epsilon is infinite, for a published form of a method that protects no unit.
     """
-    share = None if schema.budget is None else _share_of_a_run(schema)
+    share = None
+    if schema.budget is not None:  # an equal share of epsilon, and the delta that the ledger gives each run
+        facts = declared(schema)
+        whole, runs = facts["guarantee"], facts["max_runs"]
+        rule = Composition(kind=facts["composition"], guarantee=whole, max_runs=runs)
+        share = Guarantee(whole.epsilon / (runs if rule.kind == "basic" else 1), rule.run_delta)
     if epsilon is None:
         if share is None:
             raise InputError("--epsilon: a number is expected, because the schema declares no [budget] yet.")
@@ -168,6 +170,7 @@ def _sorted(kind: type[Synthesizer], given: Sequence[str]) -> tuple[dict[str, st
 
 def _known(kind: Any, name: str, prefix: str) -> None:
     names = [field.name for field in fields(kind) if field.init and field.name not in _ELSEWHERE]
+    names = [one for one in names if one in getattr(kind, "shown", names)]
     if name not in names:
         expected = ", ".join(prefix + one for one in names) or "none"
         raise InputError(f"--set: one of {expected} is expected, got '{prefix}{name}'.")
@@ -196,11 +199,3 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
-
-
-def _share_of_a_run(schema: Schema) -> Guarantee:
-    """Returns an equal share of epsilon, and the delta that the ledger gives each run."""
-    facts = declared(schema)
-    whole, runs = facts["guarantee"], facts["max_runs"]
-    rule = Composition(kind=facts["composition"], guarantee=whole, max_runs=runs)
-    return Guarantee(whole.epsilon / (runs if rule.kind == "basic" else 1), rule.run_delta)

@@ -20,7 +20,7 @@ from threading import Thread
 
 import numpy as np
 
-from understudy.data import Panel, Schema, read_panel, write_panel
+from understudy.data import Schema, read_panel, write_panel
 from understudy.data.channels import is_event_like
 from understudy.planning.simulation import context_for, invented, sized
 from understudy.privacy.budget import Guarantee
@@ -146,7 +146,7 @@ def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, pop
         pipes = {"stdin": question, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
             try:
-                yield lambda plan: _expected(_finished(process), part, plan, available)
+                yield lambda plan: _expected(process, part, plan, available)
             finally:
                 process.kill()
 
@@ -198,15 +198,12 @@ def _compared(trials: list[Trial], population: int, updates: int) -> tuple[float
     return base + slope * (population - series) + updates * update, rough
 
 
-def _finished(process: "subprocess.Popen[bytes]") -> list[Trial]:
+def _expected(process: "subprocess.Popen[bytes]", part: Part, plan: SpendingPlan, available: float) -> Expected:
     try:
         out, _ = process.communicate(timeout=_PATIENCE_SECONDS)
     except subprocess.TimeoutExpired as late:
         out = late.stdout or b""
-    return [Trial(**json.loads(line)) for line in out.splitlines()]
-
-
-def _expected(trials: list[Trial], part: Part, plan: SpendingPlan, available: float) -> Expected:
+    trials = [Trial(**json.loads(line)) for line in out.splitlines()]
     sampled = [event for event in plan.events if isinstance(event, SubsampledGaussian | MixtureOfGaussians)]
     batch = max((event.sampling_rate * part.population for event in sampled), default=0.0)
     found = extrapolated(trials, part.population, num_updates(part.method), batch)
@@ -290,26 +287,20 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
         reports: dict[str, list[float]] = {}
         note: Progress = lambda stage, share: reports.setdefault(stage, []).append(time.perf_counter())  # noqa: E731
         begin = time.perf_counter()
-        given = _read_back(table, panel) if _readable(schema) else panel
+        given = panel
+        if _readable(schema):
+            context = None if panel.context is None else np.array(panel.context[0])
+            given = read_panel(table, panel.schema, context=context, allow_few_units=True)
         ledger = Ledger.in_memory(guarantee)
         release = short.fit(given, ledger, guarantee=guarantee, noise=NoiseSource.secure(), progress=note)
         fitted = time.perf_counter()
         sampled = release.sample(num_series, rng=np.random.default_rng(), context=context_for(release))
         write_panel(sampled, Path(folder) / "samples.parquet")
         ended = time.perf_counter()
-        update = _update_seconds(reports, updates)
-        return Trial(num_series, updates, ended - begin, ended - fitted, update, _peak_bytes())
-
-
-def _update_seconds(reports: dict[str, list[float]], updates: int) -> float | None:
-    """Returns the time from one report to the next in a stage that reports every update."""
+    # The time of an update is that from one report to the next, in a stage that reports every one.
     every = [times for times in reports.values() if updates > 1 and len(times) == updates]
-    return None if not every else (every[-1][-1] - every[-1][0]) / (updates - 1)
-
-
-def _read_back(table: Path, panel: Panel) -> Panel:
-    context = None if panel.context is None else np.array(panel.context[0])
-    return read_panel(table, panel.schema, context=context, allow_few_units=True)
+    update = (every[-1][-1] - every[-1][0]) / (updates - 1) if every else None
+    return Trial(num_series, updates, ended - begin, ended - fitted, update, _peak_bytes())
 
 
 def _readable(schema: Schema) -> bool:

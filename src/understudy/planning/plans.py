@@ -161,7 +161,9 @@ def signal_to_noise(event: Event, schema: Schema, window_steps: int | None) -> f
     multiplier = noise_multiplier(event)
     if multiplier is None:
         return None
-    contributions = (schema.population.size or 1) * _influence_share(schema, window_steps)
+    contributions, steps = float(schema.population.size or 1), window_steps or schema.num_steps
+    if schema.unit.kind == "event":  # its windows over the most that one event can touch
+        contributions *= (schema.num_steps // steps) / (2 * windows.stability(schema, steps, steps))
     rate = event.sampling_rate if isinstance(event, SubsampledGaussian | MixtureOfGaussians) else 1.0
     return contributions * rate / multiplier
 
@@ -207,14 +209,6 @@ def _release(label: str, event: Event, schema: Schema, window_steps: int | None)
         noise_multiplier=noise_multiplier(event),
         signal_to_noise=signal_to_noise(event, schema, window_steps),
     )
-
-
-def _influence_share(schema: Schema, window_steps: int | None) -> float:
-    """Returns contributions per unit over the most that one protected unit can touch; 1 for entities."""
-    steps = window_steps or schema.num_steps
-    if schema.unit.kind != "event":
-        return 1.0
-    return (schema.num_steps // steps) / (2 * windows.stability(schema, steps, steps))
 
 
 def _assumed(schema: Schema, population: int | None) -> Schema:

@@ -47,13 +47,13 @@ _WIDTH = 360
 _CURVES = ("real", "synthetic", "control")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Drawing:
     """A figure and its stand-ins.
 
     Attributes:
         name: Unique within a page; also the name of its files.
-        alternative: What the figure shows, for whoever can't see it.
+        alternative: What the figure shows, for readers who can't see it.
         header, rows: The same as a table; no rows where a table would not help.
         readouts: (place on the first horizontal axis, text to show when a pointer is there).
     """

@@ -55,15 +55,11 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
             _line(axes, side, steps, bands["0.5"], 1.6)
         _steps_axis(axes, steps)
     curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
-    return Drawing(
-        name=name,
-        figure=made,
-        caption="Over the steps: median (thick), middle half of the series (filled), 5 % and 95 % (thin).",
-        alternative=_over("Median over the steps", [(side, channel["bands"]["0.5"]) for side, channel in own]),
-        header=("step", *curves),
-        rows=_rows(steps, curves.values()),
-        readouts=_readouts("step", steps, {side: channel["bands"]["0.5"] for side, channel in own}),
-    )
+    caption = "Over the steps: median (thick), middle half of the series (filled), 5 % and 95 % (thin)."
+    medians = {side: channel["bands"]["0.5"] for side, channel in own}
+    alternative = _over("Median over the steps", list(medians.items()))
+    rows, readouts = _rows(steps, curves.values()), _readouts("step", steps, medians)
+    return Drawing(name, made, caption, alternative, ("step", *curves), rows, readouts)
 
 
 _BANDS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
@@ -107,19 +103,18 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
             heights = _floats(channel["histogram"]["shares"])
             axes.stairs(heights, edges, fill=True, color=_COLOURS[side], alpha=0.13, gid=f"{side}-fill")
             axes.stairs(heights, edges, color=_COLOURS[side], linewidth=1.4, linestyle=_DASHES[side], gid=side)
-        _height_axis(axes, [share for _, channel in own for share in channel["histogram"]["shares"] if share])
+        tall = [share for _, channel in own for share in channel["histogram"]["shares"] if share]
+        if tall and max(tall) > _DWARFING:  # one bin would dwarf all others
+            _log_axis(axes)
+            axes.set_ylim(min(tall) / 2, 1)
+        else:
+            axes.set_ylim(bottom=0)
         axes.set_xlabel("value")
         axes.set_ylabel("share")
     curves = {side: channel["histogram"]["shares"] for side, channel in own}
-    return Drawing(
-        name=name,
-        figure=made,
-        caption=caption,
-        alternative="Histogram. " + " ".join(_peak(side, middles, heights) for side, heights in curves.items()),
-        header=("from", *curves),
-        rows=_rows(edges[:-1], curves.values()),
-        readouts=_readouts("near", middles, curves),
-    )
+    alternative = "Histogram. " + " ".join(_peak(side, middles, heights) for side, heights in curves.items())
+    rows, readouts = _rows(edges[:-1], curves.values()), _readouts("near", middles, curves)
+    return Drawing(name, made, caption, alternative, ("from", *curves), rows, readouts)
 
 
 def _autocorrelation(name: str, own: Sides) -> Drawing:
@@ -132,15 +127,10 @@ def _autocorrelation(name: str, own: Sides) -> Drawing:
         _steps_axis(axes, lags, "lag in steps")
         axes.set_ylabel("correlation")
     curves = {side: channel["autocorrelation"] for side, channel in own}
-    return Drawing(
-        name=name,
-        figure=made,
-        caption="Autocorrelation: how a value goes with the one so many steps later.",
-        alternative=_over("Autocorrelation over the lags", list(curves.items())),
-        header=("lag", *curves),
-        rows=_rows(lags, curves.values()),
-        readouts=_readouts("lag", lags, curves),
-    )
+    caption = "Autocorrelation: correlation of a value with the one this many steps later."
+    alternative = _over("Autocorrelation over the lags", list(curves.items()))
+    rows, readouts = _rows(lags, curves.values()), _readouts("lag", lags, curves)
+    return Drawing(name, made, caption, alternative, ("lag", *curves), rows, readouts)
 
 
 def _spectrum(name: str, own: Sides) -> Drawing:
@@ -155,16 +145,11 @@ def _spectrum(name: str, own: Sides) -> Drawing:
         axes.set_xlabel("cycles per step")
         axes.set_ylabel("share of variance")
     curves = {side: channel["spectrum"]["power"] for side, channel in own}
-    labels = [figure(value) for value in frequencies]
-    return Drawing(
-        name=name,
-        figure=made,
-        caption="Power spectrum: how a series' variance spreads over rhythms; peaks are cycles.",
-        alternative="Power spectrum. " + " ".join(_peak(side, frequencies, line) for side, line in curves.items()),
-        header=("cycles per step", *curves),
-        rows=_rows(labels, curves.values()),
-        readouts=_readouts("cycles per step", frequencies, curves),
-    )
+    what, labels = "cycles per step", [figure(value) for value in frequencies]
+    caption = "Power spectrum: how a series' variance spreads over rhythms; peaks are cycles."
+    alternative = "Power spectrum. " + " ".join(_peak(side, frequencies, line) for side, line in curves.items())
+    rows, readouts = _rows(labels, curves.values()), _readouts(what, frequencies, curves)
+    return Drawing(name, made, caption, alternative, (what, *curves), rows, readouts)
 
 
 def shares(name: str, own: Sides, caption: str) -> Drawing:
@@ -187,14 +172,8 @@ def shares(name: str, own: Sides, caption: str) -> Drawing:
         axes.set_xlim(0, None)
         axes.set_xlabel("share")
     curves = {side: column["shares"][: len(names)] for side, column in own}
-    return Drawing(
-        name=name,
-        figure=made,
-        caption=caption,
-        alternative="Bars of shares. " + "; ".join(_at(label, k, curves) for k, label in enumerate(names)) + ".",
-        header=("category", *curves),
-        rows=_rows(names, curves.values()),
-    )
+    alternative = "Bars of shares. " + "; ".join(_at(label, k, curves) for k, label in enumerate(names)) + "."
+    return Drawing(name, made, caption, alternative, ("category", *curves), _rows(names, curves.values()))
 
 
 def _line(axes: Axes, side: str, x: Any, y: Any, width: float, *, dashed: bool = True) -> None:
@@ -205,15 +184,6 @@ def _steps_axis(axes: Axes, places: Any, label: str = "step") -> None:
     axes.set_xlabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.margins(x=0.02)
-
-
-def _height_axis(axes: Axes, heights: Sequence[float]) -> None:
-    """Starts at zero; logarithmic where one bin would dwarf all others."""
-    if heights and max(heights) > _DWARFING:
-        _log_axis(axes)
-        axes.set_ylim(min(heights) / 2, 1)
-    else:
-        axes.set_ylim(bottom=0)
 
 
 def _log_axis(axes: Axes) -> None:

@@ -159,16 +159,8 @@ def _tally(found: Sequence[str]) -> list[dict[str, Any]]:
         number = sum(one == name for one in found)
         if number:
             width = 100 * number / len(found)
-            parts.append(
-                {
-                    "number": number,
-                    "meaning": name,
-                    "why": meaning,
-                    "mark": MARKS[name][0],
-                    "start": start,
-                    "width": width,
-                }
-            )
+            said = {"number": number, "meaning": name, "why": meaning, "mark": MARKS[name][0]}
+            parts.append({**said, "start": start, "width": width})
             start += width
     return parts
 

@@ -36,17 +36,9 @@ def verdict(score: Mapping[str, Any]) -> str:
         return NO_BETTER
     if position < 0:
         return BEYOND
-    return NEAR_REAL if position < 0.5 and _small_enough(score) else BETWEEN
-
-
-def _small_enough(score: Mapping[str, Any]) -> bool:
-    """Tells whether a figure may be called near real where the control is far off and proves nothing."""
-    return score.get("near") is None or score["synthetic"]["value"] <= score["near"]
-
-
-def is_no_better(score: Mapping[str, Any]) -> bool:
-    """Tells whether the synthetic series score as badly as the control."""
-    return verdict(score) == NO_BETTER
+    # Where the control is far off, lying nearer than halfway proves nothing: the figure must be small, too.
+    small = score.get("near") is None or score["synthetic"]["value"] <= score["near"]
+    return NEAR_REAL if position < 0.5 and small else BETWEEN
 
 
 def control_tells_apart(score: Mapping[str, Any]) -> bool:
@@ -111,7 +103,8 @@ def headline(card: Mapping[str, Any]) -> dict[str, Any]:
     by_verdict = {name: verdict(score) for name, score in rows.items()}
     counted = sorted((n for n in rows if by_verdict[n] in COUNTED), key=lambda n: _badness(rows[n]), reverse=True)
     apart = [name for name in counted if by_verdict[name] != LIKE_REAL]
-    unmeasured = [name for name in MATTERS if name not in rows or _was_not_measured(rows[name])]
+    problems = {name: score["synthetic"]["problem"] or "" for name, score in rows.items()}
+    unmeasured = [name for name in MATTERS if problems.get(name, _TOO_LATE).startswith((_TOO_LATE, "failed"))]
     worst = by_verdict[apart[0]] if apart else LIKE_REAL if counted and not unmeasured else UNKNOWN
     found = {
         "verdict": worst,
@@ -135,10 +128,6 @@ def with_verdicts(card: Mapping[str, Any]) -> dict[str, Any]:
 def _badness(score: Mapping[str, Any]) -> tuple[int, float]:
     position = score["position"]
     return COUNTED.index(verdict(score)), 0.0 if position is None else abs(position)
-
-
-def _was_not_measured(score: Mapping[str, Any]) -> bool:
-    return (score["synthetic"]["problem"] or "").startswith((_TOO_LATE, "failed"))
 
 
 def _told(name: str, score: Mapping[str, Any], found: str) -> dict[str, Any]:
@@ -191,7 +180,7 @@ def public_cautions(certificate: Mapping[str, Any] | None) -> list[str]:
 def internal_cautions(card: Mapping[str, Any], certificate: Mapping[str, Any] | None) -> list[str]:
     """Returns what the scores give cause to say."""
     telling = [score for score in card["scores"] if control_tells_apart(score)]
-    useless = [score for score in telling if is_no_better(score)]
+    useless = [score for score in telling if verdict(score) == NO_BETTER]
     failed = [score["title"] for score in card["scores"] if (score["synthetic"]["problem"] or "").startswith("failed")]
     cautions = []
     if len(telling) >= _ENOUGH and len(useless) > len(telling) / 2:

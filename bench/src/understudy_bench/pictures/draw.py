@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
 from understudy.report.figures import clouds
-from understudy.report.gradient_pictures import losses
+from understudy.report.gradient_pictures import COLOURS, titled
 from understudy.report.words import figure
 from understudy_bench.pictures.completions import completions
 from understudy_bench.pictures.pets import evolution
@@ -53,6 +53,35 @@ def drawings(result: Mapping[str, Any]) -> list[Drawing]:
         found.append(_same_condition(shown["same_condition"], shown["epsilon"]))
         found.append(_distributions(shown["distributions"], shown["epsilon"]))
     return found
+
+
+def losses(seen: Mapping[str, Sequence[float]]) -> list[Drawing]:
+    """Returns one drawing: the loss of public series over a run, by variant and noise (DP-aware AdaLN-Zero, Fig. 5).
+
+    Args:
+        seen: By "variant, noise", the loss at evenly spaced looks.
+    """
+    noises = list(dict.fromkeys(name.partition(", ")[2] for name in seen))
+    with style():
+        made = Figure(figsize=(10, 3.6), dpi=72, layout="constrained")
+        for axes, noise in zip(made.subplots(1, len(noises), sharey=True, squeeze=False)[0], noises, strict=True):
+            for variant, colour in COLOURS.items():
+                values = seen[f"{variant}, {noise}"]
+                axes.plot(np.arange(1, len(values) + 1) / len(values), values, color=colour, label=variant)
+            titled(axes, noise, "share of iterations")
+        made.axes[0].set_ylabel("loss")
+        made.legend(*made.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    table = [[name, f"{values[0]:.3g}", f"{values[-1]:.3g}"] for name, values in seen.items()]
+    return [
+        Drawing(
+            name="losses",
+            figure=made,
+            caption="Loss of public series in training at published noises. Blue: without bounds.",
+            alternative="Losses at the first and the last look. " + "; ".join(" ".join(row) for row in table) + ".",
+            header=("network", "first look", "last look"),
+            rows=table,
+        )
+    ]
 
 
 def curves(result: Mapping[str, Any]) -> list[Drawing]:
