@@ -52,8 +52,6 @@ SLOW: dict[str, tuple[Part, ...]] = {
         Part(f"{UNIT}/pets/test_general_pack.py", "test_the_general_encoder_beats"),
         Part(f"{UNIT}/pub2priv/test_general_pack.py", "test_the_general_pack_beats"),
         Part(f"{UNIT}/ppem/test_published.py", "test_a_training_learns_where_the_data_is"),
-        Part(f"{UNIT}/ppem/test_stein.py", "test_mixtures_are_rejected"),
-        Part(f"{UNIT}/ppem/test_stein.py", "test_both_estimators_keep"),
         Part(f"{UNIT}/spectral/test_method.py", "test_homes_come_back_right"),
         Part("tests/unit/report/test_headline.py", "test_the_headline_names", "(collapsed|permuted|shifted)"),
         Part("tests/e2e/test_cli_audit.py", "test_shadows_of_a_private_release_contradict_nothing"),

@@ -105,7 +105,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         file="privacy/store.py",
         before="if found[: len(known)] != known or start + len(found) != (written[0] if written else 0):",
         after="if found[: len(known)] != known[: len(found)]:",
-        tests=(LEDGER,),
+        tests=(LEDGER, EXTRA),
     ),
     Mutant(
         name="hash chain not checked",

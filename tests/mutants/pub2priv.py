@@ -36,16 +36,16 @@ MUTANTS = (
         name="amplification for replaced windows",
         why="the price of a subsampled mixture holds for windows that come or go, not for windows that change",
         file=f"{FOLDER}/published.py",
-        before='if size is None or schema.unit.kind == "event":',
-        after="if size is None:",
+        before='if size is not None and schema.unit.kind != "event":',
+        after="if size is not None:",
         tests=(f"{METHOD}::test_an_event_is_priced_for_every_window_it_may_change_twice",),
     ),
     Mutant(
         name="gradients priced without what was bought before",
         why="the distributions and the gradients together cost more than was allowed",
-        file=f"{FOLDER}/published.py",
-        before="return sgd_config(schema, recipe).calibrated(guarantee, others=others)",
-        after="return sgd_config(schema, recipe).calibrated(guarantee)",
+        file="training/plan.py",
+        before="config.calibrated(guarantee, others=[entry.event for entry in releases])",
+        after="config.calibrated(guarantee)",
         tests=(f"{METHOD}::test_the_plan_costs_the_guarantee_and_never_more",),
     ),
     Mutant(
@@ -63,7 +63,7 @@ MUTANTS = (
         before="        charged = grant.plan.event(TRAINING)\n",
         after="""\
         charged = grant.plan.event(TRAINING)
-        shown = self.examples(private.panel, classes_of(private.panel), self.encoding(released))
+        shown = self.examples(private.panel, self.encoding(released))
         batch = {name: torch.from_numpy(np.array(array)) for name, array in shown.items()}
         loss = denoising_loss(schedule(recipe.diffusion_steps))(model, batch, torch.Generator())
         loss.mean().backward()

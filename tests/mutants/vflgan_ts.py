@@ -52,32 +52,35 @@ MUTANTS = (
         name="real rows in the loss that is not noised",
         why="what is added after the noise reads real rows",
         file="synthesizers/vflgan_ts/published.py",
-        before="groups = ((real,), (fake,)) if",
-        after="groups = ((real,), (real, fake)) if",
+        before="        self.update(self._losses, *shown)\n        return given",
+        after=(
+            "        both = {name: torch.cat([rows[name] for rows in shown]) for name in shown[0]}\n"
+            "        self.update(self._losses, shown[0], both)\n        return given"
+        ),
         tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clip_norm",),
     ),
     Mutant(
         name="real rows added once more behind the noise",
         why="what is clipped and noised is followed by the same gradient as it is",
         file="synthesizers/vflgan_ts/updates.py",
-        before="        for slopes in public:\n",
-        after="        for slopes in (*private, *public):\n",
+        before="losses(fake).mean()",
+        after="losses(fake).mean() + losses(real).mean()",
         tests=(f"{SOUND}::test_one_row_moves_all_blocks_together_by_at_most_the_clip_norm",),
     ),
     Mutant(
         name="slopes averaged over the batch",
         why="what comes back for a row depends on the other rows drawn with it",
         file="synthesizers/vflgan_ts/published.py",
-        before="self._passed(rows) for rows in ((real, fake) if",
-        after="self._passed(rows) for rows in ((real - real.mean(0), fake) if",
+        before='features = rows["features"].clone()',
+        after='features = (rows["features"] - rows["features"].mean(0)).clone()',
         tests=(f"{SOUND}::test_a_row_changes_no_other_rows_gradient_at_the_aggregator",),
     ),
     Mutant(
         name="an empty draw goes unnoised",
         why="that nobody was drawn shows in an update without noise",
         file="synthesizers/vflgan_ts/updates.py",
-        before="        self._gradient.finish()\n",
-        after="        if num_rows:\n            self._gradient.finish()\n",
+        before="        self._gradient.finish()\n        self._gradient.add_public",
+        after="            self._gradient.finish()\n        self._gradient.add_public",
         tests=(f"{SOUND}::test_an_empty_batch_is_noised_like_any_other",),
     ),
     Mutant(

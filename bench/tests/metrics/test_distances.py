@@ -14,8 +14,8 @@ DISTANCES = {
     "label": distances.label_distance,
     "gaps": distances.gap_distance,
     "lengths": distances.length_distance,
-    "profile": dynamics.profile_error,
-    "autocorrelation": lambda real, other: dynamics.autocorrelation_error(real, other, LAGS),
+    "profile": distances.profile_error,
+    "autocorrelation": lambda real, other: distances.autocorrelation_error(real, other, LAGS),
     "values": lambda real, other: max(distances.channel_distances(real, other).values()),
     "levels": lambda real, other: max(distances.level_distances(real, other).values()),
 }
@@ -52,7 +52,8 @@ def test_autocorrelation_of_a_known_process_is_right() -> None:
     steps = [rng.standard_normal(20_000)]
     for _ in range(199):
         steps.append(0.8 * steps[-1] + 0.6 * rng.standard_normal(20_000))
-    found = dynamics.pooled_autocorrelations(np.stack(steps, axis=1)[:, :, None].astype(np.float32), (1, 3))[:, 0]
+    values = np.stack(steps, axis=1)[:, :, None].astype(np.float32)
+    found = dynamics.correlations_of(dynamics.lag_sums(values, (1, 3)).sum(axis=0))[:, 0]
     # Each series is centred by its own mean, which lowers it by about (1 + 0.8)/(1 − 0.8)/200 = 0.045.
     np.testing.assert_allclose(found, [0.8, 0.8**3], atol=0.06)
     assert abs(found[0] - 0.6) > 0.06

@@ -24,7 +24,6 @@ from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.method import DiT
-from understudy.synthesizers.dit.model import empty_network, load_pack, reference_of
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
 from understudy.synthesizers.dit.published import MaskedDiT, conditioning_names
 from understudy.synthesizers.dit.recipe import Tightness
@@ -112,8 +111,7 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, report: Callab
     schema, recipe = public.schema, method.recipe
     examples, neighbours = public_examples(public, method)
     denoising = method.denoising(schema, neighbours)
-    reference = reference_of(load_pack(method.pack), method.shape(schema))
-    model = empty_network(method.shape(schema), schema, reference, method.seed)
+    model = method.empty_network(schema, method.reference())
     number = len(examples["x"])
     plan = DPSGDConfig(
         sampling_rate=min(1.0, recipe.batch / number), iterations=recipe.iterations,

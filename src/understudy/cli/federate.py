@@ -38,11 +38,11 @@ def example(
 @app.command("keys")
 def keys(output: Output, config: Config) -> None:
     """Make a key and a certificate for every side; each organisation gets its own folder."""
-    from understudy.federated.config import load_keys
+    from understudy.federated.config import KeysConfig, load
     from understudy.federated.transport import make_identities
 
-    wanted = load_keys(config)
-    sides = make_identities(unused(wanted.out, "out"), wanted.parties, host=wanted.host, days=wanted.days)
+    wanted = load(config, KeysConfig)
+    sides = make_identities(unused(wanted.out, "out"), wanted.contract.parties, host=wanted.host, days=wanted.days)
     output.result(
         {"folder": str(wanted.out), "sides": sides, "days": wanted.days},
         f"Wrote keys for {', '.join(sides)} into {wanted.out}; they hold for {wanted.days:g} days.",
@@ -53,10 +53,10 @@ def keys(output: Output, config: Config) -> None:
 @app.command("server")
 def server(output: Output, config: Config) -> None:
     """Lead a run: wait for all parties, train with them, write the release that all have signed."""
-    from understudy.federated.config import load_server
+    from understudy.federated.config import SideConfig, load
     from understudy.federated.launch import run_server
 
-    side = load_server(config)
+    side = load(config, SideConfig)
     output.say(f"Listening at {side.address} for {', '.join(side.contract.parties)}.")
     with output.progress() as progress:
         certificate = run_server(side, progress)
@@ -66,23 +66,23 @@ def server(output: Output, config: Config) -> None:
 @app.command("party")
 def party(output: Output, config: Config) -> None:
     """Take part in a run with your own table: charges your ledger before values are used."""
-    from understudy.federated.config import load_party
+    from understudy.federated.config import PartyConfig, load
     from understudy.federated.launch import run_party
 
-    side, source = load_party(config)
+    side = load(config, PartyConfig)
     with output.progress() as progress:
-        certificate = run_party(side, source, progress)
+        certificate = run_party(side, progress)
     _report(output, side.out, certificate)
 
 
 @app.command("simulate")
 def simulate(output: Output, config: Config) -> None:
     """Run all sides on this machine, each a process with its own keys and ledger; again to resume."""
-    from understudy.federated.config import load_simulation
+    from understudy.federated.config import Simulation, load
     from understudy.federated.launch import simulate as run_all
     from understudy.privacy.certificate import Certificate
 
-    plan = load_simulation(config)
+    plan = load(config, Simulation)
     for table in plan.tables.values():
         existing(table, "tables")
     release = run_all(plan)
@@ -96,10 +96,10 @@ def flower(
     out: Annotated[Path, typer.Option(help="Folder to create for the app.")],
 ) -> None:
     """Write a Flower app that launches the run on a SuperLink and its SuperNodes."""
-    from understudy.federated.config import load_server
+    from understudy.federated.config import SideConfig, load
     from understudy.federated.launch import write_flower_app
 
-    names = write_flower_app(unused(out, "--out"), config, load_server(config))
+    names = write_flower_app(unused(out, "--out"), config, load(config, SideConfig))
     output.result(
         {"app": str(out), "files": names},
         f"Wrote {out}: {', '.join(names)}.",

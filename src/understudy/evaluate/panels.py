@@ -197,7 +197,9 @@ class Panels:
             _some(panel, number, rng)
             for panel, number in ((real, max_series), (synthetic, size), (other, size), (reference, size))
         )
-        control = _independent(real, synthetic.num_series, rng)
+        context = None if real.context is None else real.context[rng.integers(0, real.num_series, synthetic.num_series)]
+        request = SampleRequest(num_series=synthetic.num_series, rng=rng, context=context)
+        control = Independent().sample({}, real.schema, request)  # which has never seen private data
         return cls(
             real=real, synthetic=synthetic, other=other, reference=reference, independent=control, notes=tuple(notes)
         )
@@ -245,14 +247,6 @@ def _some(panel: Panel, number: int, rng: np.random.Generator) -> Panel:
     return panel.take_units(np.sort(rng.choice(panel.num_units, number, replace=False)))
 
 
-def _independent(real: Panel, num_series: int, rng: np.random.Generator) -> Panel:
-    """Returns series of the control that has never seen private data."""
-    context = None
-    if real.context is not None:
-        context = real.context[rng.integers(0, real.num_series, num_series)]
-    return Independent().sample({}, real.schema, SampleRequest(num_series=num_series, rng=rng, context=context))
-
-
 def _check_alike(real: Schema, other: Schema, what: str) -> None:
     """Refuses panels whose figures would mean different things."""
     for facts in ("channels", "static"):
@@ -275,25 +269,17 @@ def _check_enough(panel: Panel, name: str) -> None:
 
 
 def _check_apart(real: Panel, holdout: Panel) -> None:
-    """Refuses a holdout that was learned from: every closeness would look like quality."""
-    if _same_units(real.unit_ids, holdout.unit_ids) or _same_series(real, holdout):
+    """Refuses a holdout that was learned from: it shares ids, or a series that moves; those at rest may be alike."""
+    ids = [set() if panel.unit_ids is None else set(panel.unit_ids.tolist()) for panel in (real, holdout)]
+    series = [
+        {row.tobytes() for row in panel.values[np.nanstd(panel.values, axis=1).max(axis=1, initial=0.0) > 0]}
+        for panel in (real, holdout)
+    ]
+    if ids[0] & ids[1] or series[0] & series[1]:
         raise InputError(
             "The holdout shares units with the real series. Figures of a holdout that was learned from mean nothing: "
             "give series that the run never saw, such as those of `synth --holdout`."
         )
-
-
-def _same_units(real: np.ndarray | None, holdout: np.ndarray | None) -> bool:
-    return real is not None and holdout is not None and not set(real.tolist()).isdisjoint(holdout.tolist())
-
-
-def _same_series(real: Panel, holdout: Panel) -> bool:
-    """Whether a series that moves occurs in both; series at rest may well be alike by chance."""
-    moves = [np.nanstd(panel.values, axis=1).max(axis=1, initial=0.0) > 0 for panel in (real, holdout)]
-    first, second = (
-        {series.tobytes() for series in panel.values[rows]} for panel, rows in zip((real, holdout), moves, strict=True)
-    )
-    return bool(first & second)
 
 
 _MIN_SERIES = 100

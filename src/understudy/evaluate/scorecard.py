@@ -57,7 +57,8 @@ def deadline(seconds: float | None) -> Iterator[None]:
 
     Outside the main thread, and where the system has no alarms, `check` alone ends the block.
     """
-    if seconds is None or not _can_alarm():
+    main = threading.current_thread() is threading.main_thread()
+    if seconds is None or not main or not hasattr(signal, "SIGALRM"):
         yield
         return
     armed = True
@@ -84,10 +85,6 @@ def check(end: float | None) -> None:
     """Raises `OutOfTime` if the moment `end` of the monotonic clock has passed."""
     if end is not None and time.monotonic() >= end:
         raise OutOfTime
-
-
-def _can_alarm() -> bool:
-    return hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread()
 
 
 REFERENCE_VALUES = 500 * 48 * 2  # of the panel on which the seconds below were measured
@@ -267,7 +264,8 @@ def evaluate(
         pass
     except stopping:
         why = STOPPED
-    scores = tuple(found.get(metric.name) or _unmeasured(metric, why) for metric in metrics)
+    none = Figure(problem=why)
+    scores = tuple(found.get(metric.name) or _row(metric, none, none, none, 0.0) for metric in metrics)
     missing = tuple(metric.name for metric in metrics if metric.name not in found)
     noted = (f"{len(missing)} of {len(metrics)} rows were {why}",) if missing else ()
     return Scorecard(
@@ -311,11 +309,6 @@ def _measure_all(
             panels, complete = complete(panels), None
         found[metric.name] = _score(metric, panels, splits, effort, seed, tick)
         work.done(metric.name, time.monotonic() - begun)
-
-
-def _unmeasured(metric: Metric, why: str) -> Score:
-    none = Figure(problem=why)
-    return _row(metric, none, none, none, 0.0)
 
 
 def _score(

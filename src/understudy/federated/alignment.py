@@ -82,7 +82,9 @@ def _first(others: Sequence[str], names: list[str], order: bytes) -> Found:
     letters = {}
     for other in others:
         public, request = _parts(requests[other], 2, other)
-        letters[other] = _letter(*_sealed(order, public, other), *_answer(left, request, other))
+        secret = X25519PrivateKey.generate()
+        sealed = _cipher(secret, public, other).encrypt(_ONCE, order, None)  # for the sender of `public`
+        letters[other] = _letter(secret.public_key().public_bytes_raw(), sealed, *_answer(left, request, other))
     yield from _round(numbers, letters, ())
     return left, order
 
@@ -99,7 +101,9 @@ def _other(party: str, first: str, others: Sequence[str], names: list[str]) -> F
     yield from _round(numbers, {first: request}, ())
     answers = yield from _round(numbers, {}, (first,))
     public, sealed, *answer = _parts(answers[first], 4, first)
-    return _known(client, names, answer, first), _opened(sealed, secret, public, first)
+    with _understood(first):
+        key = _cipher(secret, public, first).decrypt(_ONCE, sealed, None)
+    return _known(client, names, answer, first), key
 
 
 def _round(numbers: Iterator[int], letters: Mapping[str, bytes], senders: tuple[str, ...]) -> Letters:
@@ -128,17 +132,6 @@ def _known(client: Any, names: list[str], answer: Sequence[bytes], sender: str) 
         response.ParseFromString(answer[1])
         places = sorted(client.GetIntersection(setup, response))
     return [names[place] for place in places]
-
-
-def _sealed(order: bytes, public: bytes, receiver: str) -> tuple[bytes, bytes]:
-    """Returns a fresh public key, and the key of the order encrypted for the sender of `public`."""
-    secret = X25519PrivateKey.generate()
-    return secret.public_key().public_bytes_raw(), _cipher(secret, public, receiver).encrypt(_ONCE, order, None)
-
-
-def _opened(sealed: bytes, secret: X25519PrivateKey, public: bytes, sender: str) -> bytes:
-    with _understood(sender):
-        return _cipher(secret, public, sender).decrypt(_ONCE, sealed, None)
 
 
 def _cipher(secret: X25519PrivateKey, public: bytes, sender: str) -> AESGCM:

@@ -1,12 +1,10 @@
-"""The file border: one contract for all sides, a small file for each. Paths are relative to the file that names them.
-
-Pydantic checks text here and nowhere else; inside the package everything is a frozen dataclass.
-"""
+"""The file border: one contract for all sides, a small file for each. Paths are relative to the file naming them."""
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, TypeVar
 
 import pydantic
 
@@ -23,13 +21,20 @@ from understudy.synthesizers.vflgan_ts.recipe import Mode, Recipe, Scale
 _PATIENCE = 600.0  # seconds to wait for the slowest side
 
 
-class _Table(pydantic.BaseModel):
+def _beside(path: Path, info: pydantic.ValidationInfo) -> Path:
+    return Path(info.context or "") / path.expanduser()
+
+
+Beside = Annotated[Path, pydantic.AfterValidator(_beside)]
+
+
+class _File(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
-class _ContractTable(_Table):
+class _ContractFile(_File):
     name: str
-    schema_: Path = pydantic.Field(alias="schema")
+    schema_: Beside = pydantic.Field(alias="schema")
     epsilon: float
     delta: float
     mode: Mode = "sound"
@@ -39,53 +44,27 @@ class _ContractTable(_Table):
     checkpoint_every: int = 100
     few_units: str | None = None
     noise_seed: int | None = None
-    recipe: dict[str, Any] = {}
+    recipe: Recipe = Recipe()
 
 
-class _LedgerTable(_Table):
+class _Ledger(_File):
     name: str = pydantic.Field(min_length=1)
-    file: Path | None = None
+    file: Beside | None = None
     epsilon: float | None = None
     delta: float | None = None
     max_runs: int = pydantic.Field(default=1, ge=1)
 
 
-class _SideTable(_Table):
-    contract: Path
-    keys: Path
-    address: str
-    state: Path
-    out: Path
-    signing_key: str = "default"
-    patience_seconds: float = pydantic.Field(default=_PATIENCE, gt=0)
-    ledger: _LedgerTable
+class _OfContract(_File):
+    contract_file: Beside = pydantic.Field(alias="contract")
+
+    @cached_property
+    def contract(self) -> Contract:
+        """The contract that the file names."""
+        return load_contract(self.contract_file)
 
 
-class _PartyTable(_SideTable):
-    table: Path
-    unit_column: str | None = None
-    time_column: str | None = None
-    ignore: tuple[str, ...] = ()
-
-
-class _KeysTable(_Table):
-    contract: Path
-    out: Path
-    host: str = "127.0.0.1"
-    days: float = pydantic.Field(default=365, gt=0)
-
-
-class _SimulationTable(_Table):
-    contract: Path
-    folder: Path
-    tables: dict[str, Path]
-
-
-Table = TypeVar("Table", bound=_Table)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SideConfig:
+class SideConfig(_OfContract):
     """What one side is started with.
 
     Attributes:
@@ -95,156 +74,103 @@ class SideConfig:
         patience_seconds: How long to wait for the slowest other side.
     """
 
-    contract: Contract
-    keys: Path
+    keys: Beside
     address: str
-    state: Path
-    out: Path
-    account: Account
-    signing_key: str
-    patience_seconds: float
+    state: Beside
+    out: Beside
+    signing_key: str = "default"
+    patience_seconds: float = pydantic.Field(default=_PATIENCE, gt=0)
+    ledger: _Ledger
+
+    @cached_property
+    def account(self) -> Account:
+        """The ledger of the people that this side answers for."""
+        whole, own = self.contract.guarantee, self.ledger
+        return Account(
+            file=own.file or self.state / f"{file_name(own.name)}.ledger",
+            name=own.name,
+            guarantee=Guarantee(own.epsilon or whole.epsilon, own.delta or whole.delta * own.max_runs),
+            max_runs=own.max_runs,
+        )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A party's table, and where its columns are called otherwise than in the joined schema."""
+class PartyConfig(SideConfig):
+    """A side with a table, and the names of its columns where they differ from the joined schema."""
 
-    table: Path
+    table: Beside
     unit_column: str | None = None
     time_column: str | None = None
     ignore: tuple[str, ...] = ()
 
-    def schema(self, joined: Schema, party: str) -> Schema:
-        """Returns the contract by which the table is read."""
-        own = own_schema(joined, party)
+    def table_schema(self, party: str) -> Schema:
+        """Returns the schema by which the table is read."""
+        own = own_schema(self.contract.schema, party)
         unit = replace(own.unit, column=self.unit_column or own.unit.column)
         time = replace(own.time, column=self.time_column or own.time.column)
         return replace(own, unit=unit, time=time, ignore=self.ignore)
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeysConfig:
-    """For whom keys are made, and under which name the aggregator is reached."""
+class KeysConfig(_OfContract):
+    """For which contract keys are made, and under which name the aggregator is reached."""
 
-    parties: tuple[str, ...]
-    out: Path
-    host: str
-    days: float
+    out: Beside
+    host: str = "127.0.0.1"
+    days: float = pydantic.Field(default=365, gt=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Simulation:
-    """All sides on one machine: who brings which table."""
+class Simulation(_OfContract):
+    """All sides on one machine, with the table of each party."""
 
-    contract_file: Path
-    contract: Contract
-    folder: Path
-    tables: dict[str, Path]
+    folder: Beside
+    tables: dict[str, Beside]
+
+
+Kind = TypeVar("Kind", bound=_File)
 
 
 def load_contract(file: Path) -> Contract:
     """Reads a contract and the joined schema that it names."""
-    table = _read(file, _ContractTable)
-    recipe = _recipe(file, table.recipe)
+    read = _read(file, _ContractFile)
     return Contract(
-        name=table.name,
-        schema=Schema.load(_beside(file, table.schema_)),
-        guarantee=Guarantee(table.epsilon, table.delta),
-        method=VFLGANTS(mode=table.mode, scale=table.scale, seed=table.seed, recipe=recipe),
-        alignment=table.alignment,
-        checkpoint_every=table.checkpoint_every,
-        few_units=table.few_units,
-        noise_seed=table.noise_seed,
+        name=read.name,
+        schema=Schema.load(read.schema_),
+        guarantee=Guarantee(read.epsilon, read.delta),
+        method=VFLGANTS(mode=read.mode, scale=read.scale, seed=read.seed, recipe=read.recipe),
+        alignment=read.alignment,
+        checkpoint_every=read.checkpoint_every,
+        few_units=read.few_units,
+        noise_seed=read.noise_seed,
     )
 
 
-def load_server(file: Path) -> SideConfig:
-    """Reads the aggregator's file."""
-    return _side(file, _read(file, _SideTable))
+Config = TypeVar("Config", bound=_OfContract)
 
 
-def load_party(file: Path) -> tuple[SideConfig, Source]:
-    """Reads a party's file."""
-    table = _read(file, _PartyTable)
-    source = Source(
-        table=_beside(file, table.table),
-        unit_column=table.unit_column,
-        time_column=table.time_column,
-        ignore=table.ignore,
-    )
-    return _side(file, table), source
+def load(file: Path, kind: type[Config]) -> Config:
+    """Reads one of the files of a run, with the contract that it names."""
+    read = _read(file.absolute() if kind is Simulation else file, kind)
+    parties = read.contract.parties
+    if isinstance(read, SideConfig):
+        _ = read.account  # a budget that can't be is refused here, before anything is started
+    if isinstance(read, Simulation) and set(read.tables) != set(parties):
+        raise InputError(f"{file}: key 'tables': one table for each of {', '.join(parties)} is expected.")
+    return read
 
 
-def load_keys(file: Path) -> KeysConfig:
-    """Reads for whom keys are to be made."""
-    table = _read(file, _KeysTable)
-    parties = load_contract(_beside(file, table.contract)).parties
-    return KeysConfig(parties=parties, out=_beside(file, table.out), host=table.host, days=table.days)
-
-
-def load_simulation(file: Path) -> Simulation:
-    """Reads which tables are to be brought together on one machine."""
-    table = _read(file, _SimulationTable)
-    contract = load_contract(_beside(file, table.contract))
-    if set(table.tables) != set(contract.parties):
-        raise InputError(f"{file}: key 'tables': one table for each of {', '.join(contract.parties)} is expected.")
-    return Simulation(
-        contract_file=_beside(file, table.contract).absolute(),
-        contract=contract,
-        folder=_beside(file, table.folder).absolute(),
-        tables={party: _beside(file, path).absolute() for party, path in table.tables.items()},
-    )
-
-
-def _side(file: Path, table: _SideTable) -> SideConfig:
-    contract, ledger, state = load_contract(_beside(file, table.contract)), table.ledger, _beside(file, table.state)
-    whole = contract.guarantee
-    budget = Guarantee(ledger.epsilon or whole.epsilon, ledger.delta or whole.delta * ledger.max_runs)
-    return SideConfig(
-        contract=contract,
-        keys=_beside(file, table.keys),
-        address=table.address,
-        state=state,
-        out=_beside(file, table.out),
-        account=Account(
-            file=state / f"{file_name(ledger.name)}.ledger" if ledger.file is None else _beside(file, ledger.file),
-            name=ledger.name,
-            guarantee=budget,
-            max_runs=ledger.max_runs,
-        ),
-        signing_key=table.signing_key,
-        patience_seconds=table.patience_seconds,
-    )
-
-
-def _recipe(file: Path, options: dict[str, Any]) -> Recipe:
-    try:
-        return pydantic.TypeAdapter(Recipe).validate_python({**_known(file, options)})
-    except pydantic.ValidationError as problem:
-        raise _explained(file, problem, "recipe.") from None
-
-
-def _known(file: Path, options: dict[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(options) - set(Recipe.__dataclass_fields__))
-    if unknown:
-        raise InputError(f"{file}: key 'recipe.{unknown[0]}': it is not known; check its spelling or remove it.")
-    return options
-
-
-def _read(file: Path, kind: type[Table]) -> Table:
+def _read(file: Path, kind: type[Kind]) -> Kind:
     if not file.is_file():
         raise MissingData(f"There is no file '{file}'. `understudy federate example` writes a set of them.")
     try:
-        return kind.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        return kind.model_validate(tomllib.loads(file.read_text(encoding="utf-8")), context=file.parent)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise InputError(f"{file}: not valid TOML: {problem}. Fix that line.") from None
     except pydantic.ValidationError as problem:
         raise _explained(file, problem) from None
 
 
-def _explained(file: Path, problem: pydantic.ValidationError, prefix: str = "") -> InputError:
+def _explained(file: Path, problem: pydantic.ValidationError) -> InputError:
     first = problem.errors(include_url=False, include_input=False)[0]
-    key = prefix + ".".join(str(word) for word in first["loc"])
+    key = ".".join(str(word) for word in first["loc"])
     if key in ("ledger", "ledger.name") and first["type"] == "missing":
         return InputError(
             f"{file}: key 'ledger.name': it is missing. Name the population that this side answers for, as its own "
@@ -252,10 +178,7 @@ def _explained(file: Path, problem: pydantic.ValidationError, prefix: str = "") 
         )
     remedy = {
         "missing": "it is missing; declare it",
+        "unexpected_keyword_argument": "it is not known; check its spelling or remove it",
         "extra_forbidden": "it is not known; check its spelling or remove it",
     }.get(first["type"], f"{first['msg'][0].lower()}{first['msg'][1:]}; write it that way")
     return InputError(f"{file}: key '{key}': {remedy}.")
-
-
-def _beside(file: Path, path: Path) -> Path:
-    return file.parent / path.expanduser()

@@ -104,10 +104,14 @@ class Proposal:
         """Refuses a release that is not what this party made, or claims more than its own ledger paid for."""
         said, meant = self.certificate.to_json(), own.to_json()
         other = [name for name in meant if name not in _OF_THE_ISSUER and said.get(name) != meant[name]]
+        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
+        parties = [dict(found) for found in self.certificate.parties]
         wrong = {
             f"its certificate differs from what this ledger paid for ({', '.join(other)})": bool(other),
-            "its files are not those its certificate names": _hashes(self.files) != dict(self.certificate.files),
-            "it names other parties, or this one wrongly": not self._names(entry, contract),
+            "its files are not those its certificate names": hashes != dict(self.certificate.files),
+            "it names other parties, or this one wrongly": (
+                [found.get("party") for found in parties] != list(contract.parties) or dict(entry) not in parties
+            ),
             "it is of another contract": not self._keeps(contract),
             "this party's generators are other ones in it": not self._holds(entry["party"], contract, generators),
         }
@@ -130,10 +134,6 @@ class Proposal:
                 (draft / name).write_bytes(content)
             (draft / FILE_NAME).write_text(certificate.dumps(), encoding="utf-8")
 
-    def _names(self, entry: Mapping[str, Any], contract: Contract) -> bool:
-        named = [found.get("party") for found in self.certificate.parties]
-        return named == list(contract.parties) and dict(entry) in [dict(found) for found in self.certificate.parties]
-
     def _keeps(self, contract: Contract) -> bool:
         facts = from_json(self.files[FACTS_FILE], "aggregator")
         options = json.loads(json.dumps(asdict(contract.method)))
@@ -145,7 +145,3 @@ class Proposal:
         prefix = f"{PARTY}{contract.parties.index(party)}."
         found = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
         return set(found) == set(generators) and all(np.array_equal(found[n], generators[n]) for n in generators)
-
-
-def _hashes(files: Documents) -> dict[str, str]:
-    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}

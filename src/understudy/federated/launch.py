@@ -18,8 +18,7 @@ from pathlib import Path
 
 from understudy.data import read_panel
 from understudy.errors import InputError, MissingData, ReleaseError, UnderstudyError
-from understudy.federated.config import SideConfig, Simulation, Source
-from understudy.federated.contract import Contract
+from understudy.federated.config import PartyConfig, SideConfig, Simulation
 from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress
 from understudy.federated.transport import (
     AGGREGATOR,
@@ -33,6 +32,7 @@ from understudy.federated.transport import (
 from understudy.files import whole_file, whole_folder
 from understudy.privacy import keys
 from understudy.privacy.certificate import Certificate
+from understudy.synthesizers.vflgan_ts.partition import own_schema
 from understudy.synthesizers.vflgan_ts.protocol import preside, take_part
 
 _DIGEST = "contract.sha256"
@@ -72,7 +72,7 @@ def run_server(config: SideConfig, progress: Progress) -> Certificate:
     return Certificate.load(config.out)
 
 
-def run_party(config: SideConfig, source: Source, progress: Progress) -> Certificate:
+def run_party(config: PartyConfig, progress: Progress) -> Certificate:
     """Takes part in one run with one's own table, and returns the certificate of the release.
 
     Privacy: the table is read and checked here; its values are used after the charge.
@@ -84,12 +84,12 @@ def run_party(config: SideConfig, source: Source, progress: Progress) -> Certifi
         raise InputError(
             f"keys: those of one of {', '.join(config.contract.parties)} are expected, got those of '{identity.name}'."
         )
-    if not source.table.exists():
-        raise MissingData(f"table: nothing is at '{source.table}'. Check the path.")
+    if not config.table.exists():
+        raise MissingData(f"table: nothing is at '{config.table}'. Check the path.")
     _prepare(config)
     joined, few = config.contract.schema, config.contract.few_units is not None
-    panel = read_panel(source.table, source.schema(joined, identity.name), allow_few_units=few)
-    panel = replace(panel, schema=Source(table=source.table).schema(joined, identity.name))
+    panel = read_panel(config.table, config.table_schema(identity.name), allow_few_units=few)
+    panel = replace(panel, schema=own_schema(joined, identity.name))
     run = PartyRun(
         contract=config.contract,
         party=identity.name,
@@ -107,24 +107,20 @@ def run_party(config: SideConfig, source: Source, progress: Progress) -> Certifi
 
 
 def _prepare(config: SideConfig) -> None:
-    """Every refusal that needs neither the table nor anybody else."""
+    """Makes every refusal that needs neither the table nor another side."""
     if config.out.exists():
         raise ReleaseError(f"out: '{config.out}' exists already: this run is complete. A new run needs another place.")
     config.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _remember(config.state / _DIGEST, config.contract)
-    config.account.check(config.contract)
-
-
-def _remember(file: Path, contract: Contract) -> None:
-    """A state folder belongs to one contract."""
+    file, digest = config.state / _DIGEST, config.contract.digest  # a state folder belongs to one contract
     if not file.exists():
         with whole_file(file) as draft:
-            draft.write_text(contract.digest, encoding="utf-8")
-    elif file.read_text(encoding="utf-8") != contract.digest:
+            draft.write_text(digest, encoding="utf-8")
+    elif file.read_text(encoding="utf-8") != digest:
         raise InputError(
-            f"state: '{file.parent}' holds a run of another contract. Put the contract back as it was to resume that "
+            f"state: '{config.state}' holds a run of another contract. Put the contract back as it was to resume that "
             "run, or name another folder for a new one."
         )
+    config.account.check(config.contract)
 
 
 @contextmanager
@@ -160,7 +156,8 @@ def simulate(plan: Simulation) -> Path:
         _wait(sides)
     failed = [side for side in sides if side.process.returncode != 0]
     if failed:
-        told = " ".join(_last_line(side.log) for side in failed)
+        logs = (side.log.read_text(encoding="utf-8", errors="replace").strip() for side in failed)
+        told = " ".join(log.splitlines()[-1] if log else "it printed nothing." for log in logs)
         raise InputError(
             f"{', '.join(side.name for side in failed)} stopped: {told} Logs are in '{plan.folder}'. Start the "
             "simulation again to resume."
@@ -174,9 +171,11 @@ def started(plan: Simulation) -> Iterator[list[Side]]:
     keys = plan.folder / "keys"
     if not keys.exists():
         make_identities(keys, plan.contract.parties, host="127.0.0.1")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
     sides: list[Side] = []
     try:
-        port = _free_port()
         for name in (AGGREGATOR, *plan.contract.parties):
             sides.append(_start(plan, name, port))
         yield sides
@@ -218,17 +217,6 @@ def _wait(sides: list[Side]) -> None:
         except subprocess.TimeoutExpired:
             side.process.kill()
             side.process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it printed nothing."
 
 
 def write_flower_app(target: Path, server_file: Path, side: SideConfig) -> list[str]:

@@ -206,7 +206,13 @@ class AggregatorRun(_Side):
         """
         contract = self.contract
         frames = yield {}
-        frames = yield from self._greeted(frames)
+        for party, said in self._received(frames, "hello", {"contract"}).items():
+            if said["contract"] != self.contract.digest.encode():
+                raise InputError(
+                    f"'{party}': the contract of this run is expected, got another: its schema, its options or its "
+                    "version differ. Give all sides the same contract. Nothing was charged."
+                )
+        frames = yield self._to_all("hello", {})
         if contract.alignment == "psi":
             frames = yield from passed_on(contract.parties, frames)
         known = self._received(frames, "open", {"known"})
@@ -217,15 +223,6 @@ class AggregatorRun(_Side):
         frames = yield self._to_all("facts", {})
         frames = yield from self._trained(frames, grant, facts, done, last)
         yield from self._released(frames, grant, facts)
-
-    def _greeted(self, frames: Frames) -> Step:
-        for party, said in self._received(frames, "hello", {"contract"}).items():
-            if said["contract"] != self.contract.digest.encode():
-                raise InputError(
-                    f"'{party}': the contract of this run is expected, got another: its schema, its options or its "
-                    "version differ. Give all sides the same contract. Nothing was charged."
-                )
-        return (yield self._to_all("hello", {}))
 
     def _agreed(self, known: Received, grant: Grant) -> tuple[int, int]:
         """Returns the last checkpoint that all sides have, and the iteration with which what all may still run ends."""
@@ -279,15 +276,12 @@ class AggregatorRun(_Side):
             certificate = cosigning.joint_certificate(grant, contract, entries, draft, self.key)
             shown = {name: (draft / name).read_bytes() for name in cosigning.FILES}
             frames = yield self._to_all("release", {FILE_NAME: to_json(certificate.to_json()), **shown})
-            final = self._signed(frames, certificate)
+            signed = self._received(frames, "sign", {"signature"})
+            signatures = {party: said["signature"].decode("ascii", "replace") for party, said in signed.items()}
+            final = cosigning.cosigned(certificate, signatures, self.key)
             (draft / FILE_NAME).write_text(final.dumps(), encoding="utf-8")
         self.progress(END, 1.0)
         yield self._to_all(FAREWELL, {FILE_NAME: to_json(final.to_json())})
-
-    def _signed(self, frames: Frames, certificate: Certificate) -> Certificate:
-        signatures = self._received(frames, "sign", {"signature"})
-        by_party = {party: said["signature"].decode("ascii", "replace") for party, said in signatures.items()}
-        return cosigning.cosigned(certificate, by_party, self.key)
 
     def _received(self, frames: Frames, stage: str, names: set[str]) -> Received:
         return {party: documents_of(frame, 0, stage, names, party) for party, frame in frames.items()}

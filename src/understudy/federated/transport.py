@@ -12,13 +12,13 @@ import ipaddress
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -97,14 +97,15 @@ def make_identities(folder: Path, parties: Iterable[str], *, host: str, days: fl
     names = [AGGREGATOR, *parties]
     if len(set(names)) != len(names) or any(not name or "/" in name for name in names):
         raise InputError("parties: different names without '/' are expected, none of them 'aggregator'.")
-    authority_key = ec.generate_private_key(ec.SECP256R1())
+    authority_key, pem = ec.generate_private_key(ec.SECP256R1()), serialization.Encoding.PEM
     authority = _certificate("understudy run", authority_key, None, authority_key, days)
     with whole_folder(folder) as draft:
         for name in names:
             key = ec.generate_private_key(ec.SECP256R1())
             signed = _certificate(name, key, authority, authority_key, days, host if name == AGGREGATOR else None)
             (draft / name).mkdir(mode=0o700)
-            parts = (_pem_key(key), _pem(signed), _pem(authority))
+            private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+            parts = (private, signed.public_bytes(pem), authority.public_bytes(pem))
             for file, content in zip(_FILES, parts, strict=True):
                 (draft / name / file).write_bytes(content)
                 (draft / name / file).chmod(0o600)
@@ -143,16 +144,6 @@ def _alternative(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
 
 
 @dataclass(frozen=True)
@@ -195,7 +186,8 @@ class GrpcAggregatorLink:
         """One party's stream, called by gRPC in a thread of its own."""
         import grpc
 
-        name = _common_name(context)
+        names = context.auth_context().get("x509_common_name", [])
+        name = names[0].decode() if len(names) == 1 else ""
         if name not in self._received or name in self._present:
             logger.warning("A stream was refused: its certificate names a side that is not expected, or there already.")
             context.abort(grpc.StatusCode.PERMISSION_DENIED, "This certificate has no place in this run.")
@@ -306,9 +298,3 @@ def connect(identity: Identity, address: str, timeout: float) -> Iterator[GrpcPa
             yield link
         finally:
             link.close()
-
-
-def _common_name(context: "grpc.ServicerContext") -> str:
-    facts: Mapping[str, Any] = context.auth_context()
-    names = facts.get("x509_common_name", [])
-    return names[0].decode() if len(names) == 1 else ""

@@ -170,6 +170,7 @@ def _sorted(kind: type[Synthesizer], given: Sequence[str]) -> tuple[dict[str, st
 
 def _known(kind: Any, name: str, prefix: str) -> None:
     names = [field.name for field in fields(kind) if field.init and field.name not in _ELSEWHERE]
+    names = [one for one in names if one in getattr(kind, "shown", names)]
     if name not in names:
         expected = ", ".join(prefix + one for one in names) or "none"
         raise InputError(f"--set: one of {expected} is expected, got '{prefix}{name}'.")

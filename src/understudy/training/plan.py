@@ -1,7 +1,7 @@
 """Sampling, clipping, noise and event of a DP-SGD run, stated once."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Event, MixtureOfGaussians, SubsampledGaussian
+from understudy.privacy.events import Event, Gaussian, MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.plan import smallest_noise_multiplier
+from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, smallest_noise_multiplier
 
 TRAINING = "training"  # label under which gradients are charged
 MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise
@@ -122,6 +122,21 @@ class DPSGDConfig:
         share = 1 / (influence * math.sqrt(num_blocks))
         noise_multiplier = self.event.noise_multiplier / share
         return replace(self, clip_norm=max(SMALLEST_CLIP, self.clip_norm * share), noise_multiplier=noise_multiplier)
+
+
+def training_plan(config: DPSGDConfig, shares: Mapping[str, float], guarantee: Guarantee) -> SpendingPlan:
+    """Returns Gaussian releases that take shares of mu², then DP-SGD with all that they leave of the guarantee."""
+    multipliers = noise_multipliers(guarantee, shares) if shares else {}
+    releases = tuple(PlanEntry(label, Gaussian(noise)) for label, noise in multipliers.items())
+    training = config.calibrated(guarantee, others=[entry.event for entry in releases]).event
+    return SpendingPlan((*releases, PlanEntry(TRAINING, training)), guarantee)
+
+
+def planned_noise(plan: SpendingPlan) -> float:
+    """Returns the noise multiplier of the gradients of a plan."""
+    event = plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
+    return event.noise_multiplier
 
 
 def charged_config(

@@ -11,7 +11,6 @@ from understudy.audit.diagnose import Norms, diagnose, ratios
 from understudy.data import Panel
 from understudy.errors import InputError
 from understudy.synthesizers.dit import DiT
-from understudy.synthesizers.dit.model import default_reference, empty_network
 from understudy.synthesizers.dit.pretraining import public_examples
 from understudy.synthesizers.dit.published import conditioning_names
 from understudy.synthesizers.dit.recipe import Network, Recipe
@@ -32,7 +31,7 @@ def test_norms_of_a_part_are_those_of_every_units_own_backward() -> None:
     """The engine's split beside one ordinary backward per unit."""
     public = _public()
     examples, neighbours = public_examples(public, SMALL)
-    model = empty_network(SMALL.shape(public.schema), public.schema, default_reference(16), 0)
+    model = SMALL.empty_network(public.schema)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     batch = {name: torch.from_numpy(np.array(array[:6])) for name, array in examples.items()}

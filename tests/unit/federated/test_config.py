@@ -1,11 +1,9 @@
 """Files that people write by hand: whatever stands in them, the answer is a run or an error that says what to do."""
 
 import itertools
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.federated.banks import schema
 from understudy.errors import InputError, UnderstudyError
-from understudy.federated.config import load_contract, load_keys, load_party, load_server, load_simulation
+from understudy.federated.config import KeysConfig, PartyConfig, SideConfig, Simulation, load, load_contract
 
 CONTRACT = {
     "name": '"first"',
@@ -66,26 +64,24 @@ def test_a_contract_and_a_party_are_read_as_they_are_written(folder: Path) -> No
     assert contract.parties == ("bank", "shop")
     assert (contract.guarantee.epsilon, contract.guarantee.delta) == (8.0, 1e-6)
     assert contract.method.recipe.iterations == 5
-    side, source = load_party(written(folder, "bank.toml", PARTY))
+    side = load(written(folder, "bank.toml", PARTY), PartyConfig)
     assert side.contract.digest == contract.digest
     assert (side.account.name, side.account.guarantee.epsilon, side.account.max_runs) == ("people", 9.0, 2)
     assert side.account.guarantee.delta == 2e-6  # each of two runs has the contract's
-    own = source.schema(contract.schema, "bank")
+    own = side.table_schema("bank")
     assert (own.unit.column, own.ignore) == ("who", ("note",))
 
 
 @pytest.mark.parametrize("ledger", [None, "{ epsilon = 9.0 }", '{ name = "" }'])
-@pytest.mark.parametrize("load", [load_party, load_server])
-def test_a_side_that_names_no_population_is_refused(
-    folder: Path, load: Callable[[Path], Any], ledger: str | None
-) -> None:
+@pytest.mark.parametrize("kind", [PartyConfig, SideConfig])
+def test_a_side_that_names_no_population_is_refused(folder: Path, kind: type[SideConfig], ledger: str | None) -> None:
     """A name made from the contract's would give one table a ledger for each contract, each with the whole budget."""
     given = {key: value for key, value in PARTY.items() if key != "ledger"}
-    if load is load_server:
+    if kind is SideConfig:
         given = {key: given[key] for key in ("contract", "keys", "address", "state", "out")}
     file = written(folder, "side.toml", given | ({} if ledger is None else {"ledger": ledger}))
     with pytest.raises(InputError, match=r"ledger\.name"):
-        load(file)
+        load(file, kind)
 
 
 def test_two_contracts_over_one_table_charge_one_ledger(folder: Path) -> None:
@@ -93,7 +89,7 @@ def test_two_contracts_over_one_table_charge_one_ledger(folder: Path) -> None:
     written(folder, "second.toml", CONTRACT | {"name": '"second"', "schema": '"renamed.toml"'})
     replace(schema(), name="renamed").save(folder / "renamed.toml")
     accounts = [
-        load_party(written(folder, "bank.toml", PARTY | {"contract": f'"{contract}"'}))[0].account
+        load(written(folder, "bank.toml", PARTY | {"contract": f'"{contract}"'}), PartyConfig).account
         for contract in ("contract.toml", "second.toml")
     ]
     assert accounts[0] == accounts[1]
@@ -110,7 +106,7 @@ def test_odd_values_in_a_contract_are_explained_or_harmless(folder: Path, key: s
 def test_odd_values_in_a_partys_file_are_explained_or_harmless(folder: Path, key: str) -> None:
     for value in ODD:
         with suppress(UnderstudyError, OSError):  # the command line explains both
-            assert load_party(written(folder, "bank.toml", PARTY | {key: value}))
+            assert load(written(folder, "bank.toml", PARTY | {key: value}), PartyConfig)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -118,9 +114,11 @@ def test_odd_values_in_a_partys_file_are_explained_or_harmless(folder: Path, key
 def test_bytes_that_are_no_file_of_ours_are_refused_everywhere(folder: Path, content: bytes) -> None:
     file = folder / "any.toml"
     file.write_bytes(content)
-    for load in (load_contract, load_server, load_party, load_keys, load_simulation):
+    for kind in (SideConfig, PartyConfig, KeysConfig, Simulation):
         with pytest.raises(UnderstudyError):
-            load(file)
+            load(file, kind)
+    with pytest.raises(UnderstudyError):
+        load_contract(file)
 
 
 def test_every_mode_and_alignment_that_is_named_can_be_asked_for(folder: Path) -> None:

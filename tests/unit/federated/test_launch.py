@@ -14,7 +14,7 @@ import pytest
 from tests.unit.federated.banks import NAMES, Banks, banks, contract, held, sines, usual
 from understudy.data import Panel, write_panel
 from understudy.errors import InputError
-from understudy.federated.config import Simulation, load_contract, load_simulation
+from understudy.federated.config import Simulation, load, load_contract
 from understudy.federated.launch import simulate, started
 from understudy.federated.runs import FAREWELL
 from understudy.federated.transport import GrpcAggregatorLink, Identity, connect, make_identities, serve
@@ -52,7 +52,7 @@ def files(folder: Path, panel: Panel, mode: str = "plain", iterations: int = 150
     (folder / "contract.toml").write_text(text)
     tables = "\n".join(f'{party} = "{party}.parquet"' for party in parties)
     (folder / "all.toml").write_text(f'contract = "contract.toml"\nfolder = "run"\n[tables]\n{tables}\n')
-    return load_simulation(folder / "all.toml")
+    return load(folder / "all.toml", Simulation)
 
 
 def in_one_process(folder: Path, plan: Simulation, panel: Panel) -> Banks:

@@ -1,20 +1,23 @@
 """`--set`: options of a method by name, refused where name, part or type is wrong."""
 
-from dataclasses import dataclass, field
+import importlib
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
 import pytest
 
 from understudy.errors import InputError
 from understudy.planning.choices import configured
-from understudy.synthesizers import Synthesizer
+from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import BY_START
 
 
 @dataclass(frozen=True)
 class Part:
+    shown: ClassVar = ("rounds",)
     rounds: int = 3
+    size: int = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +40,9 @@ def test_values_arrive_in_the_types_of_their_options() -> None:
 
 
 def test_a_part_is_changed_within_what_the_other_options_settled() -> None:
-    method = configured(PETS, ["start=public", "public=table.csv", "recipe.lookahead=1"])
+    method = configured(PETS, ["start=public", "public=table.csv", "recipe.population=50"])
     assert isinstance(method, PETS)
-    assert (method.settings.lookahead, method.settings.neighbours) == (1, BY_START["public"].neighbours)
+    assert (method.settings.population, method.settings.neighbours) == (50, BY_START["public"].neighbours)
 
 
 def test_the_last_of_two_values_counts() -> None:
@@ -65,3 +68,17 @@ def test_a_wrong_option_is_refused_by_name(given: str, told: str) -> None:
     with pytest.raises(InputError) as refusal:
         configured(Mine, [given])
     assert told in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", METHODS.own)
+def test_no_method_offers_more_than_eight_options(name: str) -> None:
+    """Those of its recipe included; the options of every method are on the command line itself."""
+    kind = METHODS[name]
+    names = {field.name for field in fields(kind) if field.init} - {"window_steps", "window_stride"}
+    if "recipe" not in names:
+        assert len(names) <= 8
+        return
+    recipe = importlib.import_module(f"understudy.synthesizers.{name.replace('-', '_')}.recipe").Recipe
+    offered = getattr(recipe, "shown", [field.name for field in fields(recipe)])
+    assert set(offered) <= {field.name for field in fields(recipe)}
+    assert len(names - {"recipe"}) + len(offered) <= 8

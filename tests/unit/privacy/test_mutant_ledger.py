@@ -27,6 +27,21 @@ def test_a_row_is_on_the_disk_before_the_commit_returns(tmp_path: Path) -> None:
         connection.close()
 
 
+def test_a_ledger_without_its_last_row_is_refused_where_it_was_never_seen(tmp_path: Path) -> None:
+    """The registry is asked later: on another computer, SQLite's own count of rows has to do."""
+    path = tmp_path / "rows.ledger"
+    with store.Store.create(path, {"name": "meters"}).writing() as writer:
+        for run in (1, 2):
+            writer.append("charge", {"run": run})
+    connection = store._connect(path, "rw")
+    (trigger,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'entries_kept'").fetchone()
+    for statement in ("DROP TRIGGER entries_kept", "DELETE FROM entries WHERE sequence = 2", trigger):
+        connection.execute(statement)
+    connection.close()
+    with pytest.raises(LedgerError, match="damaged"):
+        store.Store(path)
+
+
 def test_a_second_writer_waits_before_it_has_read_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise two processes could both find room for the same budget."""
     monkeypatch.setattr(store, "_WAIT_SECONDS", 0.1)

@@ -12,8 +12,8 @@ import torch
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.dit.denoising import Asked, Denoising
-from understudy.synthesizers.dit.model import default_reference, empty_network
-from understudy.synthesizers.dit.recipe import Network
+from understudy.synthesizers.dit.method import DiT
+from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows, adam
 from understudy_bench.cells import Cells
 from understudy_bench.result import Progress, Row, result, row
@@ -50,8 +50,7 @@ def _denoising() -> Denoising:
 
 
 def _sampling(number: int) -> Row:
-    network = Network()
-    model = empty_network(network, _schema(), default_reference(network.width), 0).train(False)
+    model = DiT().empty_network(_schema()).train(False)
     shape = (number, STEPS, CHANNELS)
     asked = Asked(
         scores=np.full(shape, np.nan, dtype=np.float32), hidden=np.ones(shape, dtype=bool),
@@ -87,8 +86,7 @@ def _steps(rounds: int) -> dict[str, Row]:
 
 
 def _step(tightness: Any) -> Any:
-    network = Network(tightness=tightness)
-    model = empty_network(network, _schema(), default_reference(network.width), 0)
+    model = DiT(recipe=Recipe(network=Network(tightness=tightness))).empty_network(_schema())
     rng = np.random.default_rng(0)
     examples = {
         "x": rng.standard_normal((_BATCH, STEPS, CHANNELS)).astype(np.float32),

@@ -16,9 +16,9 @@ from understudy.synthesizers.dit.published import (
     DiTBlock,
     Modulation,
     modulate,
-    preset,
     projected,
 )
+from understudy.synthesizers.dit.recipe import Network
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _denoising(model: nn.Module, steps: int) -> Workload:
 
 def _dit(width: int, depth: int, steps: int) -> Workload:
     torch.manual_seed(0)
-    bounds = preset("medium", Bounds(condition=width**0.5, scale=1.0, shift=1.0, gate=1.0))  # as `dit` has them
+    bounds = Network(width=width).bounds()
     return _denoising(PlainDiT(channels=7, width=width, depth=depth, bounds=bounds), steps)
 
 

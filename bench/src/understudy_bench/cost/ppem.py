@@ -13,13 +13,21 @@ from torch import nn
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.noise import NoiseSource
 from understudy.statistics.encoding import Encoding, linear_scales
-from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition, parse
-from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators
+from understudy.synthesizers.ppem.published import (
+    CRITICAL_VALUE,
+    AdversarialTraining,
+    Energies,
+    Generators,
+    median_bandwidth,
+    normalised_discrepancy,
+    stein_pairs,
+)
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy.training import DPSGDConfig, PrivateGradient
 from understudy.training.clipping.engine import Expand, Patch
 from understudy_bench.cells import Cells
+from understudy_bench.metrics.stein import ONE_SIDED_CRITICAL_VALUE, studentised_discrepancy
 from understudy_bench.result import Progress, Row, result, row
 
 _BATCH, _COLUMNS, _HIDDEN = 128, 30, 5
@@ -141,11 +149,11 @@ def _estimates(kind: str, same: bool, number: int, rng: np.random.Generator) -> 
     """Returns statistics of every set with the critical value: normalised and studentised."""
     parts: dict[str, list[np.ndarray]] = {"normalised": [], "studentised": []}
     for points, scores in _sets(kind, same, number, rng):
-        width = stein.median_bandwidth(points)
-        pairs = stein.stein_pairs(points, scores, width)
-        parts["normalised"].append(stein.normalised_discrepancy(pairs).numpy())
-        parts["studentised"].append(stein.studentised_discrepancy(pairs).numpy())
-    limits = (stein.CRITICAL_VALUE, stein.ONE_SIDED_CRITICAL_VALUE)
+        width = median_bandwidth(points)
+        pairs = stein_pairs(points, scores, width)
+        parts["normalised"].append(normalised_discrepancy(pairs).numpy())
+        parts["studentised"].append(studentised_discrepancy(pairs).numpy())
+    limits = (CRITICAL_VALUE, ONE_SIDED_CRITICAL_VALUE)
     return {name: (np.concatenate(own), limit) for (name, own), limit in zip(parts.items(), limits, strict=True)}
 
 

@@ -1,10 +1,13 @@
 """Distances between panels and between frequency tables, as several papers' tables report them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp
 
 from understudy.data import Panel
+from understudy.evaluate.general.dynamics import channel_spread, correlation_gap, lag_sums, profile_gap, step_sums
 from understudy.evaluate.general.marginals import missing_shares, series_means
 from understudy.evaluate.measures import shares, total_variation
 
@@ -44,6 +47,18 @@ def gap_distance(real: Panel, candidate: Panel) -> float:
 def length_distance(real: Panel, candidate: Panel) -> float:
     """Returns the Kolmogorov–Smirnov distance of the lengths."""
     return _distance(real.lengths, candidate.lengths)
+
+
+def autocorrelation_error(real: Panel, candidate: Panel, lags: Sequence[int]) -> float:
+    """Returns the mean absolute difference of pooled autocorrelations over channels and lags."""
+    totals = (lag_sums(panel.values, lags).sum(axis=0) for panel in (real, candidate))
+    return float(np.nanmean(correlation_gap(*totals)))
+
+
+def profile_error(real: Panel, candidate: Panel) -> float:
+    """Returns the mean absolute difference of the mean at each step, in standard deviations of the channel."""
+    first, second = (step_sums(panel.values).sum(axis=0, dtype=np.float64) for panel in (real, candidate))
+    return float(np.nanmean(profile_gap(first, second, channel_spread(real.values))))
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> float:

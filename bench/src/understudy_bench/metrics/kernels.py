@@ -7,14 +7,8 @@ import numpy as np
 import torch
 from scipy.stats import chi2, norm
 
-from understudy.synthesizers.ppem.stein import (
-    linear_discrepancy,
-    median_bandwidth,
-    normalised_discrepancy,
-    quadratic_discrepancy,
-    stein_matrix,
-    stein_pairs,
-)
+from understudy.synthesizers.ppem.published import median_bandwidth, normalised_discrepancy, stein_pairs
+from understudy_bench.metrics.stein import linear_discrepancy, quadratic_discrepancy, stein_matrix
 
 DRAWS = 1_000
 Score = Callable[[np.ndarray], np.ndarray]

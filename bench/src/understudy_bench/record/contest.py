@@ -15,7 +15,6 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.errors import UnderstudyError
-from understudy.evaluate.general import dynamics
 from understudy.evaluate.panels import Comparison
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
@@ -188,7 +187,7 @@ class _Judge:
             "tstr_mae": mae,
             "tstr_rmse": rmse,
             "ks": float(np.mean(list(distances.channel_distances(self._test, candidate).values()))),
-            "autocorrelation_error": dynamics.autocorrelation_error(self._test, candidate, _LAGS),
+            "autocorrelation_error": distances.autocorrelation_error(self._test, candidate, _LAGS),
         }
 
     def naive(self) -> dict[str, dict[str, float]]:

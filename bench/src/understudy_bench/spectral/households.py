@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from understudy.data import Panel, Population, simulate_households
-from understudy.evaluate.general import dynamics
 from understudy.privacy.budget import Guarantee, default_delta
 from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.registry import METHODS
@@ -46,8 +45,8 @@ def distances(real: Panel, synthetic: Panel) -> dict[str, float]:
         "tariff_total_variation": panel_distances.label_distance(real, synthetic),
         "gaps_ks": panel_distances.gap_distance(real, synthetic),
         "lengths_ks": panel_distances.length_distance(real, synthetic),
-        "autocorrelation_error": dynamics.autocorrelation_error(real, synthetic, _LAGS),
-        "profile_error": dynamics.profile_error(real, synthetic),
+        "autocorrelation_error": panel_distances.autocorrelation_error(real, synthetic, _LAGS),
+        "profile_error": panel_distances.profile_error(real, synthetic),
     }
 
 

@@ -20,24 +20,7 @@ _TINY = 1e-12
 _NO_NUMBERS = "no channel holds numbers."
 
 
-def autocorrelation_error(real: Panel, candidate: Panel, lags: Sequence[int]) -> float:
-    """Returns the mean absolute difference of pooled autocorrelations over channels and lags."""
-    totals = (_lag_sums(panel.values, lags).sum(axis=0) for panel in (real, candidate))
-    return float(np.nanmean(_correlation_gap(*totals)))
-
-
-def profile_error(real: Panel, candidate: Panel) -> float:
-    """Returns the mean absolute difference of the mean at each step, in standard deviations of the channel."""
-    first, second = (_step_sums(panel.values).sum(axis=0, dtype=np.float64) for panel in (real, candidate))
-    return float(np.nanmean(_profile_gap(first, second, _spread(real.values))))
-
-
-def pooled_autocorrelations(values: np.ndarray, lags: Sequence[int]) -> np.ndarray:
-    """Returns [lag, channel] pooled over series, each around its own mean, pairs with a missing end left out."""
-    return _correlations_of(_lag_sums(values, lags).sum(axis=0))
-
-
-def _lag_sums(values: np.ndarray, lags: Sequence[int]) -> np.ndarray:
+def lag_sums(values: np.ndarray, lags: Sequence[int]) -> np.ndarray:
     """Returns [series, 2, lag, channel]: sums of products and counts of pairs, lag 0 first."""
     observed = ~np.isnan(values)
     count = np.maximum(observed.sum(axis=1, keepdims=True), 1)
@@ -51,27 +34,27 @@ def _lag_sums(values: np.ndarray, lags: Sequence[int]) -> np.ndarray:
     return sums
 
 
-def _correlations_of(totals: np.ndarray) -> np.ndarray:
+def correlations_of(totals: np.ndarray) -> np.ndarray:
     moments = totals[0] / np.where(totals[1] > 0, totals[1], np.nan)
     return np.asarray(moments[1:] / np.maximum(moments[0], _TINY))  # nothing moves: no correlation
 
 
-def _correlation_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
-    return _mean_known(np.abs(_correlations_of(real) - _correlations_of(candidate)))
+def correlation_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
+    return _mean_known(np.abs(correlations_of(real) - correlations_of(candidate)))
 
 
-def _step_sums(values: np.ndarray) -> np.ndarray:
+def step_sums(values: np.ndarray) -> np.ndarray:
     """Returns [series, 2, step, channel]: values and whether they were observed."""
     observed = ~np.isnan(values)
     return np.stack([np.where(observed, values, 0), observed], axis=1).astype(np.float32)
 
 
-def _profile_gap(real: np.ndarray, candidate: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def profile_gap(real: np.ndarray, candidate: np.ndarray, spread: np.ndarray) -> np.ndarray:
     means = [totals[0] / np.where(totals[1] > 0, totals[1], np.nan) for totals in (real, candidate)]
     return _mean_known(np.abs(means[0] - means[1]) / spread)
 
 
-def _spread(values: np.ndarray) -> np.ndarray:
+def channel_spread(values: np.ndarray) -> np.ndarray:
     """Returns the standard deviation of each channel, 1 for one that never moves."""
     observed = ~np.isnan(values)
     count = np.maximum(observed.sum(axis=(0, 1)), 1)
@@ -93,8 +76,8 @@ def _both(comparison: Comparison) -> list[np.ndarray]:
 
 def _autocorrelation(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     lags = _lags(comparison.real)
-    real, candidate = (_lag_sums(values, lags) for values in _both(comparison))
-    aspect = of_sums(comparison.numeric_names, real, candidate, _correlation_gap)
+    real, candidate = (lag_sums(values, lags) for values in _both(comparison))
+    aspect = of_sums(comparison.numeric_names, real, candidate, correlation_gap)
     measured = mean_figure([aspect], comparison, effort, seed, otherwise=_NO_NUMBERS)
     return replace(measured, notes=(f"Lags {', '.join(map(str, lags))}.",))
 
@@ -108,9 +91,9 @@ def _lags(panel: Panel) -> list[int]:
 
 def _profile(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     both, names = _both(comparison), comparison.numeric_names
-    spread = _spread(both[0])
-    real, candidate = (_step_sums(values) for values in both)
-    gap = partial(_profile_gap, spread=spread)
+    spread = channel_spread(both[0])
+    real, candidate = (step_sums(values) for values in both)
+    gap = partial(profile_gap, spread=spread)
     aspects = [of_sums(names, real, candidate, gap)]
     hours = _hours(comparison.real)
     if hours is not None:
@@ -139,21 +122,21 @@ def _cross(lags: Sequence[int]) -> Callable[[Comparison, Effort, int], Measured]
         if len(names) < 2:
             raise Undefined("at least two channels of numbers are needed.")
         usable = [lag for lag in lags if lag <= comparison.real.num_steps // 2]
-        middle, spread = np.nan_to_num(_means(both[0])), _spread(both[0])
+        middle, spread = np.nan_to_num(_means(both[0])), channel_spread(both[0])
         scaled = [(values - middle) / spread for values in both]
         aspects = []
         for lag in usable:
             chosen = np.triu(np.ones((len(names),) * 2, bool), 1) if lag == 0 else ~np.eye(len(names), dtype=bool)
             real, candidate = (_pair_sums(values, lag, chosen) for values in scaled)
             pairs = [f"{names[i]} – {names[j]}{f' {lag} later' if lag else ''}" for i, j in np.argwhere(chosen)]
-            aspects.append(of_sums(pairs, real, candidate, _pair_gap))
+            aspects.append(of_sums(pairs, real, candidate, lambda a, b: np.abs(_pearson(a) - _pearson(b))))
         return mean_figure(aspects, comparison, effort, seed, otherwise="no two channels were observed that far apart.")
 
     return measure
 
 
 def _means(values: np.ndarray) -> np.ndarray:
-    totals = _step_sums(values).sum(axis=(0, 2), dtype=np.float64)
+    totals = step_sums(values).sum(axis=(0, 2), dtype=np.float64)
     return np.asarray(totals[0] / np.where(totals[1] > 0, totals[1], np.nan))
 
 
@@ -165,10 +148,6 @@ def _pair_sums(values: np.ndarray, lag: int, chosen: np.ndarray) -> np.ndarray:
     x, y, x_seen, y_seen = filled[:, :end], filled[:, lag:], seen[:, :end], seen[:, lag:]
     pairs = [(x, y), (x, y_seen), (x_seen, y), (x**2, y_seen), (x_seen, y**2), (x_seen, y_seen)]
     return np.stack([np.matmul(a.transpose(0, 2, 1), b)[:, chosen] for a, b in pairs], axis=1).astype(np.float32)
-
-
-def _pair_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
-    return np.abs(_pearson(real) - _pearson(candidate))
 
 
 def _pearson(totals: np.ndarray) -> np.ndarray:

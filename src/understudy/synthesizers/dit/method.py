@@ -10,8 +10,8 @@ lengths) and autocovariances (`interpolation`), and by clipped sums of gradients
 units. Bounds come from constants or public data, and are an aid to utility: noise is what it is without them.
 
 Cost: minutes on two cores for some thousand series of a week of hours; filling costs tens of passes of the network.
-Choose it when gaps have to be filled or forecasts made by whoever receives the release. For series alone try `spectral`
-first, which needs far fewer units.
+Choose it when recipients of the release have to fill gaps or make forecasts. For series alone try `spectral` first,
+which needs far fewer units.
 Not to be confused with the published noise levels, which promise nothing (an ε of hundreds or more), nor with a smaller
 sensitivity: the clip bounds it, nothing else does.
 
@@ -21,56 +21,62 @@ al., arXiv:1607.00133 (DP-SGD).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from understudy.data import Panel, Schema
 from understudy.data.timegrid import parse_frequency
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
+from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
-from understudy.statistics.columns import classes_of, num_labels, static_values
+from understudy.statistics.columns import classes_of, num_labels, single_columns, static_values
 from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
 from understudy.synthesizers.dit.denoising import Asked, Denoising
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, release_autocovariance
-from understudy.synthesizers.dit.model import (
-    AUTOCOVARIANCE,
-    NETWORK,
-    REFERENCE,
-    SCALES,
-    Released,
-    check_pack,
-    empty_network,
-    load_pack,
-    num_columns,
-    pack_sha256,
-    reference_of,
-    start_from,
-)
-from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Network, Recipe
-from understudy.synthesizers.dit.scores import NormalScores, nodes_of, ranks_by_nodes, release_scales
+from understudy.synthesizers.dit.published import MaskedDiT
+from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Recipe, Reference
+from understudy.synthesizers.dit.scores import NormalScores, ranks_by_nodes, release_scales
 from understudy.synthesizers.options import require_above_zero
-from understudy.synthesizers.sampling import CompletionRequest, num_pooled
+from understudy.synthesizers.packs import Pack
+from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
-from understudy.training.networks import meta_device, num_parameters, to_arrays
-from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio
+from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
+from understudy.training.plan import (
+    MOSTLY_NOISE,
+    TRAINING,
+    charged_config,
+    noise_ratio,
+    planned_noise,
+    training_plan,
+)
 
+NETWORK = "network."  # prefix of the released weights
+REFERENCE = "reference"  # array of the magnitudes (C₀, Γ₀, B₀, A₀) that bounds are shares of
+NODES = "nodes"  # array of quantiles of what the network samples, by which its marginals are corrected
+_AUTOCOVARIANCE, _SCALES = "autocovariance", "scales"  # arrays as `interpolation.ROWS` and `release_scales` have them
+_MEASURED = 256  # series that the quantiles are measured on
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
 _DAY = 86_400_000_000  # microseconds
 _BOUGHT = 0.3  # share of the progress that purchases take
 
 
-NODES = "nodes"  # array of quantiles of what the network samples, by which its marginals are corrected
-_MEASURED = 256  # series that these quantiles are measured on
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Released:
+    """A release put together again: what a trained network needs to be asked."""
+
+    model: MaskedDiT
+    facts: Facts
+    encoding: NormalScores
+    denoising: Denoising
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +110,19 @@ class DiT(Synthesizer):
             raise InputError(f"guidance: 0 or more is expected, got {self.guidance}.")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """What is bought beforehand, then DP-SGD with all that is left, for series that are not cut."""
-        return self._plan(schema, self._config(schema), guarantee)
+        """What is bought beforehand, then DP-SGD with the rest; an event is priced by the windows it can touch."""
+        learned = self.learned_schema(schema)
+        self._check_pack(learned)
+        shares = facts.shares_of(learned, marginals=True)
+        if self.recipe.interpolated:
+            shares |= {interpolation.LABEL: interpolation.SHARE}
+        if scores.scaled_channels(learned):
+            shares |= {scores.SCALE_LABEL: scores.SCALE_SHARE, "marginals": scores.MARGINALS_SHARE}
+        return training_plan(self._config(schema), shares, guarantee)
 
     def planned(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """The same for a table that may be cut: an event is priced by the windows it can touch."""
-        return self._plan(self.learned_schema(schema), self._config(schema), guarantee)
+        """The same: windows are counted in the table before it is cut."""
+        return self.plan(schema, guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Buys the facts, trains the network, and returns both.
@@ -118,18 +131,20 @@ class DiT(Synthesizer):
         grant. A unit's windows are shown several times and averaged before the clip; an event takes away at most
         `influence` windows, because windows with an empty step take no part.
         """
-        schema, recipe = private.schema, self.recipe
-        released = _release_facts(private, grant, lambda stage, share: progress(stage, _BOUGHT * share))
-        pack = load_pack(self.pack)
-        reference = reference_of(pack, self.shape(schema))
-        model = empty_network(self.shape(schema), schema, reference, self.seed)
-        start_from(pack, model)
+        schema, recipe, bare = private.schema, self.recipe, private.without_context()
+        released = facts.buy(bare, grant, linear_scales(bare.schema, None))
+        reference = self.reference()
+        model = self.empty_network(schema, reference)
+        pack = self._loaded_pack()
+        if pack is not None and _has_weights(pack):
+            load_arrays(model, pack.arrays, NETWORK)
         sizes = release_scales(private, grant)
         encoding = NormalScores(schema, tuple(released.marginals), model.patch, sizes)
-        examples = encoding.examples(private.panel, classes_of(private.panel))
-        autocovariance = no_autocovariance(schema)
+        examples, autocovariance = encoding.examples(private.panel, classes_of(private.panel)), None
         if recipe.interpolated:
             autocovariance = release_autocovariance(private, examples, encoding.variances, season_of(schema), grant)
+        progress("private training", _BOUGHT)
+        denoising = self.denoising(schema, autocovariance)
         batches = self._batches(schema, private.influence)
         unit = None if schema.unit.kind == "event" else private.panel.unit
         windows = UnitWindows(examples, unit, batches, np.random.default_rng())
@@ -137,7 +152,7 @@ class DiT(Synthesizer):
         louder = noise_ratio(plan.event.noise_multiplier, num_parameters(model), plan.expected_batch)
         rate = recipe.learning_rate / (max(1.0, louder) if recipe.rate_by_noise else 1.0)
         train(
-            Task(model=model, loss=self.denoising(schema, autocovariance).loss, windows=windows),
+            Task(model=model, loss=denoising.loss, windows=windows),
             plan,
             grant,
             label=TRAINING,
@@ -149,54 +164,28 @@ class DiT(Synthesizer):
             progress=lambda done, planned: progress("private training", _BOUGHT + (1 - _BOUGHT) * done / planned),
         )
         arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: np.array(reference)}
-        arrays |= {AUTOCOVARIANCE: autocovariance, SCALES: sizes}
-        rng = np.random.default_rng(self.seed)
-        nodes = self._measured_nodes(Released.of(self, schema, arrays), private.shared_context, rng)
-        return {**arrays, NODES: nodes}
+        arrays |= {_AUTOCOVARIANCE: denoising.autocovariance, _SCALES: sizes}
+        rng, shares = np.random.default_rng(self.seed), released.label_share
+        labels = rng.choice(len(shares), size=num_pooled(schema, _MEASURED), p=shares / shares.sum())
+        sampled = self._whole(self.released(schema, arrays), labels, private.shared_context, rng)
+        return {**arrays, NODES: score_nodes(sampled[:, : schema.num_steps].astype(np.float64))}
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series with everything hidden and filled."""
-        released, rng, number = Released.of(self, schema, arrays), request.rng, request.num_series
-        facts, channels = released.facts, schema.num_channels
-        labels = np.full(number, request.label if request.label is not None else 0)
-        if request.label is None:
-            labels = rng.choice(len(facts.label_share), size=number, p=facts.label_share / facts.label_share.sum())
+        released, rng, channels = self.released(schema, arrays), request.rng, schema.num_channels
+        bought, labels = released.facts, sample_classes(released.facts, request)
         sampled = self._whole(released, labels, request.context, rng)
         ranks = ranks_by_nodes(sampled, arrays[NODES])
-        lengths = facts.sample_lengths(schema, number, rng)
+        lengths = bought.sample_lengths(schema, request.num_series, rng)
         values = released.encoding.values(ranks)
-        values[facts.sample_missing(schema, sampled[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
+        values[bought.sample_missing(schema, sampled[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
         single = released.encoding.marginals[channels:]
-        static = static_values(schema, labels, ranks[:, 0, channels:], single, facts.static_missing, rng)
+        static = static_values(schema, labels, ranks[:, 0, channels:], single, bought.static_missing, rng)
         return request.panel(schema, values, lengths, static)
-
-    def _whole(
-        self, released: Released, labels: np.ndarray, context: np.ndarray | None, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Returns scores [series, step, column] of whole series of the given classes."""
-        schema = released.encoding.schema
-        shape = (len(labels), released.encoding.num_steps, num_columns(schema))
-        asked = Asked(
-            scores=np.broadcast_to(np.float32(np.nan), shape),
-            hidden=np.broadcast_to((np.arange(shape[1]) < schema.num_steps)[None, :, None], shape),
-            label=labels.astype(np.int64),
-            context=_context(released, context, len(labels)),
-            rng=rng,
-        )
-        return self._filled(released, asked)
-
-    def _filled(self, released: Released, asked: Asked) -> np.ndarray:
-        return released.denoising.fill(released.model, asked, num_steps=self.sampling_steps, guidance=self.guidance)
-
-    def _measured_nodes(self, released: Released, context: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-        """Returns quantiles [column, node] of what the network samples; post-processing."""
-        shares, schema = released.facts.label_share, released.encoding.schema
-        labels = rng.choice(len(shares), size=num_pooled(schema, _MEASURED), p=shares / shares.sum())
-        return nodes_of(self._whole(released, labels, context, rng)[:, : schema.num_steps])
 
     def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of the hidden entries of the caller's series, the others as they were."""
-        released = Released.of(self, schema, arrays)
+        released = self.released(schema, arrays)
         known = released.encoding.scores(gaps.values, gaps.static)
         hidden = np.zeros(known.shape, dtype=bool)
         hidden[:, : schema.num_steps, : schema.num_channels] = gaps.hidden
@@ -206,7 +195,7 @@ class DiT(Synthesizer):
             scores=known,
             hidden=hidden,
             label=label.astype(np.int64),
-            context=_context(released, gaps.context, len(known)),
+            context=released.encoding.context(gaps.context, len(known)),
             rng=gaps.rng,
             draws=gaps.draws,
         )
@@ -215,10 +204,9 @@ class DiT(Synthesizer):
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what an event is."""
-        learned, config = self.learned_schema(schema), self._config(schema)
-        ratio = self._ratio(schema, guarantee)
+        config, ratio = self._config(schema), self._ratio(schema, guarantee)
         told = (
-            f"{self._num_parameters(learned)} parameters learn in {config.iterations} iterations of "
+            f"{self._num_parameters(schema)} parameters learn in {config.iterations} iterations of "
             f"{config.expected_batch:.0f} expected; the noise on a summed gradient is {ratio:.2g} times the largest "
             "possible sum" + (", so most of what is learned is noise." if ratio > MOSTLY_NOISE else ".")
         )
@@ -228,27 +216,41 @@ class DiT(Synthesizer):
         return (f"Protected: {protected}, which up to {self.influence(schema)} windows can touch.", told)
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
-        """That of the transformer; none with a pack: what public weights are worth beside noise was not measured."""
+        """That of the transformer; none with a pack: what public weights are worth under noise was not measured."""
         return self._ratio(schema, guarantee) if self.pack is None else None
-
-    def _ratio(self, schema: Schema, guarantee: Guarantee) -> float:
-        learned, config = self.learned_schema(schema), self._config(schema)
-        noise = self._calibrated(learned, config, guarantee).noise_multiplier or 0.0
-        return noise_ratio(noise, self._num_parameters(learned), config.expected_batch)
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack."""
-        return {} if self.pack is None else {"dit pack": pack_sha256(self.pack)}
+        pack = self._loaded_pack()
+        return {} if pack is None else {"dit pack": pack.sha256}
 
-    def shape(self, schema: Schema) -> Network:
-        """Returns the shape of the network, with the patch that a series of the schema is cut into."""
+    def empty_network(self, schema: Schema, reference: Reference | None = None) -> MaskedDiT:
+        """Returns the network for a schema before it learned anything, the same for the same seed."""
         network = self.recipe.network
-        return replace(network, patch=network.patch_for(schema.num_steps))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return MaskedDiT(
+                channels=_num_columns(schema),
+                context=len(schema.context),
+                num_classes=num_labels(schema),
+                width=network.width,
+                depth=network.depth,
+                num_heads=network.num_heads,
+                patch=network.patch_for(schema.num_steps),
+                bounds=network.bounds(reference),
+            )
 
-    def denoising(self, schema: Schema, autocovariance: np.ndarray) -> Denoising:
-        """Returns how the network is trained and asked, given released autocovariances."""
+    def reference(self) -> Reference:
+        """Returns the pack's magnitudes, or the constants that stand for them."""
+        pack = self._loaded_pack()
+        return self.recipe.network.reference if pack is None else _four(pack.arrays[REFERENCE])
+
+    def denoising(self, schema: Schema, autocovariance: np.ndarray | None) -> Denoising:
+        """Returns how the network is trained and asked, given released autocovariances if they are used."""
+        if autocovariance is None or not self.recipe.interpolated:
+            autocovariance = np.tile(np.array(NO_AUTOCOVARIANCE)[:, None], _num_columns(schema))
         return Denoising(
-            autocovariance=autocovariance if self.recipe.interpolated else no_autocovariance(schema),
+            autocovariance=autocovariance,
             season=season_of(schema),
             num_channels=schema.num_channels,
             num_classes=num_labels(schema),
@@ -256,20 +258,71 @@ class DiT(Synthesizer):
             predicts=self.recipe.predicts,
         )
 
-    def _plan(self, learned: Schema, config: DPSGDConfig, guarantee: Guarantee) -> SpendingPlan:
-        check_pack(self.pack, self.shape(learned), learned)
-        training = self._calibrated(learned, config, guarantee).event
-        return SpendingPlan((*_fact_entries(learned, self.recipe, guarantee), PlanEntry(TRAINING, training)), guarantee)
-
-    def _num_parameters(self, learned: Schema) -> int:
-        with meta_device():
-            model = empty_network(self.shape(learned), learned, reference_of(None, self.shape(learned)), self.seed)
-        return num_parameters(model)
-
-    def _calibrated(self, learned: Schema, config: DPSGDConfig, guarantee: Guarantee) -> DPSGDConfig:
-        return config.calibrated(
-            guarantee, others=[entry.event for entry in _fact_entries(learned, self.recipe, guarantee)]
+    def released(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> Released:
+        """Returns what the arrays of a release describe."""
+        model, bought = self.empty_network(schema, _four(arrays[REFERENCE])), Facts.from_arrays(arrays)
+        load_arrays(model, arrays, NETWORK)
+        return Released(
+            model=model.train(False),
+            facts=bought,
+            encoding=NormalScores(schema, tuple(bought.marginals), model.patch, arrays[_SCALES]),
+            denoising=self.denoising(schema, arrays[_AUTOCOVARIANCE]),
         )
+
+    def pack_shape(self, schema: Schema) -> dict[str, int]:
+        """Returns what weights have to agree on with the run that starts from them."""
+        network = self.recipe.network
+        return {
+            "width": network.width,
+            "depth": network.depth,
+            "num_heads": network.num_heads,
+            "patch": network.patch_for(schema.num_steps),
+            "columns": _num_columns(schema),
+            "context": len(schema.context),
+            "classes": num_labels(schema),
+        }
+
+    def _whole(
+        self, released: Released, labels: np.ndarray, context: np.ndarray | None, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Returns scores [series, step, column] of whole series of the given classes."""
+        schema = released.encoding.schema
+        shape = (len(labels), released.encoding.num_steps, _num_columns(schema))
+        asked = Asked(
+            scores=np.broadcast_to(np.float32(np.nan), shape),
+            hidden=np.broadcast_to((np.arange(shape[1]) < schema.num_steps)[None, :, None], shape),
+            label=labels.astype(np.int64),
+            context=released.encoding.context(context, len(labels)),
+            rng=rng,
+        )
+        return self._filled(released, asked)
+
+    def _filled(self, released: Released, asked: Asked) -> np.ndarray:
+        return released.denoising.fill(released.model, asked, num_steps=self.sampling_steps, guidance=self.guidance)
+
+    def _loaded_pack(self) -> Pack | None:
+        return None if self.pack is None else Pack.load(self.pack, self.name)
+
+    def _check_pack(self, schema: Schema) -> None:
+        """Refuses, before anything is charged, a pack that does not fit."""
+        pack, wanted = self._loaded_pack(), self.pack_shape(schema)
+        if pack is None or not _has_weights(pack):
+            return
+        wrong = [name for name in wanted if pack.shape.get(name) != wanted[name]]
+        if wrong:
+            told = ", ".join(f"{name} {pack.shape.get(name)} instead of {wanted[name]}" for name in wrong)
+            raise InputError(
+                f"pack: weights for another network: {told}. Train one on public series with the same columns "
+                "(`understudy pretrain dit`), or set the network's options as the pack has them."
+            )
+
+    def _ratio(self, schema: Schema, guarantee: Guarantee) -> float:
+        noise = planned_noise(self.plan(schema, guarantee))
+        return noise_ratio(noise, self._num_parameters(schema), self._config(schema).expected_batch)
+
+    def _num_parameters(self, schema: Schema) -> int:
+        with meta_device():
+            return num_parameters(self.empty_network(self.learned_schema(schema)))
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """DP-SGD before its noise is known, for the schema of a table."""
@@ -296,30 +349,15 @@ def season_of(schema: Schema) -> int:
     return day if 1 < day < schema.num_steps else 0
 
 
-def no_autocovariance(schema: Schema) -> np.ndarray:
-    """Returns the autocovariance [7, column] that says nothing."""
-    return np.tile(np.array(NO_AUTOCOVARIANCE)[:, None], num_columns(schema))
+def _num_columns(schema: Schema) -> int:
+    """Returns the columns that the network sees: channels and static columns but the label."""
+    return schema.num_channels + len(single_columns(schema, with_context=False))
 
 
-def _fact_entries(schema: Schema, recipe: Recipe, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
-    shares = facts.shares_of(schema, marginals=True)
-    if recipe.interpolated:
-        shares |= {interpolation.LABEL: interpolation.SHARE}
-    if scores.scaled_channels(schema):
-        shares |= {scores.SCALE_LABEL: scores.SCALE_SHARE, "marginals": scores.MARGINALS_SHARE}
-    return tuple(PlanEntry(label, Gaussian(noise)) for label, noise in noise_multipliers(guarantee, shares).items())
+def _four(sizes: np.ndarray) -> Reference:
+    condition, scale, shift, gate = (float(size) for size in sizes)
+    return condition, scale, shift, gate
 
 
-def _release_facts(private: PrivateSeries, grant: Grant, progress: Progress) -> Facts:
-    """Releases distributions of the columns; context is public and costs nothing."""
-    bare = private.without_context()
-    return facts.buy(bare, grant, linear_scales(bare.schema, None))
-
-
-def _context(released: Released, context: np.ndarray | None, number: int) -> np.ndarray | None:
-    """Returns the context as the network takes it: all missing where a declared one is not given."""
-    schema = released.encoding.schema
-    if not schema.context:
-        return None
-    given = np.full((schema.num_steps, len(schema.context)), np.nan) if context is None else context
-    return released.encoding.context(given, number)
+def _has_weights(pack: Pack) -> bool:
+    return any(name.startswith(NETWORK) for name in pack.arrays)

@@ -18,17 +18,9 @@ from understudy.statistics.marginals import Marginal, grid_of, marginal_from, vo
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.interpolation import autocovariance_of, products
-from understudy.synthesizers.dit.method import DiT, season_of
-from understudy.synthesizers.dit.model import (
-    METHOD,
-    NETWORK,
-    REFERENCE,
-    Reference,
-    default_reference,
-    empty_network,
-    shape_of,
-)
+from understudy.synthesizers.dit.method import NETWORK, REFERENCE, DiT, season_of
 from understudy.synthesizers.dit.published import MaskedDiT, Modulation
+from understudy.synthesizers.dit.recipe import Reference
 from understudy.synthesizers.dit.scores import NormalScores, scale_votes, scaled_channels, scales_of
 from understudy.synthesizers.packs import Pack
 from understudy.training.networks import to_arrays, train_on_public_data
@@ -54,12 +46,12 @@ def pretrain(
     """
     if public.num_series < MIN_SERIES:
         raise InputError(f"Public series: at least {MIN_SERIES} are expected. Cut long ones into windows.")
-    schema, network, seed = public.schema, method.shape(public.schema), method.seed
+    schema, network, seed = public.schema, method.recipe.network, method.seed
     examples, neighbours = public_examples(public, method)
     learned, held_out = _split(examples, seed)
     denoising, rate = method.denoising(schema, neighbours), method.recipe.learning_rate
-    without = replace(network, tightness="none")
-    model = empty_network(without, schema, default_reference(network.width), seed)
+    without = replace(method, recipe=replace(method.recipe, network=replace(network, tightness="none")))
+    model = without.empty_network(schema)
     before, share = _error(model, denoising, held_out), 1 / (1 + _BOUNDED * with_weights)
     train_on_public_data(
         model, denoising.loss, learned, iterations=iterations, batch=_BATCH, learning_rate=rate, seed=seed,
@@ -69,7 +61,7 @@ def pretrain(
     quality = {"error_untrained": before, "error_without_bounds": _error(model, denoising, held_out)}
     arrays = {REFERENCE: np.array(reference)}
     if with_weights:
-        bounded = empty_network(network, schema, reference, seed)
+        bounded = method.empty_network(schema, reference)
         bounded.load_state_dict(model.state_dict())
         train_on_public_data(
             bounded, denoising.loss, learned, iterations=max(1, int(_BOUNDED * iterations)), batch=_BATCH,
@@ -79,27 +71,20 @@ def pretrain(
         quality["error"] = _error(bounded, denoising, held_out)
         arrays |= to_arrays(bounded, NETWORK)
     told = {name: round(figure, 4) for name, figure in quality.items()}
-    return Pack(
-        method=METHOD, arrays=arrays, shape=shape_of(network, schema), provenance={**provenance, "quality": told}
-    )
+    facts = {**provenance, "quality": told}
+    return Pack(method=method.name, arrays=arrays, shape=method.pack_shape(schema), provenance=facts)
 
 
 def public_examples(public: Panel, method: DiT) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Returns *public* series as the network learns from them, and the autocovariances, without noise."""
-    season = season_of(public.schema)
-    columns = public_columns(public, method)
+    schema, season, sizes = public.schema, season_of(public.schema), np.zeros(0)
+    if scaled_channels(schema):
+        sizes = scales_of(schema, scale_votes(public).weighted_sum(np.ones(public.num_series), 1.0).astype(np.float64))
+    patch = method.recipe.network.patch_for(schema.num_steps)
+    columns = NormalScores(schema, public_marginals(public), patch, sizes)
     examples = columns.examples(public, classes_of(public))
     totals = products(examples["x"], examples["known"], season).sum(axis=0)
     return examples, autocovariance_of(totals, columns.variances, examples["x"].shape[1], season)
-
-
-def public_columns(public: Panel, method: DiT) -> NormalScores:
-    """Returns the columns of *public* series: distributions and sizes without noise."""
-    schema = public.schema
-    sizes = np.zeros(0)
-    if scaled_channels(schema):
-        sizes = scales_of(schema, scale_votes(public).weighted_sum(np.ones(public.num_series), 1.0).astype(np.float64))
-    return NormalScores(schema, public_marginals(public), method.shape(schema).patch_for(schema.num_steps), sizes)
 
 
 def public_marginals(public: Panel) -> tuple[Marginal, ...]:

@@ -13,7 +13,6 @@ diffusion time, a summary of what is shown, and a class.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
 from typing import Literal
 
 import torch
@@ -28,6 +27,7 @@ Operator = Literal["tanh", "hard", "soft", "straight-through"]
 Role = Literal["shift", "scale", "gate"]
 SHIFT_SCALE: tuple[Role, ...] = ("shift", "scale")
 SHIFT_SCALE_GATE: tuple[Role, ...] = (*SHIFT_SCALE, "gate")
+_FAR = 1e30  # stands for an infinite limit among finite ones
 BAND = 0.1  # of a bound: how far before and after it the soft operator bends
 
 
@@ -37,14 +37,6 @@ def projected(condition: Tensor, radius: float) -> Tensor:
         return condition
     length = condition.norm(dim=1, keepdim=True)
     return condition * (radius / length.clamp_min(1e-12)).clamp_max(1.0)
-
-
-def _tanh(x: Tensor, bound: Tensor) -> Tensor:
-    return bound * torch.tanh(x / bound)
-
-
-def _hard(x: Tensor, bound: Tensor) -> Tensor:
-    return x.clamp(-bound, bound)
 
 
 def _soft(x: Tensor, bound: Tensor) -> Tensor:
@@ -61,8 +53,8 @@ def _straight_through(x: Tensor, bound: Tensor) -> Tensor:
 
 
 OPERATORS: Mapping[Operator, Callable[[Tensor, Tensor], Tensor]] = {
-    "tanh": _tanh,
-    "hard": _hard,
+    "tanh": lambda x, bound: bound * torch.tanh(x / bound),
+    "hard": lambda x, bound: x.clamp(-bound, bound),
     "soft": _soft,
     "straight-through": _straight_through,
 }
@@ -89,41 +81,9 @@ class Bounds:
         """The same for conditions that were projected already: a network does that once for all its blocks."""
         return replace(self, condition=math.inf)
 
-    def bounded(self, raw: Tensor, roles: tuple[Role, ...], limits: Tensor) -> Tensor:
-        """Returns raw parameters [unit, role · width], coordinate by coordinate inside their intervals (Eq. 7).
-
-        Neighbouring roles are bounded in one go: on vectors this short it is the calls that cost.
-        """
-        finite = [math.isfinite(getattr(self, role)) for role in roles]
-        width, together = raw.shape[1] // len(roles), [len(list(same)) for _, same in groupby(finite)]
-        sizes = [width * number for number in together]
-        parts = [
-            OPERATORS[self.operator](part, limit) if finite[place] else part
-            for part, limit, place in zip(raw.split(sizes, 1), limits.split(sizes, 1), _starts(together), strict=True)
-        ]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
-
-
-def _starts(lengths: list[int]) -> list[int]:
-    return list(accumulate(lengths, initial=0))[:-1]
-
 
 UNBOUNDED = Bounds()
 TIGHTNESS: Mapping[str, float] = {"loose": 1.0, "medium": 0.9, "tight": 0.75, "too-tight": 0.5}  # Section 5, presets
-
-
-def preset(tightness: str, reference: Bounds) -> Bounds:
-    """Returns the reference magnitudes (C₀, Γ₀, B₀, A₀) times the preset's factor."""
-    if tightness not in TIGHTNESS:
-        raise InputError(f"tightness: one of {', '.join(TIGHTNESS)} is expected, got '{tightness}'.")
-    factor = TIGHTNESS[tightness]
-    return Bounds(
-        condition=factor * reference.condition,
-        scale=factor * reference.scale,
-        shift=factor * reference.shift,
-        gate=factor * reference.gate,
-        operator=reference.operator,
-    )
 
 
 class Modulation(nn.Module):
@@ -137,8 +97,9 @@ class Modulation(nn.Module):
         self.roles, self.bounds = roles, bounds
         self.limits: Tensor
         self.linear = nn.Linear(width, len(roles) * width)
-        limits = torch.tensor([getattr(bounds, role) for role in roles]).repeat_interleave(width).unsqueeze(0)
-        self.register_buffer("limits", limits, persistent=False)
+        limits = [min(getattr(bounds, role), _FAR) for role in roles]
+        self._is_bounded = min(limits) < _FAR
+        self.register_buffer("limits", torch.tensor(limits).repeat_interleave(width).unsqueeze(0), persistent=False)
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
@@ -146,8 +107,9 @@ class Modulation(nn.Module):
         """Returns shifts, *factors* and gates in the order of `roles`."""
         small = projected(condition, self.bounds.condition)  # Eq. 5; |SiLU(a)| ≤ |a|, so it stays inside the ball
         raw = self.linear(functional.silu(small))  # Eq. 6
-        bounded = self.bounds.bounded(raw, self.roles, self.limits).chunk(len(self.roles), 1)  # Eq. 7
-        return [1.0 + own if role == "scale" else own for own, role in zip(bounded, self.roles, strict=True)]
+        kept = OPERATORS[self.bounds.operator](raw, self.limits) if self._is_bounded else raw  # Eq. 7
+        parts = kept.chunk(len(self.roles), 1)
+        return [1.0 + own if role == "scale" else own for own, role in zip(parts, self.roles, strict=True)]
 
 
 def modulate(x: Tensor, shift: Tensor, factor: Tensor) -> Tensor:

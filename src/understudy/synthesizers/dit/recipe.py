@@ -2,16 +2,17 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from understudy.errors import InputError
 from understudy.synthesizers.dit.denoising import Prediction
-from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator, preset
+from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator
 from understudy.synthesizers.options import require_above_zero, require_one_of
 
 _TOKENS = 16  # that the default patch cuts a series into at most
 Tightness = Literal["loose", "medium", "tight", "too-tight", "none"]
 Bounded = Literal["both", "condition", "modulation"]
+Reference = tuple[float, float, float, float]  # C₀, Γ₀, B₀, A₀
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +36,7 @@ class Network:
     bounded: Bounded = "both"
 
     def __post_init__(self) -> None:
-        for name in ("width", "depth", "num_heads"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}: at least 1 is expected, got {getattr(self, name)}.")
-        if self.patch is not None and self.patch < 1:
-            raise InputError(f"patch: at least 1 step is expected, got {self.patch}.")
+        require_above_zero(self, "width", "depth", "num_heads", "patch")
         if self.width % (2 * self.num_heads):
             raise InputError(f"width: a multiple of twice num_heads = {self.num_heads} is expected, got {self.width}.")
         require_one_of(self, tightness=(*TIGHTNESS, "none"), operator=OPERATORS, bounded=get_args(Bounded))
@@ -51,17 +48,20 @@ class Network:
         least = math.ceil(num_steps / _TOKENS)
         return next((patch for patch in range(least, 2 * least + 1) if num_steps % patch == 0), least)
 
-    def bounds(self, reference: tuple[float, float, float, float]) -> Bounds:
-        """Returns the bounds that reference magnitudes (C₀, Γ₀, B₀, A₀) and the preset give."""
+    @property
+    def reference(self) -> Reference:
+        """C₀ = √d, the length of d standard normal numbers, and 1 for scale, shift and gate."""
+        return math.sqrt(self.width), 1.0, 1.0, 1.0
+
+    def bounds(self, reference: Reference | None = None) -> Bounds:
+        """Returns the bounds that reference magnitudes and the tightness give."""
         if self.tightness == "none":
             return UNBOUNDED
-        condition, scale, shift, gate = reference
+        condition, scale, shift, gate = (TIGHTNESS[self.tightness] * size for size in reference or self.reference)
+        if self.bounded == "condition":
+            return Bounds(condition=condition)
         whole = Bounds(condition=condition, scale=scale, shift=shift, gate=gate, operator=self.operator)
-        if self.bounded == "modulation":
-            whole = whole.inside_the_ball
-        elif self.bounded == "condition":
-            whole = Bounds(condition=condition)
-        return preset(self.tightness, whole)
+        return whole.inside_the_ball if self.bounded == "modulation" else whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,7 @@ class Recipe:
         interpolated: Measure hidden scores from what is shown, by released autocovariances; not as published.
     """
 
+    shown: ClassVar = ("iterations", "batch", "learning_rate", "clipping_norm")  # what `--set` offers
     network: Network = field(default_factory=Network)
     iterations: int = 300
     batch: int = 512

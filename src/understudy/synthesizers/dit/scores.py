@@ -28,7 +28,6 @@ MARGINALS_SHARE = 0.1  # of distributions then: they give a centre, and values w
 _CELLS = 24  # half-octaves below the declared width
 _NEAR = np.array([0.5, 1.0, 0.5])  # votes for a neighbouring cell count half
 _EXPECTED, _SURE = 8.0, 4.0  # mean and deviation of the cell, where nothing is known: a sixteenth of the width
-_NODES = 65
 _ONE_DEVIATION = ndtr(np.array([-1.0, 1.0]))
 
 
@@ -94,16 +93,18 @@ class NormalScores:
         """
         scores = self.scores(panel.values, panel.static)
         examples = {"x": np.nan_to_num(scores), "known": ~np.isnan(scores), "label": classes}
-        if self.schema.context:
-            assert panel.context is not None
-            examples["context"] = self.context(panel.context, panel.num_series)
-        return examples
+        context = self.context(panel.context, panel.num_series)
+        return examples if context is None else {**examples, "context": context}
 
-    def context(self, context: np.ndarray, num_series: int) -> np.ndarray:
+    def context(self, context: np.ndarray | None, num_series: int) -> np.ndarray | None:
         """Returns context [series, step, context] between −1 and 1 by its declared bounds, 0 where it is not said.
 
-        One row for all where all share it.
+        One row for all where all share it; None where the schema declares none.
         """
+        if not self.schema.context:
+            return None
+        if context is None:
+            context = np.full((self.schema.num_steps, len(self.schema.context)), np.nan)
         shared = context.ndim == 2 or (len(context) > 0 and context.strides[0] == 0)
         own = np.asarray(context if context.ndim == 2 else context[0])[None] if shared else context
         low, high = np.array([channel.bounds for channel in self.schema.context]).T
@@ -122,11 +123,6 @@ class NormalScores:
         for place, (centre, size) in self._scaled.items():
             values[:, :, place] = centre + size * scores[:, : self.schema.num_steps, place]
         return values
-
-
-def nodes_of(scores: np.ndarray) -> np.ndarray:
-    """Returns quantiles [column, node] of scores [series, step, column] that a network draws when shown nothing."""
-    return np.quantile(scores.astype(np.float64), np.linspace(0, 1, _NODES), axis=(0, 1)).T
 
 
 def ranks_by_nodes(scores: np.ndarray, nodes: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ once, by many neighbours and with small variations; rules need several rounds to
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Recipe:
             then public, so the unit must be `overlapping-window`.
     """
 
+    shown: ClassVar = ("iterations", "population")  # what `--set` offers
     iterations: int = 6
     schedule: tuple[float, ...] = S3
     population: int | None = None

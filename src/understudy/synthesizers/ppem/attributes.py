@@ -141,14 +141,9 @@ class Partition:
         return self.schema.num_steps, len(self._kept_channels)
 
     @property
-    def num_single(self) -> int:
-        """Numbers of the rest that stand still: static columns, and the label unless it is sensitive."""
-        return len(self._kept_static) + self.num_classes
-
-    @property
     def num_rest(self) -> int:
-        """Numbers in x*."""
-        return self.series_shape[0] * self.series_shape[1] + self.num_single
+        """Numbers in x*: of series, of static columns, and of the label unless it is sensitive."""
+        return math.prod(self.series_shape) + len(self._kept_static) + self.num_classes
 
     def sensitive_values(self, panel: Panel, series: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return the sensitive columns [series, column] in the user's units, NaN where a static one is missing.
@@ -183,7 +178,7 @@ class Partition:
     def rest(self, series: np.ndarray, static: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return x* [series, number] of working series, static columns and classes."""
         shapes = series.copy()
-        for attribute in self._levels:
+        for attribute in (attribute for attribute in self.attributes if attribute.kind == "level"):
             own = shapes[:, :, self._slices[attribute.place]]
             own -= LEVELS[attribute.level](own[:, :, 0])[:, None, None]
         hot = np.eye(self.num_classes or 1)[classes if self.num_classes else 0 * classes][:, : self.num_classes]
@@ -227,10 +222,6 @@ class Partition:
                 shape = series[:, :, self._slices[attribute.place]]
                 shape += (coded[:, 0] - LEVELS[attribute.level](shape[:, :, 0]))[:, None, None]
         return series, static, classes
-
-    @property
-    def _levels(self) -> list[Attribute]:
-        return [attribute for attribute in self.attributes if attribute.kind == "level"]
 
     @property
     def _slices(self) -> dict[int, slice]:
@@ -318,13 +309,13 @@ def sample_target(
             parts.append(codes[rng.integers(0, len(codes), (number, len(attribute.columns)))])
         return np.concatenate(parts, axis=1)
     if target == UNIFORM:
-        return np.stack([_uniform(column, number, rng) for column in partition.columns], axis=1)
+        widths = [num_codes(column) for column in partition.columns]
+        drawn = [
+            rng.uniform(*column.bounds, number) if width is None else rng.integers(0, width, number).astype(float)
+            for column, width in zip(partition.columns, widths, strict=True)
+        ]
+        return np.stack(drawn, axis=1)
     return table[rng.integers(0, len(table), number)]
-
-
-def _uniform(column: Channel, number: int, rng: np.random.Generator) -> np.ndarray:
-    codes = num_codes(column)
-    return rng.uniform(*column.bounds, number) if codes is None else rng.integers(0, codes, number).astype(float)
 
 
 def _target_codes(attribute: Attribute, values: Sequence[float | str]) -> np.ndarray:

@@ -163,7 +163,13 @@ class PPEM(Synthesizer):
         checks = []
         if self.effect is not None:
             checks = [PlanEntry(CHECK, PureDP(_CHECK_SHARE * guarantee.epsilon))]
-            self._require_reachable(schema, attributes, guarantee)
+            units, least = self._units_and_least_effect(schema, guarantee)
+            if units and least > 1:
+                raise InputError(
+                    f"effect: a check on about {units:.0f} held-out units at epsilon = {guarantee.epsilon:g} passes "
+                    f"only from {least:.3g} on, and there is no effect above 1. Ask for less, or bring more units or a "
+                    "larger epsilon."
+                )
         left = Guarantee((1 - _CHECK_SHARE * len(checks)) * guarantee.epsilon, guarantee.delta)
         whole = METHODS.create("spectral").plan(schema.without_context(), left)
         return SpendingPlan((*checks, *whole.entries), guarantee)
@@ -224,10 +230,9 @@ class PPEM(Synthesizer):
         """Say from which effect size on a check passes."""
         if self.mode != "sound":
             return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
-        learned, units = self.learned_schema(schema), self._num_held_out(schema)
-        if self.effect is None or units is None:
+        units, least = self._units_and_least_effect(schema, guarantee)
+        if self.effect is None or not units:
             return ()
-        least = self._least_effect(_flat(parse(learned, self.sets)), units, guarantee)
         return (f"The check for {self.effect:g} passes, more often than not, from an effect of {least:.3g} on.",)
 
     def rehearsal(self, schema: Schema, guarantee: Guarantee) -> "PPEM":
@@ -283,28 +288,13 @@ class PPEM(Synthesizer):
         claimed = config.calibrated(Guarantee(_CLAIMED_EPSILON, guarantee.delta)).event
         return SpendingPlan((PlanEntry(TRAINING, claimed), PlanEntry(CONDITIONAL, NonPrivate(reason))), guarantee)
 
-    def _require_reachable(self, schema: Schema, attributes: tuple[Attribute, ...], guarantee: Guarantee) -> None:
-        """Refuse an effect that a check on this population could not tell from nothing, before anything is spent."""
-        units = self._num_held_out(schema)
-        if units is None:
-            return
-        least = self._least_effect(attributes, units, guarantee)
-        if least > 1:
-            raise InputError(
-                f"effect: a check on about {units:.0f} held-out units at epsilon = {guarantee.epsilon:g} passes only "
-                f"from {least:.3g} on, and there is no effect above 1. Ask for less, or bring more units or a larger "
-                "epsilon."
-            )
-
-    def _least_effect(self, attributes: tuple[Attribute, ...], units: float, guarantee: Guarantee) -> float:
-        (size,) = effect_size.effect_sizes_of((attributes,))
-        epsilon = _CHECK_SHARE * guarantee.epsilon
-        return effect_size.needed(size, self.effect or 0.0, units, epsilon, self.attempts, NUM_RELEASED)
-
-    def _num_held_out(self, schema: Schema) -> float | None:
-        """Return how many units (or windows, for events) a check expects; None if the population is not known yet."""
+    def _units_and_least_effect(self, schema: Schema, guarantee: Guarantee) -> tuple[float, float]:
+        """Return how many units a check expects (0 if not known yet), and from which effect size on it passes."""
         size = schema.population.size
-        return None if size is None else HELD_OUT * self.num_contributions(schema, size)
+        units = 0.0 if size is None else HELD_OUT * self.num_contributions(schema, size)
+        (asked,) = effect_size.effect_sizes_of((_flat(parse(self.learned_schema(schema), self.sets)),))
+        epsilon = _CHECK_SHARE * guarantee.epsilon
+        return units, effect_size.needed(asked, self.effect or 0.0, units, epsilon, self.attempts, NUM_RELEASED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

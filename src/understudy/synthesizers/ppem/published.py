@@ -4,6 +4,10 @@ The loss of an energy is split in two. Real rows, and the Lipschitz penalty betw
 number per unit, which `marginal-dp` clips and noises. Generated rows and the obfuscation penalty are one number that
 reads the generators and `references` alone; its gradient is added afterwards.
 
+The penalty keeps the kernel Stein discrepancy between x′ and the density p ∝ exp(−E) of the marginal energy above what
+chance explains (Liu, Lee and Jordan 2016, arXiv:1602.03253). The kernel is k(x, y) = exp(−‖x − y‖²/h); the paper prints
+it without the square, with which its formulas would not follow.
+
 Departures, in the certificate's favour or for speed: LayerNorm takes the place of batch normalisation in generators,
 which are released as a running average unless `ema` is 0, and the slope of an energy is computed by running its layers
 backwards instead of by second derivatives.
@@ -19,7 +23,6 @@ from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from understudy.privacy.grant import Grant
-from understudy.synthesizers.ppem import stein
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
@@ -29,6 +32,7 @@ from understudy.training.networks import ExponentialMovingAverage
 
 MARGIN, LIPSCHITZ_WEIGHT = 10.0, 1.0  # m and λ_L, section 5
 CLIP_NORM = 1.0  # not given in the paper
+CRITICAL_VALUE = 3.8414588206941236  # 95 % of χ² with one degree of freedom
 _BETAS = (0.5, 0.9)  # of Adam
 _BLUR = 0.01  # standard deviation of the noise that makes codes look continuous, section 5.2
 _SHARPNESS = 10.0  # inverse temperature of the softmax that stands for a category while a generator learns
@@ -264,8 +268,54 @@ def obfuscation_penalty(energy: Energy, points: Tensor) -> Tensor:
 
     Privacy: couples all points, so it may never see private rows inside a private gradient.
     """
-    u = stein.stein_pairs(points, -energy.slope(points), stein.median_bandwidth(points))  # Eq. 15
-    return (stein.CRITICAL_VALUE - stein.normalised_discrepancy(u)).clamp_min(0)  # Eq. 17 and 18
+    u = stein_pairs(points, -energy.slope(points), median_bandwidth(points))  # Eq. 15
+    return (CRITICAL_VALUE - normalised_discrepancy(u)).clamp_min(0)  # Eq. 17 and 18
+
+
+def median_bandwidth(points: Tensor) -> Tensor:
+    """Return h [...]: the median squared distance between points [..., point, dimension], outside any gradient.
+
+    The mean takes its place where the median is 0, as between rows that are mostly equal.
+    """
+    points = points.detach()
+    first, second = torch.triu_indices(points.shape[-2], points.shape[-2], offset=1)
+    squared = ((points[..., first, :] - points[..., second, :]) ** 2).sum(-1)
+    median, mean = squared.median(-1).values, squared.mean(-1)
+    bandwidth = torch.where(median > 0, median, mean)
+    return torch.where(bandwidth > 0, bandwidth, torch.ones_like(bandwidth))
+
+
+def stein_kernel(x: Tensor, y: Tensor, score_x: Tensor, score_y: Tensor, bandwidth: Tensor | float) -> Tensor:
+    """Return u(x, y) [...] of points [..., dimension] with their scores; its mean is 0 where p made the points."""
+    r = x - y
+    squared, dimension = (r**2).sum(-1), x.shape[-1]
+    kernel = torch.exp(-squared / bandwidth)
+    products = (score_x * score_y).sum(-1) + 2 / bandwidth * ((score_x - score_y) * r).sum(-1)
+    return kernel * (products + 2 * dimension / bandwidth - 4 * squared / bandwidth**2)  # Eq. 15
+
+
+def stein_pairs(points: Tensor, scores: Tensor, bandwidth: Tensor | float) -> Tensor:
+    """Return u [..., pair] of consecutive points: the first with the second, the third with the fourth.
+
+    Shuffle points that have an order.
+    """
+    even = points.shape[-2] // 2 * 2
+    width = bandwidth[..., None] if isinstance(bandwidth, Tensor) else bandwidth
+    return stein_kernel(
+        points[..., 0:even:2, :], points[..., 1:even:2, :], scores[..., 0:even:2, :], scores[..., 1:even:2, :], width
+    )
+
+
+def normalised_discrepancy(pairs: Tensor) -> Tensor:
+    """Return the squared linear discrepancy over its variance [...], about χ² with one degree of freedom under p.
+
+    It lies between 0 and m − 1 for m pairs, does not change when u is scaled, and counts both signs: a negative linear
+    discrepancy rejects as well. 0 where u vanishes at every pair.
+    """
+    number, squares = pairs.shape[-1], (pairs**2).sum(-1)
+    total = pairs.sum(-1) ** 2
+    ratio = torch.where(squares > 0, total / torch.where(squares > 0, squares, torch.ones_like(squares)), squares)
+    return (number - 1) / number * ratio  # Eq. 17
 
 
 def _real_loss(

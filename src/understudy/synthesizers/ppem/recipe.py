@@ -1,7 +1,7 @@
 """Numbers of the networks, the losses and the training loop of PPEM; none of them changes a guarantee by itself."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from understudy.errors import InputError
 from understudy.synthesizers.options import require_above_zero
@@ -24,6 +24,7 @@ class Recipe:
         ema: Decay of the running average of the generators that is released; 0 releases the last ones.
     """
 
+    shown: ClassVar = ("iterations", "batch")  # what `--set` offers
     width: int = 64
     iterations: int = 1500
     batch: int = 128
@@ -42,17 +43,14 @@ class Recipe:
 DEFAULT = Recipe()
 # Appendix C. The paper trains for 100 epochs; this is that many updates for a table of 64,000 rows.
 PAPER = Recipe(width=256, rounds=5, iterations=50_000, energy_rate=1e-3, generator_rate=5e-4, ema=0.0)
-PRESETS: dict[Preset, Recipe] = {"default": DEFAULT, "paper": PAPER}
+PRESETS: dict[str, Recipe] = {"default": DEFAULT, "paper": PAPER}
 
 
 def recipe_of(given: Recipe | dict[str, object] | str) -> Recipe:
     """Return the recipe behind a preset's name, or behind the options of a saved release."""
     if isinstance(given, dict):
         return Recipe(**given)  # type: ignore[arg-type]
-    if isinstance(given, str):
-        if given not in PRESETS:
-            raise InputError(f"recipe: one of {', '.join(PRESETS)} is expected, got '{given}'.")
-        return PRESETS[given]
-    if not isinstance(given, Recipe):
-        raise InputError("recipe: default, paper or a Recipe is expected.")
-    return given
+    found = PRESETS.get(given, given) if isinstance(given, str) else given
+    if not isinstance(found, Recipe):
+        raise InputError(f"recipe: default, paper or a Recipe is expected, got '{given}'.")
+    return found

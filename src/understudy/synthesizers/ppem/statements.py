@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FIGURES = "obfuscation"  # array of a release: share of x′ far from any pool row, then one flag per transformed column
 NO_GUARANTEE = (
     "This is obfuscation of an aggregate, not protection of a person, and no part of epsilon. It does not hide what a "
-    "reader can infer from the other columns, nor from how well they fit a value of x′.",
+    "reader can infer from the other columns, nor from how well they fit a value of x′."
 )
 _FREQUENT = 0.05  # share of x′ without support from which the sentence is a caution
 _QUANTILES = np.linspace(0.02, 0.98, 97)
@@ -36,11 +36,23 @@ def figures(method: "PPEM", partition: Partition, values: np.ndarray, points: np
 
 def sentences(method: "PPEM") -> tuple[str, ...]:
     """Return the section of the certificate. It is the same whatever the data: what probes found is in the release."""
+    released = "a distribution that was stated from public knowledge"
+    if method.has_generator:
+        released = "samples of a generator that was trained to differ from it"
+    elif method.target == UNIFORM:
+        released = "the uniform distribution over the declared bounds"
+    checked = "No effect size was asked for and none was checked: the two distributions may be as good as equal."
+    if method.effect is not None:
+        checked = (
+            f"Checked with differential privacy on held-out units: every set is at least {method.effect:g} away "
+            f"(Wasserstein distance in shares of the range), with an error probability of {ERROR:g}. The check is "
+            "among the charges."
+        )
     return (
-        f"Hidden: the distribution of {', '.join(method.sets)}. {_released(method)}",
-        _checked(method),
+        f"Hidden: the distribution of {', '.join(method.sets)}. Released: {released}.",
+        checked,
         f"What probes found, for transformed copies and values without support, is in the release (array '{FIGURES}').",
-        *NO_GUARANTEE,
+        NO_GUARANTEE,
     )
 
 
@@ -59,24 +71,6 @@ def findings(attributes: tuple[Attribute, ...], arrays: Mapping[str, np.ndarray]
     caution = unsupported > _FREQUENT
     found.append(f"Caution: {share}; what was generated for them is a guess." if caution else f"{share}.")
     return tuple(found)
-
-
-def _released(method: "PPEM") -> str:
-    if method.has_generator:
-        return "Released: samples of a generator that was trained to differ from it."
-    if method.target == UNIFORM:
-        return "Released: the uniform distribution over the declared bounds."
-    return "Released: a distribution that was stated from public knowledge."
-
-
-def _checked(method: "PPEM") -> str:
-    if method.effect is None:
-        return "No effect size was asked for and none was checked: the two distributions may be as good as equal."
-    return (
-        f"Checked with differential privacy on held-out units: every set is at least {method.effect:g} away "
-        f"(Wasserstein distance in shares of the range), with an error probability of {ERROR:g}. The check is among "
-        "the charges."
-    )
 
 
 def transformed_copies(columns: tuple[Channel, ...], released: np.ndarray, real: np.ndarray) -> tuple[str, ...]:

@@ -94,9 +94,7 @@ class Pub2Priv(Synthesizer):
         """A `spectral` release and one sum; or distributions of the columns and DP-SGD with all that is left."""
         self._check_public_facts(schema)
         if self._diffuses:
-            from understudy.synthesizers.pub2priv import published
-
-            return published.plan(schema, self.recipe, guarantee)
+            return self.diffusion(schema).plan(guarantee)
         return SpendingPlan(estimator_entries(self.recipe.model, self.context(schema), guarantee), guarantee)
 
     def check_context(self, schema: Schema, context: np.ndarray) -> None:
@@ -208,8 +206,6 @@ class Pub2Priv(Synthesizer):
                 "[[context]], use another method, or set knowledge='none' for the ablation without."
             )
         self.context(schema).check_at_rest(public_windows(self.public_context, schema), "public_context")
-        if self._diffuses:
-            self.diffusion(schema)  # loads the pack, if there is one
 
 
 def _sampled(

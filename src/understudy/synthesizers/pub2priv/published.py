@@ -18,9 +18,8 @@ from understudy.data import Panel, Schema
 from understudy.data.channels import num_codes
 from understudy.nn.diffusion import Diffusion
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
-from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
+from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
 from understudy.statistics.columns import classes_of, num_labels, static_values
@@ -31,10 +30,11 @@ from understudy.synthesizers.pub2priv.context import Context
 from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy.synthesizers.pub2priv.recipe import Recipe
+from understudy.synthesizers.sampling import sample_classes
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
 from understudy.training.batches import Batch
 from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
-from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio
+from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio, planned_noise, training_plan
 
 NETWORK, LINEAR = "network.", "linear"  # prefix of the released parameters; which channels are scaled linearly
 _PAPER_STEPS = 400  # of Table 3, whose total noise is kept when there are fewer steps
@@ -91,96 +91,101 @@ def denoise(
 
 @dataclass(frozen=True, eq=False)
 class PublishedDiffusion:
-    """θ_DM over working series [step, channel], with categories as groups of one-hot channels."""
+    """θ_DM over working series [step, channel], with categories as groups of one-hot channels.
+
+    Attributes:
+        context: How context is read, and the contract of what is learned from.
+        theta: θ_T; None takes context as it is.
+    """
 
     context: Context
-    theta: Knowledge | None  # None takes context as it is
+    theta: Knowledge | None
     recipe: Recipe
     seed: int
 
-    @property
-    def schema(self) -> Schema:
-        """The contract of what is learned from."""
-        return self.context.schema
-
-    def encoding(self, arrays: Mapping[str, np.ndarray]) -> Encoding:
-        """Returns how series are scaled, by released distributions."""
-        return Encoding.of(self.schema, Facts.from_arrays(arrays).marginals, arrays[LINEAR])
+    def plan(self, guarantee: Guarantee) -> SpendingPlan:
+        """Returns the distributions, then DP-SGD with the rest; on all units where sampling can't amplify."""
+        schema, recipe = self.context.schema, self.recipe
+        size, rate = schema.population.size, 1.0
+        if size is not None and schema.unit.kind != "event":
+            rate = min(1.0, recipe.batch / size)
+        config = DPSGDConfig(
+            sampling_rate=rate, iterations=recipe.iterations, expected_batch=rate * (size or 1),
+            clip_norm=recipe.clipping_norm, batches=unit_sampling(schema),
+        )  # fmt: skip
+        return training_plan(config, facts.shares_of(schema, marginals=True), guarantee)
 
     def network(self) -> nn.Module:
         """Returns θ_DM before training, the same for the same seed; it starts by predicting no noise."""
+        labels, columns = num_labels(self.context.schema), len(self.context.columns())
+        own = columns if self.theta is None else self.theta.transformer.shape["width"]
+        condition = own * (columns > 0 and not self.context.ignored) + labels * (labels > 1)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return ConditionalDenoiser(
-                condition=self._num_conditions(), width=self.recipe.width, depth=self.recipe.layers,
-                num_heads=self.recipe.heads,
-            )  # fmt: skip
-
-    def num_parameters(self) -> int:
-        """Returns the number of parameters of θ_DM, from public facts."""
-        with meta_device():
-            return num_parameters(self.network())
+            shape = {"width": self.recipe.width, "depth": self.recipe.layers, "num_heads": self.recipe.heads}
+            return ConditionalDenoiser(condition=condition, **shape)
 
     def noise_ratio(self, guarantee: Guarantee) -> float:
         """Returns the noise on a summed gradient over the largest possible sum, from public facts."""
-        config = calibrated(self.schema, self.recipe, guarantee)
-        return noise_ratio(config.noise_multiplier or 0.0, self.num_parameters(), config.expected_batch)
+        return self._size_and_noise(guarantee)[2]
 
     def outlook(self, guarantee: Guarantee) -> str:
         """Says how the noise on a gradient compares with what a batch can say."""
-        ratio, expected = self.noise_ratio(guarantee), sgd_config(self.schema, self.recipe).expected_batch
+        number, expected, ratio = self._size_and_noise(guarantee)
         return (
-            f"{self.num_parameters()} parameters learn in {self.recipe.iterations} iterations of {expected:.0f} units; "
+            f"{number} parameters learn in {self.recipe.iterations} iterations of {expected:.0f} units; "
             f"the noise on a summed gradient is {ratio:.2g} times the largest possible sum"
             + (", so mostly noise is learned." if ratio > MOSTLY_NOISE else ".")
         )
 
-    def examples(self, panel: Panel, classes: np.ndarray, encoding: Encoding) -> dict[str, np.ndarray]:
+    def _size_and_noise(self, guarantee: Guarantee) -> tuple[int, float, float]:
+        """Returns the parameters, the units expected in a batch, and the ratio of noise."""
+        plan, schema = self.plan(guarantee), self.context.schema
+        config = charged_config(plan.event(TRAINING), schema.population.size or 1, 1.0, unit_sampling(schema))
+        with meta_device():
+            number = num_parameters(self.network())
+        return number, config.expected_batch, noise_ratio(planned_noise(plan), number, config.expected_batch)
+
+    def encoding(self, arrays: Mapping[str, np.ndarray]) -> Encoding:
+        """Returns how series are scaled, by released distributions."""
+        return Encoding.of(self.context.schema, Facts.from_arrays(arrays).marginals, arrays[LINEAR])
+
+    def examples(self, panel: Panel, encoding: Encoding) -> dict[str, np.ndarray]:
         """Returns what the network is trained on: series, which entries were observed, and conditions.
 
         Privacy: private if the panel is; a row follows from its own series, its own context and released arrays.
         """
-        widths = [num_codes(channel) or 1 for channel in self.schema.channels]
+        widths = [num_codes(channel) or 1 for channel in panel.schema.channels]
         return {
             "x": encoding.series(panel, slice(None)),
             "known": np.repeat(~np.isnan(panel.values), widths, axis=2),
-            "condition": self.conditions(panel.context, classes),
+            "condition": self.conditions(panel.context, classes_of(panel)),
         }
 
     def conditions(self, context: np.ndarray | None, classes: np.ndarray) -> np.ndarray:
         """Returns z at every step [series, step, condition], and the class where there are several."""
+        number, steps = num_labels(self.context.schema), self.context.schema.num_steps
         if context is None or self.context.ignored:
-            z = np.zeros((len(classes), self.schema.num_steps, 0), dtype=np.float32)
-        elif context.strides[0] == 0:  # one for all series
-            z = self._embedded(context[:1])
-            z = np.broadcast_to(z, (len(classes), *z.shape[1:]))
+            z = np.zeros((len(classes), steps, 0), dtype=np.float32)
         else:
-            z = self._embedded(context)
-        number = num_labels(self.schema)
+            shared = context.strides[0] == 0  # one for all series
+            windows = self.context.windows(context[:1] if shared else context)
+            z = np.nan_to_num(windows) if self.theta is None else self.theta.embed(windows)
+            z = np.broadcast_to(z, (len(classes), *z.shape[1:])) if shared else z
         if number == 1:
             return z
-        own = np.broadcast_to(np.eye(number, dtype=np.float32)[classes][:, None], (*z.shape[:2], number))
+        own = np.broadcast_to(np.eye(number, dtype=np.float32)[classes][:, None], (len(classes), steps, number))
         return np.concatenate([z, own], axis=2)
-
-    def _embedded(self, context: np.ndarray) -> np.ndarray:
-        windows = self.context.windows(context)
-        return np.nan_to_num(windows) if self.theta is None else self.theta.embed(windows)
-
-    def _num_conditions(self) -> int:
-        labels, columns = num_labels(self.schema), len(self.context.columns())
-        own = columns if self.theta is None else self.theta.transformer.shape["width"]
-        return own * (columns > 0 and not self.context.ignored) + labels * (labels > 1)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
-        bare, schema, recipe, model = private.without_context(), self.schema, self.recipe, self.network()
+        bare, schema, recipe, model = private.without_context(), private.panel.schema, self.recipe, self.network()
         linear = linear_scales(bare.schema, None)
-        bought = facts.buy(bare, grant, linear)
-        released = {**bought.to_arrays(), LINEAR: linear}
+        released = {**facts.buy(bare, grant, linear).to_arrays(), LINEAR: linear}
         charged = grant.plan.event(TRAINING)
         config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
         windows = UnitWindows(
-            self.examples(private.panel, classes_of(private.panel), self.encoding(released)),
+            self.examples(private.panel, self.encoding(released)),
             None if schema.unit.kind == "event" else private.panel.unit,
             config.batches,
             np.random.default_rng(),  # secret: with a known stream one unit more shows other windows of all others
@@ -197,56 +202,20 @@ class PublishedDiffusion:
 
     def panel(self, arrays: Mapping[str, np.ndarray], request: SampleRequest) -> Panel:
         """Samples whole series; static columns are independent of them given the class."""
-        released, encoding = Facts.from_arrays(arrays), self.encoding(arrays)
-        schema, rng, number = self.schema, request.rng, request.num_series
-        classes = np.full(number, request.label if request.label is not None else 0)
-        if request.label is None:
-            share = released.label_share
-            classes = rng.choice(len(share), size=number, p=share / share.sum())
-        model, recipe = self.network(), self.recipe
+        schema, recipe, released, rng = self.context.schema, self.recipe, Facts.from_arrays(arrays), request.rng
+        encoding, classes, model = self.encoding(arrays), sample_classes(released, request), self.network()
         load_arrays(model, arrays, NETWORK)
         series = denoise(
             model.train(False), schedule(recipe.diffusion_steps), self.conditions(request.context, classes),
             (schema.num_steps, encoding.num_channels), recipe.sampling_steps, int(rng.integers(2**62)),
         )  # fmt: skip
-        lengths = released.sample_lengths(schema, number, rng)
+        lengths = released.sample_lengths(schema, request.num_series, rng)
         values = encoding.values(series)
         values[released.sample_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
         single = released.marginals[schema.num_channels :]
-        ranks = rng.random((number, len(single)))
+        ranks = rng.random((request.num_series, len(single)))
         static = static_values(schema, classes, ranks, single, released.static_missing, rng)
         return request.panel(schema, values, lengths, static)
-
-
-def plan(schema: Schema, recipe: Recipe, guarantee: Guarantee) -> SpendingPlan:
-    """Returns the distributions and DP-SGD with all that is left of the guarantee."""
-    training = PlanEntry(TRAINING, calibrated(schema, recipe, guarantee).event)
-    return SpendingPlan((*fact_entries(schema, guarantee), training), guarantee)
-
-
-def fact_entries(schema: Schema, guarantee: Guarantee) -> tuple[PlanEntry, ...]:
-    """Returns the distributions that are released before training."""
-    shares = facts.shares_of(schema, marginals=True)
-    return tuple(PlanEntry(label, Gaussian(noise)) for label, noise in noise_multipliers(guarantee, shares).items())
-
-
-def calibrated(schema: Schema, recipe: Recipe, guarantee: Guarantee) -> DPSGDConfig:
-    """Returns DP-SGD with the noise that all of the guarantee but the distributions leaves."""
-    others = [entry.event for entry in fact_entries(schema, guarantee)]
-    return sgd_config(schema, recipe).calibrated(guarantee, others=others)
-
-
-def sgd_config(schema: Schema, recipe: Recipe) -> DPSGDConfig:
-    """Returns DP-SGD without its noise; every unit is in every batch where sampling can't amplify."""
-    size = schema.population.size
-    if size is None or schema.unit.kind == "event":
-        rate, expected = 1.0, float(size or 1)
-    else:
-        rate, expected = min(1.0, recipe.batch / size), float(min(recipe.batch, size))
-    return DPSGDConfig(
-        sampling_rate=rate, iterations=recipe.iterations, expected_batch=expected, clip_norm=recipe.clipping_norm,
-        batches=unit_sampling(schema),
-    )  # fmt: skip
 
 
 def unit_sampling(schema: Schema) -> UnitBatches | WindowBatches:

@@ -1,7 +1,7 @@
 """Presets of `pub2priv`: public numbers, none of which changes a guarantee by itself."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from understudy.errors import InputError
 from understudy.synthesizers.options import require_above_zero, require_one_of
@@ -27,6 +27,7 @@ class Recipe:
         sampling_steps: Steps of DDIM; at least `diffusion_steps` means DDPM.
     """
 
+    shown: ClassVar = ("model", "iterations", "batch", "sampling_steps")  # what `--set` offers
     model: Model = "auto"
     iterations: int = 1000
     batch: int = 128

@@ -41,7 +41,7 @@ from understudy.synthesizers.sampling import NODES, calibrated, num_pooled, pane
 from understudy.synthesizers.vflgan_ts import modes
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
 from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, partition, rows_of
-from understudy.synthesizers.vflgan_ts.protocol import Frame, RunConfig, converse
+from understudy.synthesizers.vflgan_ts.protocol import RunConfig, converse
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate, generators_for
 from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, PAPER, SCALES, Mode, Recipe, Scale
 from understudy.training.networks import load_arrays, to_arrays
@@ -111,7 +111,10 @@ class VFLGANTS(Synthesizer):
         encoding = Encoding.of(schema, facts.marginals, linear)
         panel, labels, number = private.panel, classes_of(private.panel), num_classes(schema)
         rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in partition(schema)]
-        rule = modes.rule_for(self.mode, private, grant, self.recipe, len(rows), self.seed)
+        if self.mode == "sound":
+            rule = modes.sound_rule(private, grant, self.recipe, len(rows))
+        else:
+            rule = modes.unprotected_rule(self.mode, grant, self.recipe, private.population, self.seed)
         if self.mode == "local":
             noisy = modes.noisy_rows([own for _, own in rows], grant, private)
             rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]
@@ -216,13 +219,11 @@ def train(
     *,
     nearest_checkpoint: bool = False,
     progress: Callable[[float], None] = lambda share: None,
-    watch: Callable[[str, Frame], None] | None = None,
 ) -> tuple[nn.Module, ...]:
     """Returns every party's generators after a whole run in one process.
 
     Args:
         nearest_checkpoint: Keep the generators of the least AWD instead of the last; reads real rows without noise.
-        watch: Is shown every frame, for counting.
 
     Privacy: what the rule's updates promise; generators themselves see synthetic rows and gradients of networks only.
     """
@@ -238,7 +239,7 @@ def train(
                 best.compare()
 
     sides = {name: party.side(lambda iteration: None) for name, party in made.items()}
-    converse(sides, aggregator.side(before_iteration), watch)
+    converse(sides, aggregator.side(before_iteration))
     if best is not None:
         best.compare()
         best.restore()

@@ -151,13 +151,6 @@ class Rule:
     batches: Batches
 
 
-def rule_for(mode: str, private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int, seed: int) -> Rule:
-    """Returns how gradients become parameters in a run in one process, after the ledger was told."""
-    if mode == "sound":
-        return sound_rule(private, grant, recipe, num_parties)
-    return unprotected_rule(mode, grant, recipe, private.population, seed)
-
-
 def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int) -> Rule:
     """Joint clipping and noise of M + 1 owners.
 
@@ -237,8 +230,9 @@ def noisy_rows(
     reach = private.reach * math.sqrt(private.schema.unit.max_series) * others
     statistic = Statistic(label=NOISY_ROWS, shape=joined.shape, bound=bound)
     noisy = grant.release(statistic, Given(contributions.Rows(joined, np.arange(number), number), reach))
-    parts = np.split(noisy.astype(np.float32), np.cumsum([part.shape[1] for part in whole])[:-1], axis=1)
-    return tuple(_rows_like(part, noisy_part) for part, noisy_part in zip(rows, parts, strict=True))
+    sizes = [size for part in rows for size in (math.prod(part.series.shape[1:]), part.label.shape[1])]
+    parts = iter(torch.from_numpy(noisy.astype(np.float32)).split(sizes, dim=1))
+    return tuple(Rows(next(parts).reshape(part.series.shape), next(parts).contiguous()) for part in rows)
 
 
 def row_bound(num_values: int) -> float:
@@ -255,12 +249,6 @@ def fixed_batches(batch: int, seed: int) -> Batches:
             yield torch.from_numpy(rng.permutation(num_rows)[:batch])
 
     return batches
-
-
-def _rows_like(part: Rows, noisy: np.ndarray) -> Rows:
-    num_values = part.series[0].numel() if len(part.series) else noisy.shape[1] - part.label.shape[1]
-    tensor = torch.from_numpy(noisy)
-    return Rows(tensor[:, :num_values].reshape(part.series.shape), tensor[:, num_values:].contiguous())
 
 
 def _training(plan: SpendingPlan) -> SubsampledGaussian:

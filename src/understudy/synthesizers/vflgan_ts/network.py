@@ -5,6 +5,7 @@ itself wherever its parts are computed.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,9 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.nn.layers import StackedLinear
-from understudy.synthesizers.vflgan_ts.backpropagation import SLOPE, Masks
 
+SLOPE = 0.2  # of LeakyReLU below zero
 _INITIAL_DEVIATION = 0.02
+Masks = Sequence[Tensor | None]  # what dropout leaves of each hidden layer, [row, width]; None leaves everything
 
 
 class AttributeGenerators(nn.Module):
@@ -109,6 +111,23 @@ def masks(num_rows: int, widths: tuple[int, ...], share: float, generator: torch
     """Returns what dropout leaves of some layers, [row, width] each, drawn at once."""
     kept = kept_by_dropout((num_rows, sum(widths)), share, generator)
     return [None] * len(widths) if kept is None else kept.split(widths, dim=1)
+
+
+def with_masks(
+    shown: list[dict[str, Tensor]], widths: tuple[int, ...], share: float, generator: torch.Generator
+) -> list[dict[str, Tensor]]:
+    """Adds to groups of rows what dropout leaves of their layers, as "kept 0", "kept 1", …; nothing without dropout."""
+    sizes = [len(next(iter(rows.values()))) for rows in shown]
+    for place, kept in enumerate(masks(sum(sizes), widths, share, generator)):
+        if kept is not None:
+            for rows, own in zip(shown, kept.split(sizes), strict=True):
+                rows[f"kept {place}"] = own
+    return shown
+
+
+def masks_of(rows: Mapping[str, Tensor], layers: range) -> Masks:
+    """Returns what dropout leaves of some layers, as `with_masks` added it; None for each without dropout."""
+    return [rows.get(f"kept {layer}") for layer in layers]
 
 
 def kept_by_dropout(shape: tuple[int, ...], share: float, generator: torch.Generator) -> Tensor | None:

@@ -8,8 +8,9 @@ coordinates is independent, so every party can release its own coordinates with 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts as bought
-from understudy.statistics.columns import classes_of, gappy_channels, num_labels
+from understudy.statistics.columns import classes_of, gappy_channels, num_labels, single_columns
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.vflgan_ts.published import Rows
@@ -62,22 +63,14 @@ def partition(schema: Schema) -> tuple[PartyColumns, ...]:
     if any(party is None for party in named) and any(party is not None for party in named):
         lacking = next(column.name for column in columns if column.party is None)
         raise InputError(f"'{lacking}': who holds it? Name a party for every channel and static column, or for none.")
-    parties = tuple(dict.fromkeys(party or ALONE for party in named))
-    kept = tuple(column for column in schema.static if column.name != schema.label)
-    label = schema.label_column
-    found = tuple(
-        PartyColumns(
-            party,
-            _places(schema.channels, party),
-            _places(kept, party),
-            label is not None and (label.party or ALONE) == party,
-        )
-        for party in parties
-    )
-    for own in found:
-        if not own.num_attributes:
-            raise InputError(f"party '{own.party}': a column beside the label is expected. Give it to another party.")
-    return found
+    kept, label = single_columns(schema, with_context=False), schema.label_column
+    found = []
+    for party in dict.fromkeys(party or ALONE for party in named):
+        places = _places(schema.channels, party), _places(kept, party)
+        found.append(PartyColumns(party, *places, label is not None and (label.party or ALONE) == party))
+        if not found[-1].num_attributes:
+            raise InputError(f"party '{party}': a column other than the label is expected. Give it to another party.")
+    return tuple(found)
 
 
 def num_classes(schema: Schema) -> int:
@@ -187,55 +180,34 @@ def own_rows(private: PrivateSeries, facts: Facts, schema: Schema) -> Rows:
 
 def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:
     """Returns the facts of the joined table, in the order of its columns."""
-    label_party = next((column.party for column in schema.static if column.name == schema.label), None)
-    columns = _Columns(schema)
+    static = single_columns(schema, with_context=False)
+    every = (*schema.channels, *static)  # a party's own columns stand in the same order
+
+    def in_order(columns: Sequence[Channel], pieces: Mapping[str, Iterable[Any]]) -> list[Any]:
+        waiting = {party: iter(own) for party, own in pieces.items()}
+        return [next(waiting[str(column.party)]) for column in columns]
+
+    def end_to_end(name: str, extra: int) -> np.ndarray:
+        if not any(len(facts.column_cells) for facts in parts.values()):  # distributions were not bought
+            return np.asarray(getattr(next(iter(parts.values())), name))
+        ends = {party: np.cumsum(facts.column_cells + extra) for party, facts in parts.items()}
+        pieces = {party: np.split(getattr(facts, name), ends[party], axis=-1)[:-1] for party, facts in parts.items()}
+        return np.concatenate(in_order(every, pieces), axis=-1)
+
+    bought_cells = {party: facts.column_cells for party, facts in parts.items()}
+    gaps = {party: facts.gap_model for party, facts in parts.items()}
+    gappy = [schema.channels[place] for place in gappy_channels(schema)]
+    label = next((column.party for column in schema.static if column.name == schema.label), None)
     return Facts(
-        cells=columns.joined(parts, "cells", "column_cells"),
-        cumulative=columns.joined(parts, "cumulative", "column_cells", extra=1),
-        column_cells=columns.joined(parts, "column_cells"),
-        label_share=np.ones(1) if label_party is None else parts[label_party].label_share,
-        static_missing=columns.static(parts),
-        gap_model=columns.gaps(parts),
+        cells=end_to_end("cells", 0),
+        cumulative=end_to_end("cumulative", 1),
+        column_cells=np.array(in_order(every if any(map(len, bought_cells.values())) else (), bought_cells), dtype=int),
+        label_share=np.ones(1) if label is None else parts[label].label_share,
+        static_missing=np.array(in_order(static, {party: own.static_missing for party, own in parts.items()}), float),
+        gap_model=np.stack(in_order(gappy, gaps)) if any(map(len, gaps.values())) else np.zeros((0, 1)),
         length_share=np.zeros(0),
     )
 
 
-class _Columns:
-    """Where each column of the joined table stands at the party that holds it."""
-
-    def __init__(self, schema: Schema) -> None:
-        static = tuple(column for column in schema.static if column.name != schema.label)
-        self._gappy = [schema.channels[place].party for place in gappy_channels(schema)]
-        self._static = [column.party for column in static]
-        # A party's own columns stand in the same order: channels, then static ones.
-        self._holders = [column.party for column in (*schema.channels, *static)]
-
-    def joined(self, parts: Mapping[str, Facts], name: str, sizes: str | None = None, extra: int = 0) -> np.ndarray:
-        """Returns arrays that hold one piece per column, end to end on their last axis."""
-        pieces: dict[str, list[np.ndarray]] = {}
-        for party, facts in parts.items():
-            array = getattr(facts, name)
-            lengths = np.ones(array.shape[-1], dtype=int) if sizes is None else getattr(facts, sizes) + extra
-            pieces[party] = np.split(array, np.cumsum(lengths), axis=-1)[:-1]
-        if not any(pieces.values()):
-            return np.asarray(getattr(next(iter(parts.values())), name))
-        return np.concatenate(self._in_order(self._holders, pieces), axis=-1)
-
-    def static(self, parts: Mapping[str, Facts]) -> np.ndarray:
-        """Returns how often each static column is missing."""
-        rows = {party: list(facts.static_missing) for party, facts in parts.items()}
-        return np.array(self._in_order(self._static, rows), dtype=np.float64)
-
-    def gaps(self, parts: Mapping[str, Facts]) -> np.ndarray:
-        """Returns one row for each channel that may be missing."""
-        rows = {party: list(facts.gap_model) for party, facts in parts.items()}
-        return np.stack(self._in_order(self._gappy, rows)) if any(rows.values()) else np.zeros((0, 1))
-
-    @staticmethod
-    def _in_order(holders: list[str | None], pieces: Mapping[str, list]) -> list:
-        waiting = {party: iter(own) for party, own in pieces.items()}
-        return [next(waiting[str(party)]) for party in holders]
-
-
 def _num_columns(schema: Schema) -> int:
-    return schema.num_channels + len([column for column in schema.static if column.name != schema.label])
+    return schema.num_channels + len(single_columns(schema, with_context=False))

@@ -14,9 +14,9 @@ import math
 import secrets
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -70,7 +70,7 @@ class Frame:
                 f"'{sender}': a frame '{stage}' holds other tensors than agreed ({', '.join(shapes)}). Both sides "
                 "need the same version and the same options."
             )
-        if not all(_is_finite(tensor) for tensor in self.tensors.values()):
+        if not all(math.isfinite(tensor.sum().item()) for tensor in self.tensors.values()):  # one makes the sum so
             raise InputError(f"'{sender}': a frame '{stage}' holds numbers that are not finite. The run is stopped.")
         return self.tensors
 
@@ -102,30 +102,25 @@ AggregatorSide = Generator[Frames, Frames, None]  # primed with `next`; takes on
 
 
 class PartyLink(Protocol):
-    """A party's way to the aggregator."""
+    """A party's way to the aggregator: sends a frame and returns its answer, or raises when the aggregator is gone."""
 
-    def exchange(self, frame: Frame) -> Frame:
-        """Sends a frame and returns its answer, or raises when the aggregator is gone."""
+    def exchange(self, frame: Frame) -> Frame: ...
 
 
 class AggregatorLink(Protocol):
-    """The aggregator's way to all parties."""
+    """The aggregator's way to all parties: the next frame of every party, and an answer to each."""
 
-    def gather(self) -> Frames:
-        """Returns the next frame of every party, or raises when one is gone."""
+    def gather(self) -> Frames: ...
 
-    def scatter(self, answers: Frames) -> None:
-        """Sends every party its answer."""
+    def scatter(self, answers: Frames) -> None: ...
 
 
 def take_part(side: PartySide, link: PartyLink) -> None:
     """Runs a party's side over a link until the aggregator ends it."""
-    try:
+    with suppress(StopIteration):
         frame = next(side)
         while True:
             frame = side.send(link.exchange(frame))
-    except StopIteration:
-        return
 
 
 def preside(side: AggregatorSide, link: AggregatorLink, last: str = END) -> None:
@@ -152,18 +147,15 @@ def converse(
     next(aggregator)
     frames = {name: next(side) for name, side in parties.items()}
     while frames:
-        answers = aggregator.send(frames)
-        for name in frames:
+        answers, said = aggregator.send(frames), frames
+        frames = {}
+        for name, frame in said.items():
             if watch is not None:
-                watch(name, frames[name])
+                watch(name, frame)
                 watch(name, answers[name])
-        frames = {name: frame for name in frames if (frame := _sent(parties[name], answers[name])) is not None}
+            with suppress(StopIteration):  # the party's end
+                frames[name] = parties[name].send(answers[name])
     aggregator.close()
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    """Says whether all numbers are; one that is not makes the sum so."""
-    return not tensor.is_floating_point() or math.isfinite(tensor.sum().item())
 
 
 def _fits(tensor: Tensor, shape: tuple[int | None, ...]) -> bool:
@@ -173,16 +165,7 @@ def _fits(tensor: Tensor, shape: tuple[int | None, ...]) -> bool:
     return sizes and tensor.dtype in (torch.float32, torch.int64, torch.uint8)
 
 
-def _sent(side: PartySide, answer: Frame) -> Frame | None:
-    """Returns what a party says next, None after its end."""
-    try:
-        return side.send(answer)
-    except StopIteration:
-        return None
-
-
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """One exchange: its iteration and what is done in it."""
 
     iteration: int
@@ -276,7 +259,8 @@ def seeded(seed: int, name: str) -> Iterator[None]:
 
 def frame_of(round_number: int, stage: str, documents: Documents) -> Frame:
     """Returns a frame that holds documents by name."""
-    return Frame(round_number, stage, {name: _tensor(content) for name, content in documents.items()})
+    bytes_of = {name: np.frombuffer(content, dtype=np.uint8).copy() for name, content in documents.items()}
+    return Frame(round_number, stage, {name: torch.from_numpy(array) for name, array in bytes_of.items()})
 
 
 def documents_of(frame: Frame, round_number: int, stage: str, names: set[str], sender: str) -> Documents:
@@ -330,7 +314,3 @@ def from_arrays(content: bytes, sender: str) -> dict[str, np.ndarray]:
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise InputError(f"'{sender}': its arrays hold numbers that are not finite. The run is stopped.")
     return arrays
-
-
-def _tensor(content: bytes) -> Tensor:
-    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).copy())

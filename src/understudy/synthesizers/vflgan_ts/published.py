@@ -5,11 +5,13 @@ Publication of Vertically Partitioned Time-series Data*, ACM TOPS 29(1), 2025, d
 Algorithm 1. Where the text and the code released with it differ, the code is followed: generators minimise −log D
 instead of log(1 − D) of Eq. 11, and networks have dropout.
 
-`Party` and `Aggregator` compute gradients; how a gradient becomes an update is handed in. Here is the update of
-DPVFLGAN-TS (`FirstLayerUpdate`), which protects nobody; those that are sound are in `updates`.
+`Party` and `Aggregator` compute losses; how a loss becomes an update is handed in. Here is the update of DPVFLGAN-TS
+(`FirstLayerUpdate`), which protects nobody; those that are sound are in `updates`.
 
 Notation: G_ij generator and D_ij discriminator of attribute j at party i, FE_i its feature extractor, D_S the shared
-discriminator, f features of real rows, f̃ of synthetic ones, z latent, C clipping norm, σ noise multiplier.
+discriminator, f features of real rows, f̃ of synthetic ones, z latent, C clipping norm, σ noise multiplier. Networks
+return logits, so −log D is softplus(−logit) and −log(1 − D) is softplus(logit). A *slope* of a row is that of D_S's
+loss of the row along its features: all that a party has to know to descend along it.
 """
 
 import math
@@ -27,13 +29,13 @@ from torch.nn.functional import softplus
 from understudy.errors import InputError
 from understudy.nn.layers import StackedLinear
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.vflgan_ts.backpropagation import Cells, Passed, Perceptron
 from understudy.synthesizers.vflgan_ts.network import (
     AttributeDiscriminators,
     AttributeGenerators,
     FeatureExtractor,
     SharedDiscriminator,
-    masks,
+    masks_of,
+    with_masks,
 )
 from understudy.synthesizers.vflgan_ts.protocol import (
     AggregatorSide,
@@ -45,7 +47,7 @@ from understudy.synthesizers.vflgan_ts.protocol import (
     seeded,
 )
 from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT
-from understudy.synthesizers.vflgan_ts.updates import All, Groups, MakeUpdate, PlainUpdate
+from understudy.synthesizers.vflgan_ts.updates import Groups, MakeUpdate, PlainUpdate, Shown
 from understudy.training.private_gradient import NormalReserve, gradient_step
 
 Batches = Callable[[int], Iterator[Tensor]]  # of the number of aligned rows: places of the sampled rows, round by round
@@ -82,24 +84,14 @@ class Party:
         self.name, self._rows, self._config, recipe = name, rows, config, config.recipe
         _, num_attributes, num_steps = rows.series.shape
         self._num_classes = rows.label.shape[1]
-        self._widths = (recipe.features, *recipe.widths)  # of what dropout applies to
         with seeded(config.seed, name):
             self.generators = generators_for(config, num_attributes, num_steps)
             self.discriminators = AttributeDiscriminators(num_attributes, num_steps, recipe.widths)
             self.extractor = FeatureExtractor(num_attributes * num_steps + self._num_classes, recipe.features)
-            self._generator = config.randomness()
+            self.randomness = config.randomness()  # of dropout; no checkpoint of `sound` may keep its state
         rate = recipe.learning_rate
         self.update = make_update(((self.discriminators, rate), (self.extractor, rate / 2)))
         self.generator_update = PlainUpdate(((self.generators, rate),))
-        self._make = Cells(self.generators.gates, self.generators.output, self.generator_update.flat.views)
-        self._judge, self._extract = (
-            Perceptron(network, self.update.flat.views) for network in (self.discriminators, self.extractor)
-        )
-
-    @property
-    def randomness(self) -> torch.Generator:
-        """The source of dropout; no checkpoint of `sound` may keep its state."""
-        return self._generator
 
     def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> PartySide:
         """Takes part in Algorithm 1.
@@ -120,40 +112,37 @@ class Party:
 
     def _discriminate(self, given: Given, now: Stage, then: Stage) -> Generator[Frame, Frame, Given]:
         """Lines 3 to 22: tells real from synthetic, attribute by attribute, and helps the aggregator to."""
-        rows, latent = self._checked(given["rows"]), given["latent"]
-        real, number = Rows(self._rows.series[rows], self._rows.label[rows]), len(rows)
-        fake = self._made(self._make(latent).output, latent)  # line 6
-        groups = ((real,), (fake,)) if self.update.apart else ((real, fake),)
-        passed = [self._passed(*group) for group in groups]  # lines 8 and 9
-        logits, features = (torch.cat([each.output for each in network], -2) for network in zip(*passed, strict=True))
-        answer = yield Frame(now.iteration, now.name, {"real": features[:number], "fake": features[number:]})
-        given = self._received(answer, then, {"real": number, "fake": len(latent)})
-        weight, sizes = self.update.weight(number), [len(extracted.output) for _, extracted in passed]
-        alone = discriminator_slopes(logits, number, weight).split(sizes, -2)  # Eq. 9, 13
-        together = torch.cat([given["real"] * weight, given["fake"]]).split(sizes)  # Eq. 10, 15
-        slopes = [
-            (judged.back(own), extracted.back(shared))
-            for (judged, extracted), own, shared in zip(passed, alone, together, strict=True)
-        ]
-        self.update(slopes[0] if self.update.apart else (), slopes[-1])
+        drawn, latent = self._checked(given["rows"]), given["latent"]
+        with torch.no_grad():
+            fake = self._made(self.generators(latent), latent)  # line 6
+            shown = self._shown(Rows(self._rows.series[drawn], self._rows.label[drawn]), fake)
+            real, made = (self._features(rows) for rows in shown)  # lines 8 and 9
+        answer = yield Frame(now.iteration, now.name, {"real": real, "fake": made})
+        given = self._received(answer, then, {"real": len(drawn), "fake": len(latent)})
+        for rows, name, sign in zip(shown, ("real", "fake"), (1.0, -1.0), strict=True):
+            rows |= {"slope": given[name], "sign": torch.full((len(rows["series"]), 1), sign)}
+        self.update(self._losses, *shown)
         return given
+
+    def _losses(self, rows: Shown) -> Tensor:
+        """Returns what each row adds to the losses of its D_ij (Eq. 9, 13) and, by its slope, of FE_i (Eq. 10, 15)."""
+        alone = softplus(-rows["sign"] * self._logits(rows)).sum(1)
+        return alone + (self._features(rows) * rows["slope"]).sum(1)
 
     def _generate(self, given: Given, now: Stage, then: Stage) -> Generator[Frame, Frame, Given]:
         """Lines 23 to 33: makes attributes that pass both discriminators. Real rows are not looked at."""
         latent = given["latent"]
-        made = self._make(latent)  # line 25
-        judged, extracted = self._passed(self._made(made.output, latent))  # line 27
-        answer = yield Frame(now.iteration, now.name, {"fake": extracted.output})
+        (fake,) = self._shown(self._made(self.generators(latent), latent))  # line 25
+        features = self._features(fake)  # line 27
+        answer = yield Frame(now.iteration, now.name, {"fake": features.detach()})
         given = self._received(answer, then, {"fake": len(latent)})
-        alone = judged.back(generator_slopes(judged.output)).along_input()
-        together = extracted.back(self._config.recipe.coupling * given["fake"]).along_input()
-        series = together[:, : together.shape[1] - self._num_classes].view(len(latent), *made.output.shape[::2])
-        made.learn(series.transpose(0, 1) + alone)  # Eq. 11, 14
-        self.generator_update.step()
+        together = (features * given["fake"]).sum(1)
+        losses = softplus(-self._logits(fake)).sum(1) + self._config.recipe.coupling * together
+        self.generator_update.descend(losses.mean())  # Eq. 11, 14
         return given
 
     def _received(self, answer: Frame, then: Stage, slopes: Mapping[str, int]) -> Given:
-        """Returns the tensors of an answer: slopes of the features just sent, and what the next stage needs."""
+        """Returns the tensors of an answer: slopes of the rows just sent, and what the next stage needs."""
         shapes: dict[str, tuple[int | None, ...]] = {
             name: (number, self._config.recipe.features) for name, number in slopes.items()
         }
@@ -171,18 +160,22 @@ class Party:
             raise InputError("'aggregator': a batch of different rows is expected, got others. The run is stopped.")
         return rows
 
-    def _passed(self, *rows: Rows) -> tuple[Passed, Passed]:
-        """Sends rows, one behind the other, through discriminators and extractor, with dropout."""
-        series = torch.cat([some.series for some in rows])
-        inputs = series.flatten(1)
-        if self._num_classes:
-            inputs = torch.cat([inputs, torch.cat([some.label for some in rows])], 1)
-        of_features, *hidden = masks(len(series), self._widths, self._config.dropout, self._generator)
-        return self._judge(series.transpose(0, 1), hidden), self._extract(inputs, [of_features])
+    def _shown(self, *groups: Rows) -> list[dict[str, Tensor]]:
+        """Returns groups of rows as the networks take them, with what dropout leaves of each row."""
+        shown = [
+            {"series": rows.series, "inputs": torch.cat([rows.series.flatten(1), rows.label], 1)} for rows in groups
+        ]
+        widths = (self._config.recipe.features, *self._config.recipe.widths)
+        return with_masks(shown, widths, self._config.dropout, self.randomness)
 
-    def _made(self, output: Tensor, latent: Tensor) -> Rows:
+    def _features(self, rows: Shown) -> Tensor:
+        return self.extractor(rows["inputs"], rows.get("kept 0"))
+
+    def _logits(self, rows: Shown) -> Tensor:
+        return self.discriminators(rows["series"], masks_of(rows, range(1, 1 + len(self._config.recipe.widths))))
+
+    def _made(self, series: Tensor, latent: Tensor) -> Rows:
         """Returns synthetic rows; the last columns of the latent say which classes they are asked to have."""
-        series = output.transpose(0, 1).reshape(len(latent), *self._rows.series.shape[1:])
         return Rows(series, latent[:, latent.shape[1] - self._num_classes :])
 
 
@@ -206,15 +199,9 @@ class Aggregator:
         self._class_share = torch.as_tensor(class_share, dtype=torch.float64)
         with seeded(config.seed, "aggregator"):
             self.discriminator = SharedDiscriminator(len(parties) * recipe.features, recipe.shared_widths)
-            self._generator = config.randomness()
+            self.randomness = config.randomness()  # of latents and dropout, as for a party
         self.update = make_update(((self.discriminator, recipe.learning_rate / 2),))
-        self._judge = Perceptron(self.discriminator, self.update.flat.views)
         self.losses: list[float] = []  # of the shared discriminator on synthetic rows: public in every mode
-
-    @property
-    def randomness(self) -> torch.Generator:
-        """The source of latents and dropout, as for a party."""
-        return self._generator
 
     def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> AggregatorSide:
         """Leads Algorithm 1; arguments as for a party."""
@@ -236,30 +223,37 @@ class Aggregator:
     def latent(self) -> Tensor:
         """Returns the same noise, and the same classes, for all parties."""
         batch = self._config.recipe.batch
-        noise = torch.randn(batch, LATENT, generator=self._generator)
+        noise = torch.randn(batch, LATENT, generator=self.randomness)
         if not self._config.num_classes:
             return noise
-        classes = torch.multinomial(self._class_share, batch, replacement=True, generator=self._generator)
+        classes = torch.multinomial(self._class_share, batch, replacement=True, generator=self.randomness)
         return torch.cat([noise, torch.eye(self._config.num_classes)[classes]], 1)
 
     def _discriminate(self, stage: Stage, frames: Frames, num_rows: int) -> Answers:
-        """Lines 12 and 17: updates the shared discriminator, returns the slope of its loss along every feature."""
-        real, fake = self._features(stage, frames, {"real": num_rows, "fake": self._config.recipe.batch})
-        passed = [self._passed(rows) for rows in ((real, fake) if self.update.apart else (torch.cat([real, fake]),))]
-        logits = torch.cat([each.output for each in passed])
-        self.losses.append(softplus(logits[num_rows:]).mean().item())
-        weight, sizes = self.update.weight(num_rows), [len(each.output) for each in passed]
-        own = discriminator_slopes(logits, num_rows, weight).split(sizes)  # Eq. 10, 12
-        slopes = [each.back(slope) for each, slope in zip(passed, own, strict=True)]
-        along = torch.cat([each.along_input() for each in slopes])
-        self.update(slopes[:-1], slopes[-1:])
-        return self._by_party({"real": along[:num_rows] / weight, "fake": along[num_rows:]})
+        """Lines 12 and 17: updates the shared discriminator, returns the slopes of real and synthetic rows."""
+        sizes = {"real": num_rows, "fake": self._config.recipe.batch}
+        shown = self._shown(self._features(stage, frames, sizes), (1.0, -1.0))
+        (real, _), (fake, loss) = (self._slopes(rows) for rows in shown)
+        self.losses.append(loss)
+        self.update(self._losses, *shown)  # Eq. 10, 12
+        return self._by_party({"real": real, "fake": fake})
 
     def _generate(self, stage: Stage, frames: Frames) -> Answers:
-        """Line 30: returns how features have to change for the shared discriminator to take them for real."""
-        (fake,) = self._features(stage, frames, {"fake": self._config.recipe.batch})
-        passed = self._passed(fake)
-        return self._by_party({"fake": passed.back(generator_slopes(passed.output)).along_input()})  # Eq. 11
+        """Line 30: returns how features have to change for the shared discriminator to take them for real (Eq. 11)."""
+        features = self._features(stage, frames, {"fake": self._config.recipe.batch})
+        (fake,) = self._shown(features, (1.0,))
+        return self._by_party({"fake": self._slopes(fake)[0]})
+
+    def _losses(self, rows: Shown) -> Tensor:
+        """Returns −log D_S of rows that are to be taken for real, and −log(1 − D_S) of the others."""
+        logits = self.discriminator(rows["features"], masks_of(rows, range(len(self._config.recipe.shared_widths))))
+        return softplus(-rows["sign"] * logits)
+
+    def _slopes(self, rows: Shown) -> tuple[Tensor, float]:
+        """Returns the slope of each row's own loss along its features, and the mean loss."""
+        features = rows["features"].clone().requires_grad_()
+        losses = self._losses({**rows, "features": features})
+        return torch.autograd.grad(losses.sum(), features)[0], losses.mean().item()
 
     def _features(self, stage: Stage, frames: Frames, rows: Mapping[str, int]) -> list[Tensor]:
         """Returns features of all parties side by side, by the names and numbers of rows expected."""
@@ -267,27 +261,16 @@ class Aggregator:
         sent = [frames[name].expect(stage.iteration, stage.name, shapes, sender=name) for name in self._parties]
         return [torch.cat([own[name] for own in sent], 1) for name in shapes]
 
-    def _passed(self, features: Tensor) -> Passed:
-        widths = self._config.recipe.shared_widths
-        return self._judge(features, masks(len(features), widths, self._config.dropout, self._generator))
+    def _shown(self, groups: list[Tensor], signs: tuple[float, ...]) -> list[dict[str, Tensor]]:
+        shown = [
+            {"features": features, "sign": torch.full((len(features),), sign)}
+            for features, sign in zip(groups, signs, strict=True)
+        ]
+        return with_masks(shown, self._config.recipe.shared_widths, self._config.dropout, self.randomness)
 
     def _by_party(self, slopes: Given) -> Answers:
         parts = {name: whole.split(self._config.recipe.features, dim=1) for name, whole in slopes.items()}
         return {party: {name: parts[name][place] for name in parts} for place, party in enumerate(self._parties)}
-
-
-def discriminator_slopes(logits: Tensor, number: int, weight: float) -> Tensor:
-    """Returns slopes of Eq. 9 or 10 along logits [(attribute,) row, 1]: `number` real rows, then synthetic ones.
-
-    −log D has the slope D − 1 and −log(1 − D) the slope D, where D is the sigmoid of the logit.
-    """
-    real, fake = logits[..., :number, :].sigmoid(), logits[..., number:, :].sigmoid()
-    return torch.cat([(real - 1) * weight, fake / fake.shape[-2]], -2)
-
-
-def generator_slopes(logits: Tensor) -> Tensor:
-    """Returns slopes of the mean of −log D along logits of synthetic rows: Eq. 11 in its non-saturating form."""
-    return (logits.sigmoid() - 1) / logits.shape[-2]
 
 
 def generators_for(config: RunConfig, num_attributes: int, num_steps: int) -> AttributeGenerators:
@@ -310,17 +293,18 @@ class FirstLayerUpdate(PlainUpdate):
 
     def __init__(self, groups: Groups, clip_norm: float, noise_multiplier: float, noise: NoiseSource) -> None:
         super().__init__(groups)
-        self._first = [first for module, _ in groups if (first := _first_layer(module)) is not None]
+        linears = (
+            [own for own in module.modules() if isinstance(own, StackedLinear | nn.Linear)] for module, _ in groups
+        )
+        self._first = [layers[0] for layers in linears]
         self._clip_norm, self._noise_multiplier, self._reserve = clip_norm, noise_multiplier, NormalReserve(noise)
 
-    def __call__(self, private: All, public: All) -> None:
-        """Clips the gradient of the whole batch, real and synthetic rows together."""
-        self.put((*private, *public))
+    def change_gradient(self) -> None:
+        """Clips and noises the gradient of the whole batch, real and synthetic rows together."""
         for layer in self._first:
             # Each attribute of stacked ones is a network of its own.
             networks = layer.weight.shape[0] if isinstance(layer, StackedLinear) else 1
             self._noise([self.flat.views[id(parameter)].view(networks, -1) for parameter in layer.parameters()])
-        self.step()
 
     def _noise(self, gradients: list[Tensor]) -> None:
         """Clips and noises gradients [network, parameter] in place."""
@@ -329,11 +313,6 @@ class FirstLayerUpdate(PlainUpdate):
             gradient /= (norm / self._clip_norm).clamp(min=1)  # Eq. 16
             step = gradient_step(self._clip_norm, gradient.numel())
             self._reserve.add_to(gradient.view(-1), self._noise_multiplier * 2 * self._clip_norm, step)  # Eq. 17
-
-
-def _first_layer(module: nn.Module) -> StackedLinear | nn.Linear | None:
-    layers = [layer for layer in module.modules() if isinstance(layer, StackedLinear | nn.Linear)]
-    return layers[0] if layers else None
 
 
 def claimed_epsilon(

@@ -1,75 +1,63 @@
-"""How gradients become parameters: as they are, or clipped for every unit and noised.
+"""How losses of single rows become parameters: by their gradient as it is, or clipped for every unit and noised.
 
 What synthetic rows and parameters say is public, so their gradient may be added after the noise. Where that matters
 they pass through networks by themselves: not even a rounding error of theirs may depend on real rows.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.vflgan_ts.backpropagation import Slopes
 from understudy.synthesizers.vflgan_ts.recipe import BETAS
-from understudy.training.clipping.per_unit_gradients import Collector
 from understudy.training.plan import DPSGDConfig
 from understudy.training.private_gradient import FlatParameters, PrivateGradient
 
-All = Sequence[Slopes]  # of all networks of one owner
+Shown = Mapping[str, Tensor]  # what networks are shown of some rows, [row, …] each
+Losses = Callable[[Shown], Tensor]  # the loss of each row
 Groups = Sequence[tuple[nn.Module, float]]  # networks of one owner with their learning rates
 
 
 class Update(Protocol):
     """One update of one owner's networks; `flat` and `optimiser` are what a checkpoint of it holds."""
 
-    apart: bool  # whether real rows and synthetic ones have to pass by themselves
     flat: FlatParameters
     optimiser: torch.optim.Adam
 
-    def weight(self, number: int) -> float:
-        """Returns the weight of the loss of one of `number` real rows in the slopes."""
-
-    def __call__(self, private: All, public: All) -> None:
-        """Descends along the slopes of real rows and of synthetic rows.
-
-        Where all rows pass together they are all in `public`, and nothing is in `private`.
-        """
+    def __call__(self, losses: Losses, real: Shown, fake: Shown) -> None:
+        """Descends along the losses of real rows and of synthetic rows."""
 
 
 MakeUpdate = Callable[[Groups], Update]
 
 
 class PlainUpdate:
-    """Gradients as they are; implements `Update`.
+    """The gradient of the mean losses as it is; implements `Update`.
 
     Privacy: none.
     """
 
-    apart = False
-
     def __init__(self, groups: Groups) -> None:
-        self.flat = FlatParameters([parameter for module, _ in groups for parameter in module.parameters()])
+        self._parameters = [parameter for module, _ in groups for parameter in module.parameters()]
+        self.flat = FlatParameters(self._parameters)
         self.optimiser = _adam(groups, self.flat)
 
-    def weight(self, number: int) -> float:
-        """Averages over the rows there are."""
-        return 1 / max(1, number)
+    def __call__(self, losses: Losses, real: Shown, fake: Shown) -> None:
+        number = _num_rows(real)
+        found = losses({name: torch.cat([real[name], fake[name]]) for name in real})
+        self.descend(found[:number].sum() / max(1, number) + found[number:].mean())
 
-    def __call__(self, private: All, public: All) -> None:
-        self.put((*private, *public))
-        self.step()
+    def descend(self, loss: Tensor) -> None:
+        """Takes one step of Adam along the gradient of a loss."""
+        for parameter, slope in zip(self._parameters, torch.autograd.grad(loss, self._parameters), strict=True):
+            self.flat.views[id(parameter)].copy_(slope)
+        self.change_gradient()
+        self.optimiser.step()
 
-    def put(self, all_slopes: All) -> None:
-        """Puts the gradient of all rows where the last one was; every network's slopes are there once."""
-        for slopes in all_slopes:
-            slopes.add(fresh=True)
-
-    def step(self) -> None:
-        """Descends along the gradient that is there."""
-        advance(self.optimiser)
+    def change_gradient(self) -> None:
+        """Leaves the gradient as it is."""
 
 
 class ClippedUpdate:
@@ -79,33 +67,21 @@ class ClippedUpdate:
     public gradient is added afterwards.
     """
 
-    apart = True
-
     def __init__(self, groups: Groups, block: DPSGDConfig, noise: NoiseSource) -> None:
         self._gradient = PrivateGradient(nn.ModuleList(module for module, _ in groups), block, noise)
         self.flat = self._gradient.flat
         self.optimiser = _adam(groups, self.flat)
 
-    def weight(self, number: int) -> float:
-        """Every row counts as itself; the sum is divided by the public expected batch."""
-        return 1.0
-
-    def __call__(self, private: All, public: All) -> None:
-        num_rows = private[0].num_rows
-        if num_rows:
-            self._gradient.add_clipped_records(partial(_collect, private), num_rows)
+    def __call__(self, losses: Losses, real: Shown, fake: Shown) -> None:
+        if num_rows := _num_rows(real):
+            self._gradient.add_clipped(lambda: losses(real), num_rows, num_rows)
         self._gradient.finish()
-        for slopes in public:
-            slopes.add()
-        advance(self.optimiser)
+        self._gradient.add_public(lambda *_: losses(fake).mean(), torch.default_generator)
+        self.optimiser.step()
 
 
-def _collect(private: All, collector: Collector) -> None:
-    """Hands over every row's own gradient of every parameter."""
-    for slopes in private:
-        for weight, bias, slope, numbers in slopes.by_row():
-            collector.outer(weight, slope, numbers)
-            collector.keep(bias, slope)
+def _num_rows(shown: Shown) -> int:
+    return len(next(iter(shown.values())))
 
 
 def _adam(groups: Groups, flat: FlatParameters) -> torch.optim.Adam:
@@ -120,29 +96,3 @@ def _adam(groups: Groups, flat: FlatParameters) -> torch.optim.Adam:
         pieces.append({"params": [piece], "lr": rate})
         begin = end
     return torch.optim.Adam(pieces, betas=BETAS, fused=True)
-
-
-def advance(optimiser: torch.optim.Adam) -> None:
-    """Does what `step` does, without what it does around it, which on small networks takes longer than the update."""
-    for group in optimiser.param_groups:
-        (values,) = group["params"]
-        state = optimiser.state[values]
-        if not state:
-            optimiser.step()
-            return
-        state["step"] += 1
-        torch._fused_adam_(
-            [values],
-            [values.grad],
-            [state["exp_avg"]],
-            [state["exp_avg_sq"]],
-            [],
-            [state["step"]],
-            lr=group["lr"],
-            beta1=group["betas"][0],
-            beta2=group["betas"][1],
-            weight_decay=0.0,
-            eps=group["eps"],
-            amsgrad=False,
-            maximize=False,
-        )

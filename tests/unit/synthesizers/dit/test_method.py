@@ -22,7 +22,7 @@ from understudy.synthesizers.contract.panels import make_panel, rich_schema
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit import method as dit_method
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE
-from understudy.synthesizers.dit.model import NETWORK, Released, default_reference, empty_network
+from understudy.synthesizers.dit.method import NETWORK
 from understudy.synthesizers.dit.pretraining import measured_reference, pretrain, public_marginals
 from understudy.synthesizers.dit.recipe import PAPER, Network, Recipe
 from understudy.synthesizers.dit.scores import NormalScores
@@ -110,7 +110,7 @@ def test_steps_are_the_shorter_the_louder_the_noise(monkeypatch: pytest.MonkeyPa
         method = replace(SMALL, recipe=replace(SMALL.recipe, learning_rate=1.0))
         method.fit(waves(200), Ledger.in_memory(guarantee), guarantee=guarantee)
     assert heard[0] < heard[1] < heard[2] == 1.0
-    model = empty_network(SMALL.shape(waves(1).schema), waves(1).schema, default_reference(8), 0)
+    model = SMALL.empty_network(waves(1).schema)
     noise = SMALL.spending_plan(waves(200).schema, LOOSE).event("training").noise_multiplier  # type: ignore[union-attr]
     assert heard[1] == pytest.approx(1 / noise_ratio(noise, num_parameters(model), 64.0))
 
@@ -134,7 +134,7 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
     """One unit with huge losses, shown with eight masks: its gradient is as long as the clip, not longer."""
     panel = waves(1)
     method = replace(SMALL, recipe=replace(SMALL.recipe, draws=8, clipping_norm=0.5))
-    model = empty_network(method.shape(panel.schema), panel.schema, default_reference(8), 0)
+    model = method.empty_network(panel.schema)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=2.0)
     columns = NormalScores(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
@@ -156,7 +156,7 @@ def test_a_pack_gives_bounds_and_first_weights_and_is_named_in_the_certificate(t
     method = replace(SMALL, pack=str(tmp_path / "waves.safetensors"), recipe=replace(SMALL.recipe, iterations=1))
     release = method.fit(waves(200), Ledger.in_memory(GUARANTEE), guarantee=GUARANTEE)
     assert release.certificate.public_inputs["dit pack"] == pack.sha256
-    model = Released.of(method, release.schema, release.arrays).model
+    model = method.released(release.schema, release.arrays).model
     assert model.radius == pytest.approx(0.9 * reference[0])
     assert model.condition.bounds.scale == pytest.approx(0.9 * reference[1])
     distance = max(
@@ -185,8 +185,8 @@ def test_a_pack_that_does_not_fit_is_refused_before_anything_is_charged(tmp_path
 
 
 def test_magnitudes_are_those_that_most_conditions_stay_below() -> None:
-    panel, network = waves(64), SMALL.shape(waves(64).schema)
-    model = empty_network(replace(network, tightness="none"), panel.schema, default_reference(8), 0)
+    panel, network = waves(64), replace(SMALL.recipe.network, tightness="none")
+    model = replace(SMALL, recipe=replace(SMALL.recipe, network=network)).empty_network(panel.schema)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     columns = NormalScores(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
@@ -249,6 +249,6 @@ def test_the_paper_runs_at_small_size() -> None:
     panel = waves(12, steps=6)
     release = method.fit(panel, Ledger.in_memory(GUARANTEE), guarantee=GUARANTEE)
     assert "autocovariance" not in {entry.label for entry in method.spending_plan(panel.schema, GUARANTEE).entries}
-    model = Released.of(method, release.schema, release.arrays).model
+    model = method.released(release.schema, release.arrays).model
     assert (model.patch, len(model.blocks), model.embed.out_features) == (1, 8, 256)
     assert release.sample(2).values.shape == (2, 6, 1)

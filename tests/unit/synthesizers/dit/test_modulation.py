@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from understudy.errors import InputError
-from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, Bounds, DiTBlock, Modulation, preset, projected
+from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, Bounds, DiTBlock, Modulation, projected
+from understudy.synthesizers.dit.recipe import Network
 
 ROLES = ("shift", "scale", "gate")
 TIGHT = Bounds(condition=2.0, scale=0.5, shift=0.3, gate=0.2)
@@ -107,11 +108,9 @@ def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None
 
 
 def test_presets_shrink_the_reference_as_in_the_paper() -> None:
-    reference = Bounds(condition=16.0, scale=1.0, shift=2.0, gate=4.0, operator="soft")
-    assert preset("too-tight", reference) == Bounds(condition=8.0, scale=0.5, shift=1.0, gate=2.0, operator="soft")
+    found = Network(tightness="too-tight", operator="soft").bounds((16.0, 1.0, 2.0, 4.0))
+    assert found == Bounds(condition=8.0, scale=0.5, shift=1.0, gate=2.0, operator="soft")
     assert list(TIGHTNESS.values()) == [1.0, 0.9, 0.75, 0.5]
-    with pytest.raises(InputError, match="tightness"):
-        preset("snug", reference)
 
 
 def test_a_blocks_jacobian_obeys_the_bound_of_the_appendix() -> None:

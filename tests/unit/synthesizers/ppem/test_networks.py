@@ -6,8 +6,16 @@ from torch import Tensor, nn
 
 from understudy.nn.layers import ReversibleLinear
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator
-from understudy.synthesizers.ppem.published import between, lipschitz_penalty, obfuscation_penalty, raised
-from understudy.synthesizers.ppem.stein import CRITICAL_VALUE, median_bandwidth, normalised_discrepancy, stein_pairs
+from understudy.synthesizers.ppem.published import (
+    CRITICAL_VALUE,
+    between,
+    lipschitz_penalty,
+    median_bandwidth,
+    normalised_discrepancy,
+    obfuscation_penalty,
+    raised,
+    stein_pairs,
+)
 from understudy.training.clipping import PerUnitClipper
 from understudy.training.clipping.engine import Expand
 

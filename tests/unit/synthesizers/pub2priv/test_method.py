@@ -150,7 +150,7 @@ def test_one_unit_moves_the_sum_of_gradients_by_at_most_the_clipping_norm() -> N
     chosen, panel = VARIANTS["diffusion, direct"], _uneven(following(12, 0.9))
     core = chosen.diffusion(panel.schema)
     encoding = core.encoding(fit(chosen, panel, noise=NoiseSource.seeded(1)).arrays)
-    examples = core.examples(panel, np.zeros(panel.num_series, dtype=np.int64), encoding)
+    examples = core.examples(panel, encoding)
     config = DPSGDConfig(sampling_rate=1, iterations=1, expected_batch=1, clip_norm=0.5, noise_multiplier=1.0)
 
     def total(units: np.ndarray) -> torch.Tensor:
@@ -168,10 +168,10 @@ def test_one_unit_moves_the_sum_of_gradients_by_at_most_the_clipping_norm() -> N
 
 def test_one_more_unit_changes_no_other_units_rows() -> None:
     chosen, panel = VARIANTS["diffusion, direct"], following(30, 0.9)
-    core, classes = chosen.diffusion(panel.schema), np.zeros(30, dtype=np.int64)
+    core = chosen.diffusion(panel.schema)
     encoding = core.encoding(fit(chosen, panel, noise=NoiseSource.seeded(1)).arrays)
-    whole = core.examples(panel, classes, encoding)
-    fewer = core.examples(panel.take_units(np.arange(29)), classes[:29], encoding)
+    whole = core.examples(panel, encoding)
+    fewer = core.examples(panel.take_units(np.arange(29)), encoding)
     for name, array in whole.items():
         assert np.allclose(array[:29], fewer[name], atol=1e-5)
 
@@ -181,7 +181,7 @@ def test_gaps_are_masked_in_the_loss() -> None:
     chosen, panel = VARIANTS["diffusion, direct"], make_panel(rich_schema(), 20)
     core = chosen.diffusion(panel.schema)
     encoding = core.encoding(fit(chosen, panel, noise=NoiseSource.seeded(1)).arrays)
-    examples = core.examples(panel, np.zeros(20, dtype=np.int64), encoding)
+    examples = core.examples(panel, encoding)
     batch = {name: torch.from_numpy(np.array(array)) for name, array in examples.items()}
     with torch.no_grad():
         loss = denoising_loss(schedule(10))(core.network(), batch, torch.Generator().manual_seed(0))

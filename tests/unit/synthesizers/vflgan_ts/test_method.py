@@ -236,7 +236,7 @@ def test_a_column_that_nobody_holds_is_refused() -> None:
 
 def test_a_party_with_nothing_but_the_label_is_refused() -> None:
     label = Categorical("kind", ("a", "b"), party="court")
-    with pytest.raises(InputError, match="'court': a column beside the label"):
+    with pytest.raises(InputError, match="'court': a column other than the label"):
         partition(replace(schema(), static=(label,), label="kind"))
 
 

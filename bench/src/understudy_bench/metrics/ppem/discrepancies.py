@@ -14,7 +14,7 @@ from understudy.evaluate.measures import flat_series
 from understudy.evaluate.metric import Effort, Measured, Metric
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import drawn_units
-from understudy.synthesizers.ppem.stein import normalised_discrepancy
+from understudy.synthesizers.ppem.published import normalised_discrepancy
 from understudy_bench.metrics.kernels import (
     DRAWS,
     gram,
