@@ -1,5 +1,6 @@
 """What a metric is: a pure function of a comparison, with all that a reader needs; and all metrics by suite."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -107,6 +108,25 @@ class Metric:
         return self.name.split(".", 1)[0]
 
 
+def general(
+    name: str,
+    title: str,
+    reference: str,
+    measure: Measure,
+    *,
+    direction: Literal["lower", "higher", "near"] = "lower",
+    range: tuple[float, float] = (0.0, 1.0),
+    splits: int | None = None,
+    near: float | None = None,
+) -> Metric:
+    """Returns a metric of the suite `general`."""
+    return Metric(
+        name=f"general.{name}", title=title, direction=direction, range=range, reference=reference, measure=measure,
+        splits=splits, near=near,
+    )  # fmt: skip
+
+
+ABOVE = (0.0, math.inf)  # range of a figure that has no upper end
 GROUP = "understudy.suites"
 OWN = {"general": "understudy.evaluate.general", "conditional": "understudy.evaluate.fillings"}
 

@@ -9,7 +9,7 @@ import numpy as np
 from understudy.data import Panel
 from understudy.data.timegrid import hours_of_day, parse_frequency, season_steps
 from understudy.evaluate.measures import spectra, total_variation
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.metric import ABOVE, Effort, Measured, Undefined, general
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import mean_figure, of_sums
 
@@ -173,23 +173,17 @@ def _spectrum_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
     return np.where(still[0] & still[1], 0.0, np.where(still[0] | still[1], 1.0, gap))
 
 
-def _metric(
-    name: str, title: str, top: float, reference: str, measure: Callable[[Comparison, Effort, int], Measured]
-) -> Metric:
-    return Metric(
-        name=f"general.{name}", title=title, direction="lower", range=(0.0, top), reference=reference, measure=measure
-    )
-
-
 _DIFFERENCE = "mean absolute difference of pooled correlations"
+_CORRELATION = (0.0, 2.0)
 METRICS = (
-    _metric(
-        "profile", "Mean course by step and by hour", float("inf"), "mean difference in standard deviations", _profile
+    general(
+        "profile", "Mean course by step and by hour", "mean difference in standard deviations", _profile, range=ABOVE
     ),
-    _metric("autocorrelation", "Autocorrelation", 2.0, _DIFFERENCE, _autocorrelation),
-    _metric("cross_correlation", "Correlation between channels", 2.0, _DIFFERENCE, _cross((0,))),
-    _metric(
-        "lagged_correlation", "Correlation between channels some steps apart", 2.0, _DIFFERENCE, _cross(_CROSS_LAGS)
+    general("autocorrelation", "Autocorrelation", _DIFFERENCE, _autocorrelation, range=_CORRELATION),
+    general("cross_correlation", "Correlation between channels", _DIFFERENCE, _cross((0,)), range=_CORRELATION),
+    general(
+        "lagged_correlation", "Correlation between channels some steps apart", _DIFFERENCE, _cross(_CROSS_LAGS),
+        range=_CORRELATION,
     ),
-    _metric("spectrum", "Power spectrum", 1.0, "total variation of mean normalised spectra", _spectrum),
-)
+    general("spectrum", "Power spectrum", "total variation of mean normalised spectra", _spectrum),
+)  # fmt: skip

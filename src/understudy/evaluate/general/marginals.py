@@ -7,7 +7,7 @@ import numpy as np
 from understudy.data import Channel, Panel
 from understudy.data.channels import num_codes
 from understudy.evaluate.measures import cell_counts, total_variation
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.metric import ABOVE, Effort, Measured, Undefined, general
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import Aspect, kolmogorov_smirnov, mean_figure, of_sums, wasserstein
 
@@ -149,13 +149,6 @@ def _level(values: np.ndarray) -> np.ndarray:
     return series_means(values)[:, None]
 
 
-def _metric(name: str, title: str, reference: str, measure: Callable[[Comparison, Effort, int], Measured]) -> Metric:
-    top = float("inf") if "wasserstein" in name else 1.0
-    return Metric(
-        name=f"general.{name}", title=title, direction="lower", range=(0.0, top), reference=reference, measure=measure
-    )
-
-
 _KS = "two-sample Kolmogorov–Smirnov statistic"
 
 
@@ -217,39 +210,29 @@ def _channels(comparison: Comparison) -> list[tuple[str, tuple[np.ndarray, np.nd
 
 
 METRICS = (
-    Metric(
-        name="general.mean",
-        title="Mean of the worst channel: distance in mean absolute deviations",
-        direction="lower",
-        range=(0.0, float("inf")),
-        reference="|mean of candidate − mean of real| / mean |real − mean of real|, largest over channels",
-        measure=_mean,
-        splits=_SPLITS,
-        near=_NEAR_MEAN,
+    general(
+        "mean",
+        "Mean of the worst channel: distance in mean absolute deviations",
+        "|mean of candidate − mean of real| / mean |real − mean of real|, largest over channels",
+        _mean, range=ABOVE, splits=_SPLITS, near=_NEAR_MEAN,
     ),
-    Metric(
-        name="general.tails",
-        title="Tails of the worst channel: doublings of the share beyond the real 1 % and 99 %",
-        direction="lower",
-        range=(0.0, float("inf")),
-        reference="|log2| of the ratio of shares beyond the real quantiles, largest over channels and sides",
-        measure=_tails,
-        splits=_SPLITS,
-        near=_NEAR_TAILS,
+    general(
+        "tails",
+        "Tails of the worst channel: doublings of the share beyond the real 1 % and 99 %",
+        "|log2| of the ratio of shares beyond the real quantiles, largest over channels and sides",
+        _tails, range=ABOVE, splits=_SPLITS, near=_NEAR_TAILS,
     ),
-    _metric(
+    general(
         "values_ks", "Values of each channel: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _as_is)
     ),
-    _metric(
-        "values_wasserstein",
-        "Values of each channel: how far mass has to move, in standard deviations",
-        "1-Wasserstein distance",
-        _of_numbers(wasserstein, _as_is),
+    general(
+        "values_wasserstein", "Values of each channel: how far mass has to move, in standard deviations",
+        "1-Wasserstein distance", _of_numbers(wasserstein, _as_is), range=ABOVE,
     ),
-    _metric("levels_ks", "Means of series: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _level)),
-    _metric("categories", "Frequencies of categories in channels", "total variation distance", _categories),
-    _metric("static", "Static columns: distance of distributions", f"{_KS}; total variation for categories", _static),
-    _metric("label", "Frequencies of labels", "total variation distance", _label),
-    _metric("missingness", "Gaps: how many, where, how long", f"{_KS}; mean difference of rates by step", _missingness),
-    _metric("lengths", "Lengths of series: distance of distributions", _KS, _lengths),
-)
+    general("levels_ks", "Means of series: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _level)),
+    general("categories", "Frequencies of categories in channels", "total variation distance", _categories),
+    general("static", "Static columns: distance of distributions", f"{_KS}; total variation for categories", _static),
+    general("label", "Frequencies of labels", "total variation distance", _label),
+    general("missingness", "Gaps: how many, where, how long", f"{_KS}; mean difference of rates by step", _missingness),
+    general("lengths", "Lengths of series: distance of distributions", _KS, _lengths),
+)  # fmt: skip

@@ -16,7 +16,7 @@ from understudy.evaluate.measures import (
     squared_distances,
     warped_distances,
 )
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.metric import ABOVE, Effort, Measured, Undefined, general
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import drawn_units, mean_share
 from understudy.nn.nearest import nearest
@@ -68,18 +68,6 @@ def _measure(name: str, comparison: Comparison, effort: Effort, seed: int) -> Me
     value, replicates = mean_share(shares[name], unit, effort, seed)
     note = f"{NEIGHBOURS} neighbours, {len(unit)} series of each side, Euclidean distance of scaled series."
     return Measured(value=value, replicates=replicates, notes=(note,))
-
-
-def _metric(name: str, title: str, reference: str) -> Metric:
-    density = name == "density"
-    return Metric(
-        name=f"general.{name}",
-        title=title,
-        direction="near" if density else "higher",
-        range=(0.0, float("inf") if density else 1.0),
-        reference=reference,
-        measure=partial(_measure, name),
-    )
 
 
 _KYNKAANNIEMI = "Kynkäänniemi et al. (2019), arXiv:1904.06991, Eq. 1–2"
@@ -172,43 +160,20 @@ def _keys(panel: Panel) -> list[bytes]:
     return [series.tobytes() for series in panel.values]
 
 
-_near = partial(Metric, direction="near")
 _COPIED = (
     "share of candidates nearer to a training series than to others, corrected for their number; 0.5 if not copied"
 )
-
-
+_balls = {name: partial(_measure, name) for name in ("precision", "recall", "density", "coverage")}
+_higher, _near = partial(general, direction="higher"), partial(general, direction="near")
+_WARPED = "Nearer to training series than to others, warped in time"
+_VARIETY = "Distance to the nearest fellow, over that of real series"
 METRICS = (
-    _metric("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI),
-    _metric("recall", "Real series that lie among candidates", _KYNKAANNIEMI),
-    _metric("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3"),
-    _metric("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4"),
-    _near(
-        name="general.copied",
-        title="Nearer to training series than to others",
-        range=(0.0, 1.0),
-        reference=_COPIED,
-        measure=_copied,
-    ),
-    _near(
-        name="general.copied_warped",
-        title="Nearer to training series than to others, warped in time",
-        range=(0.0, 1.0),
-        reference=_COPIED,
-        measure=_copied_warped,
-    ),
-    _near(
-        name="general.variety",
-        title="Distance to the nearest fellow, over that of real series",
-        range=(0.0, float("inf")),
-        reference="mean nearest-neighbour distance, candidate over real",
-        measure=_variety,
-    ),
-    _near(
-        name="general.doubles",
-        title="Series that occur more than once",
-        range=(0.0, 1.0),
-        reference="share of exact duplicates",
-        measure=_doubles,
-    ),
+    _higher("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI, _balls["precision"]),
+    _higher("recall", "Real series that lie among candidates", _KYNKAANNIEMI, _balls["recall"]),
+    _near("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3", _balls["density"], range=ABOVE),
+    _higher("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4", _balls["coverage"]),
+    _near("copied", "Nearer to training series than to others", _COPIED, _copied),
+    _near("copied_warped", _WARPED, _COPIED, _copied_warped),
+    _near("variety", _VARIETY, "mean nearest-neighbour distance, candidate over real", _variety, range=ABOVE),
+    _near("doubles", "Series that occur more than once", "share of exact duplicates", _doubles),
 )

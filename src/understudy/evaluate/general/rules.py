@@ -7,7 +7,7 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.data.constraints import name_of, violations
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.metric import Effort, Measured, Undefined, general
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import mean_figure, mean_share, of_sums
 
@@ -92,20 +92,16 @@ def _broken(comparison: Comparison, effort: Effort, seed: int) -> Measured:
 
 
 METRICS = (
-    Metric(
-        name="general.resolution",
-        title="Share of values on the measurement grid",
-        direction="higher",
-        range=(0.0, 1.0),
-        reference="share of values that are multiples of the coarsest power of ten of which all real values are",
-        measure=_measure,
+    general(
+        "resolution",
+        "Share of values on the measurement grid",
+        "share of values that are multiples of the coarsest power of ten of which all real values are",
+        _measure, direction="higher",
     ),
-    Metric(
-        name="general.constraints",
-        title="Series that break a declared constraint",
-        direction="lower",
-        range=(0.0, 1.0),
-        reference="share of series with at least one violated constraint of the schema",
-        measure=_broken,
+    general(
+        "constraints",
+        "Series that break a declared constraint",
+        "share of series with at least one violated constraint of the schema",
+        _broken,
     ),
-)
+)  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.data.timegrid import season_steps
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
+from understudy.evaluate.metric import Effort, Measured, Undefined, general
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import drawn_units
 
@@ -114,12 +114,10 @@ def _skill(error: np.ndarray, naive: np.ndarray) -> float:
 
 
 METRICS = (
-    Metric(
-        name="general.forecast_skill",
-        title="Forecasting skill learned from the candidate, over the better naive forecast",
-        direction="higher",
-        range=(float("-inf"), 1.0),
-        reference="skill 1 − MAE/MAE of the better of persistence and seasonal naive; TSTR with ridge regression",
-        measure=_measure,
+    general(
+        "forecast_skill",
+        "Forecasting skill learned from the candidate, over the better naive forecast",
+        "skill 1 − MAE/MAE of the better of persistence and seasonal naive; TSTR with ridge regression",
+        _measure, direction="higher", range=(float("-inf"), 1.0),
     ),
-)
+)  # fmt: skip

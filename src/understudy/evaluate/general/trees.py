@@ -18,7 +18,7 @@ from understudy.data.timegrid import season_steps
 from understudy.evaluate.general.marginals import missing
 from understudy.evaluate.general.rules import rounded
 from understudy.evaluate.measures import spectra
-from understudy.evaluate.metric import Effort, Measured, Metric
+from understudy.evaluate.metric import Effort, Measured, general
 from understudy.evaluate.panels import Comparison
 from understudy.evaluate.weighted import mean_share
 
@@ -276,19 +276,10 @@ def _rows(panel: Panel, number: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(np.argsort(order, kind="stable")[:number])
 
 
-def _metric(name: str, title: str, features: Features) -> Metric:
-    return Metric(
-        name=f"general.{name}",
-        title=title,
-        direction="lower",
-        range=(0.0, 0.5),
-        reference="classifier two-sample test, arXiv:1610.06545, section 3, by boosted trees: |accuracy − 0.5|",
-        measure=partial(_measure, features),
-        near=_NEAR,
-    )
-
-
+_REFERENCE = "classifier two-sample test, arXiv:1610.06545, section 3, by boosted trees: |accuracy − 0.5|"
+_trees = partial(general, reference=_REFERENCE, range=(0.0, 0.5), near=_NEAR)
+_raw, _summary = partial(_measure, raw_features), partial(_measure, summary_features)
 METRICS = (
-    _metric("trees_raw", "Told apart by boosted trees that see every value", raw_features),
-    _metric("trees_summary", "Told apart by boosted trees that see summaries", summary_features),
+    _trees("trees_raw", "Told apart by boosted trees that see every value", measure=_raw),
+    _trees("trees_summary", "Told apart by boosted trees that see summaries", measure=_summary),
 )
