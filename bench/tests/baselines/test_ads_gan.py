@@ -1,4 +1,4 @@
-"""ADS-GAN protects nobody, says so first, and keeps everything else that a release has to keep."""
+"""ADS-GAN protects no unit, says so first, and keeps everything else that a release has to keep."""
 
 import math
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_the_certificate_says_first_that_nobody_is_protected() -> None:
 
 def test_a_finite_budget_is_refused_before_anything_is_charged() -> None:
     ledger = new_ledger()
-    with pytest.raises(InputError, match="protects nobody"):
+    with pytest.raises(InputError, match="protects no unit"):
         SMALL.fit(make_panel(rich_schema()), ledger)
     assert not ledger.entries()
     with pytest.raises(InputError, match="one of dp, ads-gan"):
