@@ -23,7 +23,7 @@ demo: $(READY) ## synthetic households with a certificate, in understudy-demo/
 
 test: $(READY) ## `check`, and meanwhile every test that takes seconds
 	@scripts/ensure-chromium.sh
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=recurse check quick
+	@$(MAKE) --no-print-directory --jobs 2 check quick
 
 quick: $(READY) # the tests of `make test` alone; DURATIONS=1 also writes durations.csv
 	$(MEMORY) $(PYTEST) $(if $(DURATIONS),-p scripts.durations) -m "not slow" -n 2 --dist worksteal
