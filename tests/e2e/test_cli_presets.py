@@ -64,6 +64,18 @@ def test_a_form_that_protects_no_unit_runs_and_is_recorded_as_not_private(
     ledger = run("ledger", "show", clinic.schema, "--json").facts
     assert [charge["label"] for charge in ledger["charges"]] == [f"{method}: not private, covered by no guarantee"]
     assert ledger["remaining"]["epsilon"] == made.facts["ledger"]["epsilon_left"] == 2.0
+    checked = run("ledger", "check", clinic.schema, clinic.release)
+    assert checked.code == 2
+    assert "charged in memory only" in checked.err
+
+
+def test_later_certificates_name_a_release_that_is_not_private(clinic: Clinic) -> None:
+    assert run(*synth(clinic, "vflgan-ts", *NOT_PRIVATE)).code == 0
+    clinic.release.rename(clinic.release.with_name("first"))
+    assert run(*clinic.synth("--method", "spectral")).code == 0
+    certificate = (clinic.release / "certificate.json").read_text(encoding="utf-8")
+    assert "about the same units is not private, covered by no guarantee" in certificate
+    assert "no charge" in run("ledger", "show", clinic.schema).out
 
 
 @pytest.mark.parametrize("method", ["ppem", "vflgan-ts"])

@@ -77,6 +77,14 @@ MUTANTS = (
         tests=(COMMANDS,),
     ),
     Mutant(
+        name="a release without protection that leaves no trace",
+        why="later certificates of the same population do not name it",
+        file="cli/charging.py",
+        before="    record_uncovered(ledger, ",
+        after="    dict(ledger=ledger, what=",
+        tests=("tests/e2e/test_cli_presets.py",),
+    ),
+    Mutant(
         name="a public page with its internal half",
         why="real series go out with the release",
         file="report/page.py",

@@ -55,9 +55,10 @@ def record_uncovered(ledger: "Ledger", what: str) -> None:
 
 def without_limit(ledger: "Ledger", schema: "Schema", guarantee: "Guarantee", label: str) -> "Ledger":
     """Returns the ledger of one run that is not private, after the population's ledger has recorded that run."""
+    from understudy.privacy.charges import NOT_COVERED
     from understudy.privacy.ledger import Ledger
 
-    record_uncovered(ledger, f"{label}: not private, covered by no guarantee")
+    record_uncovered(ledger, f"{label}: {NOT_COVERED}")
     who, size = schema.unit.sentence(), schema.protected_units
     return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
 

@@ -28,7 +28,9 @@ def show(output: Output, where: Where) -> None:
     charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise")
     for entry in facts["charges"]:
         cells = (entry["label"], at_most(entry["epsilon"], 4), at_most(entry["delta"]), entry["recorded_at"])
-        executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or "nothing yet"
+        executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or (
+            "nothing yet" if entry["epsilon"] else "no charge"
+        )
         charges.add_row(str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible")
     runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"
     output.result(
@@ -95,8 +97,13 @@ def check(
 
     file = existing(where, "WHERE").absolute()
     ledger = opened(where) if where.suffix == ".toml" else Ledger.checked(Store(file))  # a look claims nothing
-    head = str(Certificate.load(existing(release, "RELEASE")).ledger.get("head"))
-    if not ledger.knows(head):
+    certificate = Certificate.load(existing(release, "RELEASE"))
+    if certificate.ledger.get("kind") == "in-memory":
+        raise LedgerError(
+            f"'{release}' was charged in memory only, so no ledger file remembers it; its certificate says "
+            f"'{certificate.status}'. `understudy ledger show` lists runs that are not private."
+        )
+    if not ledger.knows(str(certificate.ledger.get("head"))):
         raise LedgerError(
             f"The ledger of '{ledger.name}' does not remember '{release}'. Either the release belongs to "
             "another population, or an old copy of the ledger was put back and has forgotten what was spent."

@@ -228,6 +228,7 @@ class Entry:
     sequence: int
 
 
+NOT_COVERED = "not private, covered by no guarantee"  # how the label of such a run ends
 _Amount, _Count = Annotated[float, pydantic.Field(ge=0)], Annotated[int, pydantic.Field(ge=0)]
 _PRICE = {"epsilon": _Amount, "delta": _Amount, "amount": _Amount}
 _FORGOTTEN = {"forgotten_sequence": int, "forgotten_head": str, "runs": _Count, "amount": _Amount}
@@ -412,9 +413,11 @@ def raised_body(
 
 
 def sentences(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Returns what was changed about a ledger after it was made, a sentence each."""
+    """Returns what changed a ledger after it was made, and releases that it does not cover, a sentence each."""
     found = []
     for kind, body in ((row.kind, row.body) for row in rows):
+        if kind == "charge" and body["label"].endswith(NOT_COVERED):
+            found.append(f"A release of {body['recorded_at'][:10]} about the same units is {NOT_COVERED}.")
         if kind == "raised":
             budget = f"epsilon = {at_most(float(body['epsilon']))} and {body['max_runs']} runs"
             found.append(f"The budget was raised to {budget} on {body['recorded_at'][:10]}: {body['reason']}")

@@ -58,7 +58,7 @@ class Optimisation:
         Post-processing of noisy gradients: free of charge, whatever it does.
 
     Attributes:
-        make: any torch optimiser. Element-wise ones see the parameters as a few flat vectors.
+        make: an element-wise torch optimiser, such as Adam; it sees the parameters as a few flat vectors.
         warm_up: iterations over which the learning rate rises from near zero.
         average_decay: decay of the exponential moving average that becomes the result; None: last iterate.
     """
