@@ -1,5 +1,7 @@
 """The adversarial baselines: whose loss depends on whom, and what critics tell."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -60,8 +62,8 @@ def test_the_critics_weights_stay_small() -> None:
 def test_an_event_is_priced_by_the_windows_that_it_takes_away() -> None:
     method = DpGan(recipe=Recipe(iterations=2, batch=500, width=8), window_steps=4, window_stride=2)
     event = plain_schema(unit=PrivacyUnit(column="home", kind="event", event_steps=2))
-    assert isinstance(method._config(plain_schema())._event(1.0), SubsampledGaussian)
-    priced = method._config(event)._event(1.0)
+    assert isinstance(replace(method._config(plain_schema()), noise_multiplier=1.0).event, SubsampledGaussian)
+    priced = replace(method._config(event), noise_multiplier=1.0).event
     assert isinstance(priced, MixtureOfGaussians)
     assert priced.max_windows == method.influence(event) > 1
 
