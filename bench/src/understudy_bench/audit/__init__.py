@@ -1,4 +1,4 @@
-"""Audits of whole fits, and the tables of VFLGAN-TS. Canaries are shared with the product's tests: run from a checkout."""
+"""Audits of whole fits, and the tables of VFLGAN-TS. Canaries are shared with the tests: run from a checkout."""
 
 import sys
 from pathlib import Path
