@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(target: Path, *, replace: bool = True) -> Iterator[Path]:
-    """Yields a draft beside `target` that takes its place if the block ends well and vanishes if not.
+    """Yields a draft in the folder of `target` that takes its place if the block ends well and vanishes if not.
 
     Args:
         replace: False raises FileExistsError where something is at `target` already.
@@ -38,7 +38,7 @@ def whole_file(target: Path, *, replace: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(target: Path, *, mode: int = 0o755) -> Iterator[Path]:
-    """Yields a draft that only its owner can read; it becomes `target`, for everybody, if the block ends well."""
+    """Yields a draft that only its owner can read; it becomes `target`, readable by all, if the block ends well."""
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:

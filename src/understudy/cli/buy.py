@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = Commands(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
 Draft = Annotated[Path, typer.Option("--schema", help="Schema of the table; it may leave bounds and categories open.")]
 Epsilon = Annotated[float, typer.Option(help="Epsilon of this purchase; a charge is never given back.")]
-Out = Annotated[Path, typer.Option(help="Schema to write, beside the old one; it must not exist yet.")]
+Out = Annotated[Path, typer.Option(help="Schema to write, in the folder of the old one; it must not exist yet.")]
 _SCHEMA_BYTES = 2**20
 
 
@@ -138,8 +138,7 @@ def _buy(
     unused(out, "--out")
     if out.absolute().parent.resolve() != schema.absolute().parent.resolve():
         raise InputError(
-            f"--out: a place beside '{schema}' is expected, because the ledger lies there and the new schema charges "
-            "the same one."
+            f"--out: a file in the folder of '{schema}' is expected, because the new schema charges the same one."
         )
     draft = Schema.load(schema, draft=True)
     require_budget(draft)

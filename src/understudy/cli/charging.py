@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def ledger_file(schema_file: Path, schema: "Schema") -> Path:
-    """Returns where the population's ledger lies or will lie: beside the schema."""
+    """Returns where the population's ledger is or will be: in the folder of the schema."""
     from understudy.privacy.charges import file_name
 
     return schema_file.absolute().parent / f"{file_name(schema.name)}.ledger"

@@ -109,7 +109,7 @@ def _complete(
     facts: dict[str, Any],
     did: str,
 ) -> None:
-    """Fills the series of a table, and writes them with a note beside them that says who may see them."""
+    """Fills the series of a table, and writes them with a note that says who may see them."""
     import numpy as np
 
     from understudy.data import Schema, read_panel, write_panel

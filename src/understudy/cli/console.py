@@ -41,7 +41,7 @@ class Output:
                 _console().print(_Clean(part), soft_wrap=isinstance(part, str | Text))
 
     def caution(self, *sentences: str) -> None:
-        """Prints sentences beside the result, on standard error; nothing with `--quiet`."""
+        """Prints sentences on standard error; nothing with `--quiet`."""
         if not self.quiet:
             for sentence in sentences:
                 error_console().print(_Clean(sentence), soft_wrap=True)
@@ -94,7 +94,7 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def clean(text: str) -> str:
-    """Returns text that moves no cursor and hides nothing: names come from files that anybody may have written."""
+    """Returns text that moves no cursor and hides nothing: names come from files of unknown origin."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 

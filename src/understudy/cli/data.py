@@ -77,7 +77,8 @@ def partition(
     out: Annotated[Path, typer.Option(help="Folder to make; it must not exist yet.")],
     by_unit: Annotated[bool, typer.Option("--by-unit", help="Put all rows of a unit into one file.")] = False,
     schema: Annotated[
-        Path | None, typer.Option(help="Schema of the table; may be a draft. Default: schema.toml beside the table.")
+        Path | None,
+        typer.Option(help="Schema of the table; may be a draft. Default: schema.toml in the folder of the table."),
     ] = None,
     partitions: Annotated[
         int | None, typer.Option(min=1, max=MAX_PARTITIONS, help="Number of files. Default: by the population.")

@@ -169,7 +169,7 @@ def require_unseen(listed: set[str], releases: Sequence[Path], schema: "Schema",
     """Refuses units that one of the releases was trained on.
 
     Args:
-        strict: Whether a release without its list beside it is refused, too.
+        strict: Whether a release without its list in the same folder is refused, too.
     """
     for release in releases:
         own = list_beside(release)

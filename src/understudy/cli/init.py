@@ -18,7 +18,7 @@ def init(
     output: Output,
     file: Annotated[Path, typer.Argument(help="Private table. Its header is read; its rows only with --peek.")],
     out: Annotated[
-        Path | None, typer.Option(help="Draft to write. Default: NAME.schema.toml beside the table.")
+        Path | None, typer.Option(help="Draft to write. Default: NAME.schema.toml in the folder of the table.")
     ] = None,
     unit: Annotated[str | None, typer.Option(help="Column that identifies the privacy unit.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of timestamps.")] = None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from understudy.privacy.ledger import Ledger
 
 app = Commands(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
-Where = Annotated[Path, typer.Argument(help="Schema with its ledger beside it, or a ledger file.")]
+Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger, or a ledger file.")]
 
 
 @app.command("show")
@@ -114,7 +114,7 @@ def check(
 
 
 def opened(where: Path) -> "Ledger":
-    """Returns the ledger at a path or beside a schema."""
+    """Returns the ledger at a path or in the folder of a schema."""
     from understudy.data import Schema
     from understudy.privacy.ledger import Ledger
 

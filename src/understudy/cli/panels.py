@@ -122,7 +122,7 @@ def _read(place: Path | str, schema: "Schema", tables: RealTables) -> "Panel":
 
 
 def _is_table(folder: Path) -> bool:
-    """Tells whether a folder holds tables and nothing else; a release holds its certificate, too."""
+    """Returns whether a folder holds tables and nothing else; a release holds its certificate, too."""
     from understudy.data.io.stores import TABLE_SUFFIXES
 
     names = [path for path in folder.iterdir() if not path.name.startswith((".", "_"))]
@@ -132,7 +132,7 @@ def _is_table(folder: Path) -> bool:
 def _released(folder: Path, release: "Release", seed: int, progress: Progress, context: Path | None) -> "Panel":
     """Returns the series that the release ships, or as many as its population where it ships none.
 
-    Series that were drawn for stretches of a public table tell their times, so that the table tells their context.
+    Series that were drawn for stretches of a public table carry their times, by which the table gives their context.
     """
     import numpy as np
 

@@ -75,7 +75,7 @@ class Request:
 
     @property
     def written_list(self) -> Path | None:
-        """Where the list of held-out units is written: beside the release, where `evaluate` and `compare` look."""
+        """The list of held-out units that is written, by default next to the release, where `evaluate` looks."""
         if self.holdout is None:
             return None if self.holdout_list is None else list_beside(self.out)
         return self.holdout_list or list_beside(self.out)
@@ -84,7 +84,7 @@ class Request:
 def synth(
     output: Output,
     file: TableFile,
-    schema: Annotated[Path, typer.Option(help="Schema of the table; the population's ledger lies beside it.")],
+    schema: Annotated[Path, typer.Option(help="Schema of the table; the population's ledger is in the same folder.")],
     epsilon: Epsilon,
     out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
     delta: Delta = None,

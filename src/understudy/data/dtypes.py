@@ -28,7 +28,7 @@ _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+\-/:]+))?\
 
 
 def arrow_type(dtype: str) -> pa.DataType:
-    """Returns the Arrow type a schema's dtype stands for.
+    """Returns the Arrow type of a schema's dtype.
 
     >>> arrow_type("timestamp[s]")
     TimestampType(timestamp[s])

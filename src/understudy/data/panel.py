@@ -245,7 +245,7 @@ def _check_contents(panel: Panel) -> None:
         and not np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
     )
     if own and panel.private and panel.schema.time.align == "calendar":
-        # One series' own context would pass for everybody's, and public context is released as it is.
+        # One series' own context would pass for that of all series, and public context is released as it is.
         raise ValueError("Panel.context: series on one calendar share one context; use time.align = 'relative'.")
     for rows in row_chunks(panel.values):
         beyond = np.arange(panel.num_steps) >= lengths[rows, None]

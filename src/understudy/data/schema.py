@@ -1,6 +1,6 @@
 """The public contract, written before any data is read.
 
-A `Schema` holds what everybody may know: who is protected, which columns exist with which bounds, the time
+A `Schema` holds what is public: who is protected, which columns exist with which bounds, the time
 axis, facts that always hold and the budget. Nothing in it comes from the private table; what its author does
 not know is bought with a differentially private query.
 """
@@ -131,7 +131,7 @@ class BudgetDeclaration:
 
     Attributes:
         epsilon: Total over all runs.
-        delta: Total over all runs; None stands for 1/(100 · population).
+        delta: Total over all runs; None means 1/(100 · population).
         max_runs: Most runs there can be; basic composition splits delta over them.
         composition: How runs add up.
     """
@@ -290,7 +290,7 @@ class Schema:
         return next((c for c in self.static if isinstance(c, Categorical) and c.name == self.label), None)
 
     def channel_index(self, name: str) -> int:
-        """Returns where a channel stands on the last axis of a panel's values."""
+        """Returns the place of a channel on the last axis of a panel's values."""
         return [channel.name for channel in self.channels].index(name)
 
     def require_declared(self) -> None:

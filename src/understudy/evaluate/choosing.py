@@ -77,7 +77,7 @@ class PrivateChoice:
         return np.asarray(np.clip(0.5 + _advantages(losses) / (2 * self._usual_advantage), 0.0, 1.0))
 
     def _losses(self, panel: Panel) -> np.ndarray:
-        """Returns the energy scores [series, candidate], lower is better, of so many rows at a time."""
+        """Returns the energy scores [series, candidate], lower is better, for this many rows at a time."""
         found = np.empty((panel.num_series, len(self.candidates)))
         for begin in range(0, panel.num_series, _ROWS):
             rows = slice(begin, begin + _ROWS)
@@ -176,7 +176,7 @@ def _scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _distances(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> np.ndarray:
     """Returns Euclidean distances [row, column]; each kind of feature weighs the same, however many it has.
 
-    Sums of products of whole numbers below 2⁵³ are exact, so a row does not depend on the rows beside it.
+    Sums of products of whole numbers below 2⁵³ are exact, so a row does not depend on other rows.
     """
     total = np.zeros((len(first[0]), len(second[0])))
     for one, other in zip(first, second, strict=True):

@@ -1,7 +1,7 @@
 """How well hidden values were filled, by the way steps were hidden: the suite `conditional`, for releases that impute.
 
 The error functions take (truth, draws, hidden). Truth has any shape, draws one axis more in front, hidden the shape of
-truth. Values count where they were hidden and are known. The mean of the draws stands for them where errors are
+truth. Values count where they were hidden and are known. The mean of the draws represents them where errors are
 squared, the median where they are not.
 """
 
@@ -96,7 +96,7 @@ def by_channel(completion: Completion, places: list[int], figure: Figure) -> np.
 
 
 def straight_lines(completion: Completion) -> np.ndarray:
-    """Returns what anybody would fill in, as a single draw: straight lines, ends held, the mean if all is hidden."""
+    """Returns the naive filling, as a single draw: straight lines, ends held, the mean if all is hidden."""
     filled = np.array(completion.truth, dtype=np.float64)
     filled[completion.hidden] = np.nan
     steps = np.arange(filled.shape[1])
@@ -128,7 +128,7 @@ def _measure(figure: Figure, standardised: bool, comparison: Comparison, effort:
     if not own:
         raise Undefined("no hidden value was ever observed.")
     draws = len(comparison.completions[0].draws)
-    note = f"{draws} fillings of each series; mean over channels and ways of hiding, beside straight lines."
+    note = f"{draws} fillings of each series; mean over channels and ways of hiding, compared with straight lines."
     return Measured(value=float(np.mean(own)), parts=parts, notes=(note,))
 
 
@@ -176,7 +176,7 @@ MAX_SERIES, NUM_DRAWS = 100, 19
 def with_completions(panels: Panels, release: Release | None, *, seed: int = 0) -> Panels:
     """Returns the panels with fillings of other real series; as they were if there is no release that can impute.
 
-    Privacy: internal. The series that are filled were not learned from, and their truth stays beside the fillings.
+    Privacy: internal. The series that are filled were not learned from, and their truth stays with the fillings.
     """
     if release is None or not release.completes:
         return panels

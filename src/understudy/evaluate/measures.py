@@ -27,7 +27,7 @@ def autocorrelations(values: np.ndarray, max_lag: int) -> np.ndarray:
     """Returns the sample autocorrelations [series, lag, channel] at lags 1 to `max_lag`, each around its own mean.
 
     The biased estimate of Pub2Priv, App. F: pairs with a gap add nothing, the variance is that of all steps. A series
-    at rest has 0; NaN stands where a series has no two observed steps that far apart.
+    at rest has 0; NaN where a series has no two observed steps that far apart.
 
     Args:
         values: [series, step, channel], NaN where not observed.

@@ -22,7 +22,7 @@ class Comparison:
     Attributes:
         real: The series that were learned from.
         candidate: What is judged: synthetic series, other real series, or a control.
-        reference: Further real series that the candidate never saw; tells closeness from copying.
+        reference: Further real series that the candidate never saw; distinguishes closeness from copying.
         unseen: Real series that encoders may be trained on, the same for all comparisons of one evaluation.
         completions: Real series with steps hidden on purpose and filled by a release that can impute; none otherwise.
     """

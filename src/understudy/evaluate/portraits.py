@@ -228,7 +228,7 @@ def _matrix(rows: np.ndarray) -> list[list[float | None]]:
 
 
 def _typical(values: np.ndarray) -> np.ndarray:
-    """Returns series at even ranks of their mean, so that nobody sees only the prettiest."""
+    """Returns series at even ranks of their mean, so that readers do not see only the prettiest."""
     seen = np.flatnonzero((~np.isnan(values)).any(axis=1))
     if not len(seen):
         return seen

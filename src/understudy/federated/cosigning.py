@@ -76,7 +76,7 @@ def joint_certificate(
 
 
 def cosigned(certificate: Certificate, signatures: Mapping[str, str], key: SigningKey) -> Certificate:
-    """Returns the certificate with all signatures, the aggregator's over everybody else's."""
+    """Returns the certificate with all signatures, the aggregator's over all others."""
     message = cosigned_bytes(certificate)
     for entry in certificate.parties:
         if not is_signed_by(entry["signer"], signatures[entry["party"]], message):

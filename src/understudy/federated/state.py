@@ -4,7 +4,7 @@ Iterations are counted before they run and saved after, so that a side killed at
 sides save after the same iterations and keep the last two checkpoints: a side that is killed while saving has the one
 before, and so have all others.
 
-Privacy: checkpoints are made from noisy gradients that were charged before (or in modes that protect nobody, from
+Privacy: checkpoints are made from noisy gradients that were charged before (or in modes that protect no unit, from
 anything). The state of noise is never saved, nor in `sound` that of latents.
 """
 

@@ -4,7 +4,7 @@ A run has one authority, which signs one certificate per side and can then be pu
 nothing else; the holder of its key *is* that side, so every organisation keeps its own folder to itself.
 
 Who a party is follows from its certificate and from nothing it says. A party that is unknown, or connected already, is
-refused and logged; one that goes away stops the run for everybody, because going on without it would train on other
+refused and logged; one that goes away stops the run for all sides, because going on without it would train on other
 data than was agreed. Frames check their own order (`Frame.expect`), so a replayed one stops the run, too.
 """
 
@@ -73,7 +73,7 @@ class Identity:
             own.verify_directly_issued_by(x509.load_pem_x509_certificate(self.authority))
         except (ValueError, TypeError, InvalidSignature) as problem:
             raise InputError(
-                "keys: a certificate signed by the authority beside it is expected. Make new keys for all sides."
+                "keys: a certificate signed by the folder's authority is expected. Make new keys for all sides."
             ) from problem
         if not own.not_valid_before_utc <= datetime.now(UTC) <= own.not_valid_after_utc:
             raise InputError(
@@ -92,7 +92,7 @@ def make_identities(folder: Path, parties: Iterable[str], *, host: str, days: fl
     """Writes one folder per side under `folder`, and returns the sides' names. The authority's key is not kept.
 
     Args:
-        host: Name or address under which parties reach the aggregator; it stands in the aggregator's certificate.
+        host: Name or address under which parties reach the aggregator; the aggregator's certificate names it.
     """
     names = [AGGREGATOR, *parties]
     if len(set(names)) != len(names) or any(not name or "/" in name for name in names):

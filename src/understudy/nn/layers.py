@@ -1,4 +1,4 @@
-"""Linear layers the clipping engine knows beside PyTorch's: one that runs backwards, and many at once."""
+"""Linear layers the clipping engine knows in addition to PyTorch's: one that runs backwards, and many at once."""
 
 import math
 

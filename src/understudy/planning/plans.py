@@ -98,7 +98,7 @@ def plan(
     """Returns what a budget buys.
 
     Args:
-        schema: The schema, or its file, beside which the population's ledger lies.
+        schema: The schema, or its file; the population's ledger is in the same folder.
         epsilon, delta: Cost of the run; None takes a run's share of the declared budget.
         not_private: Whether to plan a published form that protects no unit, with epsilon = inf.
         population: Number of units to plan with, in place of the declared one.
@@ -153,7 +153,7 @@ def noise_multiplier(event: Event) -> float | None:
 
 
 def signal_to_noise(event: Event, schema: Schema, window_steps: int | None) -> float | None:
-    """Returns how far a fact that all units share stands above the noise of one release.
+    """Returns how far a fact that all units share is above the noise of one release.
 
     A fact that a share 1/signal_to_noise of the population has in common is as large as the noise: what is
     rarer drowns.

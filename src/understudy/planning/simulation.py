@@ -30,7 +30,7 @@ _SEED = 7
 _SKEW = 2.5  # most values low, a few high: what meters, vitals and accounts have in common
 _MEMORY = 0.8
 _MAX_LAG = 24
-_MAX_VALUES = 400_000  # distances are computed on so many values; more would not change a digit that is shown
+_MAX_VALUES = 400_000  # distances are computed on this many values; more would not change a digit that is shown
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pictures of an audit: scores with and without the target, the curve on logarithmic axes, claimed beside certified."""
+"""Pictures of an audit: scores with and without the target, the curve on logarithmic axes, claimed and certified."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def _bounds(found: Sequence[Facts], claimed: float | None) -> Drawing:
     return Drawing(
         name="audit-bounds",
         figure=made,
-        caption="Certified (orange), most that so many runs could certify (grey), claimed (dashed).",
+        caption="Certified (orange), the most that this number of runs could certify (grey), claimed (dashed).",
         alternative="; ".join(f"{name}: at least {low}, at most provable {most}" for name, low, most in rows),
         header=("Attack", "ε is at least", "Most it could show"),
         rows=rows,

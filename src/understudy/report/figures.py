@@ -209,7 +209,7 @@ def _evenly(number: int, most: int) -> list[int]:
 
 
 def _rows(places: Any, curves: Any) -> list[list[str]]:
-    """Returns table rows; so many that a person can read them, evenly chosen."""
+    """Returns table rows, evenly chosen, few enough for a person to read."""
     lines = list(curves)
     return [[_label(places[k]), *(figure(line[k]) for line in lines)] for k in _evenly(len(places), _MAX_ROWS)]
 

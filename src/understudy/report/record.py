@@ -87,7 +87,7 @@ def make_record(
     """Returns the record of an evaluation.
 
     Args:
-        release: None for a table made elsewhere, which nobody vouches for.
+        release: None for a table made elsewhere, which has no certificate.
         synthetic: The synthetic series as they were released. Not `panels.synthetic`: how many of them an evaluation
             looks at depends on the number of real series, which the public half must not tell.
         ledger: What `understudy ledger show --json` prints.

@@ -42,7 +42,7 @@ def verdict(score: Mapping[str, Any]) -> str:
 
 
 def control_tells_apart(score: Mapping[str, Any]) -> bool:
-    """Tells whether a metric can tell the control from real series, so that doing no better than it means something."""
+    """Returns whether a metric separates the control from real series, so that beating the control means something."""
     control, held = score["independent"]["value"], score["holdout"]
     if control is None or held["low"] is None or held["high"] is None:
         return False

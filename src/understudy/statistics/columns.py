@@ -67,7 +67,7 @@ def context_summary(context: np.ndarray) -> np.ndarray:
 def missing_shares(totals: np.ndarray, columns: tuple[Channel, ...], count: float) -> np.ndarray:
     """Returns how often each single column is missing: what the votes for its values lack of the number of series.
 
-    At most nine times in ten: where noise says that nobody has a column, the noise is wrong about one that was
+    At most nine times in ten: where noise says that no unit has a column, the noise is wrong about one that was
     declared, and a table without any value of it could not be read back.
     """
     lacking = np.clip(1 - totals / max(count, 1.0), 0.0, _MOST_MISSING)

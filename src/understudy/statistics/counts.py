@@ -16,7 +16,7 @@ from scipy.special import ndtr
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
 _JOINED = 5  # cells whose density a tail joins
 _NARROWEST = 0.4  # deviation of a fitted normal over the width of the cell in its middle
-_NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logarithm tells apart
+_NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logarithm resolves
 _QUIET = 3.0  # standard deviations up to which the sum of a grid's end, or a difference of sums, is taken for noise
 
 

@@ -1,4 +1,4 @@
-"""What is bought beside a method's core: distributions of the columns, shares of the classes, gaps and lengths.
+"""What is bought in addition to a method's core: distributions of the columns, shares of the classes, gaps and lengths.
 
 The published methods know none of this: their series have one length, no gaps, no columns that stand still, and a
 scale taken from private data. Here each is a small release (`queries`), or is left out.

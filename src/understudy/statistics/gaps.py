@@ -108,7 +108,7 @@ def sample_gaps(model: GapModel, scores: np.ndarray, lengths: np.ndarray, rng: n
         here = (steps >= begin[:, None]) & (steps < (begin + size)[:, None])
         missing[rows] |= here & (cumulative[:, -1:] > 0)
     missing &= steps < lengths[:, None]
-    everything = missing.sum(1) >= lengths  # a channel never observed would be a series nobody has
+    everything = missing.sum(1) >= lengths  # a channel never observed would be a series that no unit has
     missing[everything, 0] = False
     return missing
 

@@ -1,4 +1,4 @@
-"""What `--method auto` stands for: a rule from public facts, with its reason. No private number enters it.
+"""`--method auto`: a rule from public facts, with its reason. No private number enters it.
 
 The rule: `dit` where gaps are to be filled or series continued, because only its releases do that; else `spectral`.
 

@@ -1,6 +1,6 @@
-"""Fills gaps of somebody's series and continues them, with a release that can (`Completer`).
+"""Fills gaps of given series and continues them, with a release that can (`Completer`).
 
-Whose series they are decides what the result is. For anybody else's series it is post-processing of the release, and
+Whose series they are decides what the result is. For series of other units it is post-processing of the release, and
 costs nothing; for the series that the release was learned from it is internal, covered by no guarantee. Either way the
 result holds what was observed and is as private as that.
 """
@@ -49,7 +49,7 @@ class Completed:
     level: float
 
     def with_intervals(self) -> Panel:
-        """Returns the panel with the columns `…_low` and `…_high` beside every channel that is a number."""
+        """Returns the panel with the columns `…_low` and `…_high` for every channel that is a number."""
         schema = self.panel.schema
         numbers = [place for place, channel in enumerate(schema.channels) if not isinstance(channel, Categorical)]
         ends = [

@@ -83,14 +83,14 @@ class Release:
             return self.synthesizer.sample(self.arrays, schema, request)
 
     def impute(self, panel: Panel, **options: Any) -> "Completed":
-        """Returns somebody's panel with its gaps filled and an interval for each; see `completing.impute`."""
+        """Returns a given panel with its gaps filled and an interval for each; see `completing.impute`."""
         from understudy.synthesizers.completing import impute
 
         require_argument(panel, Panel, "impute: panel", "Read the table first: read_panel(table, schema).")
         return impute(self, panel, **options)
 
     def forecast(self, panel: Panel, horizon: int, **options: Any) -> "Forecast":
-        """Returns quantiles of the steps after the end of somebody's series; see `completing.forecast`."""
+        """Returns quantiles of the steps after the end of given series; see `completing.forecast`."""
         from understudy.synthesizers.completing import forecast
 
         require_argument(panel, Panel, "forecast: panel", "Read the table first: read_panel(table, schema).")

@@ -149,7 +149,7 @@ class _Run:
     def _iterate(self, chosen: np.ndarray) -> None:
         """Abadi et al. (2016), arXiv:1607.00133v2, Algorithm 1, with Poisson sampling of units."""
         task = self._task
-        self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: anew for every iteration
+        self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits; new in every iteration
         with _secret_seed():
             self._gradient.write(task.loss, task.windows, chosen, self._generator)
         if task.public_loss is not None:

@@ -105,7 +105,7 @@ def _own_contexts(
 ) -> Float32[np.ndarray, "series step context"]:
     """Brings contexts into the order of the series they belong to.
 
-    Privacy: without this, one unit's presence could move everybody else's context to another series.
+    Privacy: without this, one unit's presence could move the context of all others to another series.
     """
     if schema.time.align == "calendar":
         raise DataError("Context: one [step, context] for all is expected: series share a calendar.")

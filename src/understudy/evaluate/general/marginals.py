@@ -80,7 +80,7 @@ def _static(comparison: Comparison, effort: Effort, seed: int) -> Measured:
         if column.name != schema.label
     ]
     return mean_figure(
-        aspects, comparison, effort, seed, otherwise="the schema declares no static columns beside a label."
+        aspects, comparison, effort, seed, otherwise="the schema declares no static columns but a label."
     )
 
 

@@ -1,7 +1,7 @@
 """Can boosted trees tell candidate from real? A test of two samples by a learner that does learn.
 
 Lopez-Paz and Oquab (2017), arXiv:1610.06545. The recurrent discriminators of the papers often stay near chance on
-series that a glance tells apart; trees on raw values and on summaries seldom do, and their features have names.
+series that a glance distinguishes; trees on raw values and on summaries seldom do, and their features have names.
 A candidate that copies real series makes trees wrong more often than right: its twin, learned from, is on the other
 side. |accuracy − 0.5| counts that as well.
 """
@@ -227,7 +227,7 @@ def deal(
 
 
 def alone(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns |AUC − 0.5| of each single feature: 0 says nothing, 0.5 tells all rows apart. Missing ranks lowest."""
+    """Returns |AUC − 0.5| of each single feature: 0 says nothing, 0.5 separates all rows. Missing ranks lowest."""
     table = np.concatenate([first, second])
     ranks = rankdata(np.where(np.isnan(table), -np.inf, table), axis=0)[: len(first)].sum(axis=0)
     area = (ranks - len(first) * (len(first) + 1) / 2) / (len(first) * len(second))

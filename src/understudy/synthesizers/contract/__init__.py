@@ -1,6 +1,6 @@
 """What every method has to keep, as plain functions: each takes a synthesizer and raises AssertionError.
 
-Anybody who writes a method can run them on it, with or without pytest:
+Authors of a method can run them on it, with or without pytest:
 
     >>> from understudy.synthesizers.independent import Independent
     >>> check_synthesizer(Independent())

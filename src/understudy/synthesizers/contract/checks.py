@@ -197,7 +197,7 @@ def check_one_unit_more_changes_nothing_but_numbers(synthesizer: Synthesizer) ->
 
 
 def check_an_empty_panel_looks_like_any_other(synthesizer: Synthesizer) -> None:
-    """Nobody and one unit are neighbours as well: the release has the same shapes, files and public context."""
+    """No unit and one unit are neighbours as well: the release has the same shapes, files and public context."""
     windowed = replace(synthesizer, window_steps=MIN_STEPS)
     for method, schema in ((synthesizer, plain_schema()), (synthesizer, rich_schema()), (windowed, plain_schema())):
         expect_same_view(method, make_panel(schema, 0), make_panel(schema, 1))
@@ -280,11 +280,11 @@ def check_the_number_of_series_is_the_callers(synthesizer: Synthesizer) -> None:
 
 
 def check_labels_can_be_asked_for(synthesizer: Synthesizer) -> None:
-    """Every declared category, also one that nobody has; another word is refused."""
+    """Every declared category, also one that no unit has; another word is refused."""
     schema = rich_schema(constraints=())
     panel = make_panel(schema)
     static = np.array(panel.static)
-    static[:, 0] = np.minimum(static[:, 0], 1)  # nobody has the last one
+    static[:, 0] = np.minimum(static[:, 0], 1)  # no unit has the last one
     release = fit(synthesizer, replace(panel, static=static))
     for code, category in enumerate(("flat", "night", "dynamic")):
         sampled = release.sample(11, label=category)
@@ -322,7 +322,7 @@ def check_the_context_of_the_fit_is_the_default(synthesizer: Synthesizer) -> Non
 
 
 def check_small_panels(synthesizer: Synthesizer) -> None:
-    """Nobody, one unit, one step, two steps: the same road, and samples that obey the schema."""
+    """No unit, one unit, one step, two steps: the same path, and samples that obey the schema."""
     expect_valid_samples(synthesizer, make_panel(rich_schema(), 0))
     expect_valid_samples(synthesizer, make_panel(rich_schema(), 1))
     for steps in (1, 2):

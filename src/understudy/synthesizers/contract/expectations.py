@@ -100,14 +100,14 @@ def expect_valid(panel: Panel) -> None:
 
 
 def expect_same_view(synthesizer: Synthesizer, first: Panel, second: Panel) -> None:
-    """Expects that nothing but numbers tells two neighbouring panels apart."""
+    """Expects that only numbers differ between runs on two neighbouring panels."""
     one, other = outside_view(synthesizer, first), outside_view(synthesizer, second)
     for name in one:
         expect(one[name] == other[name], f"The {name} tell whether one unit is there.")
 
 
 def outside_view(synthesizer: Synthesizer, panel: Panel) -> dict[str, Any]:
-    """Everything but numbers that somebody outside can see of a run."""
+    """Everything but numbers that an outsider can see of a run."""
     calls: list[tuple[str, float]] = []
     with _everything_printed() as printed, tempfile.TemporaryDirectory() as folder:
         release = synthesizer.fit(panel, new_ledger(), progress=lambda *call: calls.append(call))

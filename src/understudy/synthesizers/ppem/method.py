@@ -7,11 +7,11 @@ given x′ is kept (PPEM: privacy-preserving energy models).
 In the mode `sound`, private data is read by one release of `spectral` and by a check on held-out units. x* given x′
 comes from synthetic series by hot-deck imputation (`hot_deck`); the energies of the paper are trained on synthetic
 series only. The modes `lmdp` and `marginal-dp` run the paper's algorithm on real rows (`published`): they protect
-nobody, their certificate says so first, and the series that they generate have neither gaps nor varying lengths.
+no unit, their certificate says so first, and the series that they generate have neither gaps nor varying lengths.
 
 Cost: a minute. Choose it where an aggregate is a secret of its own: where a bank is active, what its clients are like.
 Where only people have to be protected, `spectral` is better at any epsilon.
-Not to be confused with privacy: that two distributions differ bounds nothing that anybody can learn (`docs/ppem.md`).
+Not to be confused with privacy: that two distributions differ does not bound what can be learned (`docs/ppem.md`).
 
 References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, arXiv:1602.03253 (KSD); Dwork and Roth
 (2014), Algorithm 1 (AboveThreshold); Andridge and Little (2010) (hot-deck imputation).
@@ -79,7 +79,7 @@ HELD_OUT = 0.2  # share of units that are held out for a check
 NUM_RELEASED = 8192  # x′ that a check compares held-out units with
 GENERATORS, LINEAR, TARGET = "generator.", "linear", "target"  # arrays of a release of the published modes
 _CHECK_SHARE = 0.1  # of epsilon that a check on held-out units costs
-_NON_PRIVATE_CHECK = 1e3  # epsilon of a check in modes that protect nobody
+_NON_PRIVATE_CHECK = 1e3  # epsilon of a check in modes that protect no unit
 _CLAIMED_EPSILON = 1.0  # of the marginal energy in `marginal-dp`, as in appendix D.4
 _FEWEST_UNITS, _MOST_ATTEMPTS = 100, 10
 _AIM = 1.15  # a generator aims a little farther than the check asks for
@@ -150,7 +150,7 @@ class PPEM(Synthesizer):
         return self.target == DIFFERENT
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Return the check and the releases of `spectral`; in modes that protect nobody, the training."""
+        """Return the check and the releases of `spectral`; in modes that protect no unit, the training."""
         attributes = _flat(parse(schema, self.sets))
         check_target(self.target, schema, attributes)
         if self.mode != "sound":
@@ -175,7 +175,7 @@ class PPEM(Synthesizer):
         return SpendingPlan((*checks, *whole.entries), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        """Return finished series, or in modes that protect nobody the generators.
+        """Return finished series, or in modes that protect no unit the generators.
 
         Privacy: unit and neighbours as the schema says. Held-out units are chosen by a coin each and read by the check
         only; all others by `spectral` only. Both are charged to every unit. `docs/claims/ppem.md` has the proof.
@@ -299,7 +299,7 @@ class PPEM(Synthesizer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Run:
-    """One call of `PPEM.learn` after `rows` are known: of the pool of donors, or real ones where nobody is protected.
+    """One call of `PPEM.learn` after `rows` are known: of the pool of donors, or real ones where no unit is protected.
 
     Privacy: `private` is read by `marginal-dp` alone; `accepted` reads held-out units through AboveThreshold.
     """
@@ -424,7 +424,7 @@ def _batch_rule(schema: Schema, influence: int) -> UnitBatches | WindowBatches:
 def _linear(schema: Schema, panel: Panel, attributes: tuple[Attribute, ...]) -> np.ndarray:
     """Return scales that standardise the columns of x* as the paper does; sensitive columns keep declared bounds.
 
-    Privacy: reads private data without any; for modes that protect nobody.
+    Privacy: reads private data without any; for modes that protect no unit.
     """
     scales, declared = linear_scales(schema, panel), linear_scales(schema, None)
     static = [column.name for column in schema.static if column.name != schema.label]

@@ -35,7 +35,7 @@ CLIP_NORM = 1.0  # not given in the paper
 CRITICAL_VALUE = 3.8414588206941236  # 95 % of χ² with one degree of freedom
 _BETAS = (0.5, 0.9)  # of Adam
 _BLUR = 0.01  # standard deviation of the noise that makes codes look continuous, section 5.2
-_SHARPNESS = 10.0  # inverse temperature of the softmax that stands for a category while a generator learns
+_SHARPNESS = 10.0  # inverse temperature of the softmax that represents a category while a generator learns
 _LACKING_ROWS, _LACKING_WEIGHT = 512, 100.0
 _CHUNK = 4096
 
@@ -198,7 +198,7 @@ class AdversarialTraining:
 def train_without_noise(training: AdversarialTraining, rows: Mapping[str, np.ndarray], reached: Reached) -> None:
     """Run Algorithm 1 on `rows` ("sensitive" and "rest").
 
-    Privacy: none of its own. Rows are synthetic, or the mode protects nobody and says so.
+    Privacy: none of its own. Rows are synthetic, or the mode protects no unit and says so.
     """
     recipe, model = training.recipe, training.energies
     rng, generator = np.random.default_rng(training.seed), torch.Generator().manual_seed(training.seed + 1)

@@ -114,7 +114,7 @@ def pack_from_bytes(content: bytes) -> Pack:
 
 
 def simulated(num_windows: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns simulated windows of one length and number of features, both drawn anew each time."""
+    """Returns simulated windows of one length and number of features, both drawn again each time."""
     return simulate_signals(
         num_windows, int(rng.integers(_FEWEST_STEPS, MOST_STEPS)), int(rng.integers(1, MAX_FEATURES + 1)), rng
     )

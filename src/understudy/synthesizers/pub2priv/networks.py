@@ -173,7 +173,7 @@ class ConditionalDenoiser(nn.Module):
         return output
 
     def _side(self, z: Tensor, num_channels: int) -> Tensor:
-        """Returns z beside the codes of step and channel, for every entry."""
+        """Returns z and the codes of step and channel, for every entry."""
         shape = (*z.shape[:2], num_channels, -1)
         codes = plane_positions(z.shape[1], num_channels, self.codes).to(z)
         return torch.cat([z.unsqueeze(2).expand(shape), codes.expand(shape)], dim=3)

@@ -32,7 +32,7 @@ class Coupling:
 
     Attributes:
         order: Blocks (level, volatility, frequencies), the coupled ones first.
-        cross_weight: Weight of a pair from two blocks beside a pair of the same one.
+        cross_weight: Weight of a pair from two blocks, relative to a pair of the same one.
     """
 
     num_single: int

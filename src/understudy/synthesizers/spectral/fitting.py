@@ -59,8 +59,8 @@ def with_score_nodes(model: Model, schema: Schema) -> Model:
 
 # --- factors: channels that move as one become their common movement and what sets them apart -------------------
 #
-# The high and the low of one day's price differ by a hundredth of what both move. Noise that is small beside the
-# movement is large beside the difference, unless the difference is a coordinate of its own. Channels that hardly
+# The high and the low of one day's price differ by a hundredth of what both move. Noise that is small for the
+# movement is large for the difference, unless the difference is a coordinate of its own. Channels that hardly
 # correlate are left alone: turning them into each other would only blur their shapes.
 
 _TOGETHER = 0.85  # correlation from which channels count as moving together
@@ -209,7 +209,7 @@ def denoise_nested(
     shape: tuple[int, int],
     season: int | None = None,
 ) -> np.ndarray:
-    """Returns mean moments [kind, moment]: of everybody, then what sets a group apart, then what sets a kind apart.
+    """Returns mean moments [kind, moment]: of all units, then what sets a group apart, then what sets a kind apart.
 
     Each level adds the frequencies of its difference to the level above that stand out of its own noise.
 
@@ -229,7 +229,7 @@ def denoise_nested(
 
 
 def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int], season: int | None) -> np.ndarray:
-    """Keeps of noisy mean moments what stands out of the noise."""
+    """Keeps of noisy mean moments what exceeds the noise."""
     size = shape[0] * shape[1]
     mean, square = (dct(part.reshape(shape), axis=0, norm="ortho") for part in (moments[:size], moments[size:]))
     threshold = noise * -ndtri(_FALSE_LOUD / 2 / size)  # Bonferroni: the universal threshold passes one fit in five
@@ -288,7 +288,7 @@ def _settled(noisy: np.ndarray, noise: float, season: int | None) -> np.ndarray:
     return settled
 
 
-# --- shape: distributions of level and volatility, on few cells where noise is large beside the share of a cell ---
+# --- shape: distributions of level and volatility, on few cells where noise exceeds the share of a cell ---
 
 _FEW_LEVELS = np.concatenate([LEVEL_EDGES[[0, 4, 8, 12, 16]], [0.0], LEVEL_EDGES[[48, 52, 56, 60, 64]]])  # octaves
 _FEW_VOLATILITIES = VOLATILITY_EDGES[[0, 16, 24, 32, 36, 40, 44, 48, 52, 56, 64]]

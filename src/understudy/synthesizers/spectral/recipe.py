@@ -61,7 +61,7 @@ def parties_of(schema: Schema) -> tuple[str, ...]:
 
 
 def held_columns(schema: Schema) -> Held:
-    """Returns which columns are counted together; columns that name nobody are left to the aggregator."""
+    """Returns which columns are counted together; columns of no party are left to the aggregator."""
     columns = (*schema.channels, *single_columns(schema, schema.own_contexts))
     if len(parties_of(schema)) < 2:
         return {MARGINALS: range(len(columns))}

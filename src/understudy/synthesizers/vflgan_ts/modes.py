@@ -57,8 +57,8 @@ _TRUST = {
         "the noisy rows. Aggregator, other parties and recipients are covered alike; sampling amplifies nothing.",
         _ALIGNED,
     ),
-    "plain": ("Mode plain: nobody is protected.",),
-    "paper": ("Mode paper: nobody is protected. For comparison with the published figures only.",),
+    "plain": ("Mode plain: no unit is protected.",),
+    "paper": ("Mode paper: no unit is protected. For comparison with the published figures only.",),
 }
 _VALUES_WITHIN = 0.5  # root mean square, in attribute scale, up to which a row is kept as it is in mode `local`
 

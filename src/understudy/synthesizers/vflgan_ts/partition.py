@@ -1,7 +1,7 @@
 """The vertical partition of a table: which party holds which columns, columns as attributes, facts bought by party.
 
 An attribute is one series; all have one length. Channels in working scale are attributes as they are; a static column
-is an attribute that stands still. Numbers are stretched so that most of them lie within [−1, 1], codes are 0 or 1.
+is a constant attribute. Numbers are stretched so that most of them lie within [−1, 1], codes are 0 or 1.
 
 A fact such as the distributions of all columns is one noisy release over the columns of all parties. Noise on its
 coordinates is independent, so every party can release its own coordinates with the noise of the whole.

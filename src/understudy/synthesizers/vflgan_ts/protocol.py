@@ -5,7 +5,7 @@ nothing of sockets, threads or clocks, so the same computation runs in one proce
 links (`take_part`, `preside`), and a fixed test seed gives the same losses everywhere.
 
 Privacy: frames carry private features of single units and their gradients. Nothing here hides them: what a mode
-promises towards a reader of frames stands in its method's claim.
+promises a reader of frames is stated in its method's claim.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ class Frame:
         something else than was agreed.
 
         Args:
-            shapes: What each tensor has to look like; None stands for any size.
+            shapes: What each tensor has to look like; None allows any size.
         """
         if (self.iteration, self.stage) != (iteration, stage):
             raise InputError(
@@ -96,7 +96,7 @@ class Frame:
 
 
 Frames = Mapping[str, Frame]  # by party
-Documents = Mapping[str, bytes]  # what sides tell each other beside tensors, as bytes that run nothing
+Documents = Mapping[str, bytes]  # what sides send each other besides tensors, as bytes that run nothing
 PartySide = Generator[Frame, Frame, None]  # hands out frames, takes answers
 AggregatorSide = Generator[Frames, Frames, None]  # primed with `next`; takes one frame of every party, answers each
 
@@ -124,7 +124,7 @@ def take_part(side: PartySide, link: PartyLink) -> None:
 
 
 def preside(side: AggregatorSide, link: AggregatorLink, last: str = END) -> None:
-    """Runs the aggregator's side over a link until it answers `last`; everybody has that answer on return."""
+    """Runs the aggregator's side over a link until it answers `last`; all sides have that answer on return."""
     next(side)
     ended = False
     while not ended:
@@ -201,7 +201,7 @@ class RunConfig:
     def randomness(self) -> torch.Generator:
         """Returns the source of latents and dropout; within `seeded` the same for the same seed, but for `sound`.
 
-        Privacy: in `sound` the source starts from the operating system's randomness, so that no public seed tells what
+        Privacy: in `sound` the source starts from the operating system's randomness, so that no public seed shows what
         a run drew. It does not depend on rows: that mode has no dropout, whose masks would shift with one row more.
         """
         return torch.Generator().manual_seed(secrets.randbits(63) if self.mode == "sound" else torch.initial_seed())

@@ -99,7 +99,7 @@ def reversible_linear(
 
 
 def _record_back(collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter) -> None:
-    """Records x ⊗ grad: what came in stands at the outputs of the layer."""
+    """Records x ⊗ grad: the layer's input, kept at its outputs."""
     if collector.wants(weight):
         units = collector.num_units
         rows, arrived = (tensor.reshape(units, -1, tensor.shape[-1]) for tensor in (x, grad))
