@@ -53,7 +53,7 @@ MUTANTS = (
         file="training/loop.py",
         before=(
             "        self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: "
-            "anew for every iteration\n"
+            "new in every iteration\n"
         ),
         after="",
         tests=(f"{COINS}::test_generators_start_elsewhere_in_every_iteration_of_every_run",),

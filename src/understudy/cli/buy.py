@@ -138,7 +138,7 @@ def _buy(
     unused(out, "--out")
     if out.absolute().parent.resolve() != schema.absolute().parent.resolve():
         raise InputError(
-            f"--out: a file in the folder of '{schema}' is expected, because the new schema charges the same one."
+            f"--out: a file in the folder of '{schema}' is expected, because the new schema charges the ledger there."
         )
     draft = Schema.load(schema, draft=True)
     require_budget(draft)

@@ -194,7 +194,7 @@ def test_a_foreign_certificate_is_refused_by_a_server_that_logs_it(
     ):
         pass
     assert "Handshake failed" in capfd.readouterr().err
-    with pytest.raises(InputError, match="signed by the authority beside it"):
+    with pytest.raises(InputError, match="signed by the folder's authority"):
         foreign.check()
 
 
