@@ -52,7 +52,7 @@ MUTANTS = (
         why="32 bits decide about all iterations",
         file="training/loop.py",
         before=(
-            "        self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits: "
+            "        self._generator.manual_seed(secrets.randbits(63))  # of which torch takes 32 bits; "
             "new in every iteration\n"
         ),
         after="",
