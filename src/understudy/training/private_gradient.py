@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
 from understudy.training.batches import Batch, UnitWindows
-from understudy.training.clipping import PerUnitClipper, RecordGradients
+from understudy.training.clipping import PerUnitClipper
 from understudy.training.plan import DPSGDConfig
 
 _PIECE = 1 << 16  # elements per optimiser tensor: large enough for few calls, small enough to stay in cache
@@ -135,10 +135,6 @@ class PrivateGradient:
     def add_clipped(self, losses: Callable[[], Tensor], num_units: int, in_all: int) -> None:
         """Adds the clipped gradients of one chunk of a batch of `in_all` units."""
         self._clipper.add_clipped_sum(losses, num_units, self._sums_by_parameter, in_all)
-
-    def add_clipped_records(self, record: RecordGradients, num_units: int) -> None:
-        """Adds the clipped sum of per-unit gradients that the caller computed."""
-        self._clipper.add_clipped_records(record, num_units, self._sums_by_parameter)
 
     def finish(self) -> None:
         """Adds the noise, divides by the public expected batch, never by the realised one, and begins a new sum."""
