@@ -47,6 +47,8 @@ SLOW: dict[str, tuple[Part, ...]] = {
         Part("tests/meta/test_pages_run.py", "test_python", r"docs/(dit|ppem|vflgan-ts)\.md"),
     ),
     "what is learned": (
+        Part(f"{UNIT}/dit/test_method.py", "test_the_paper_runs_at_small_size"),
+        Part(f"{UNIT}/pub2priv/test_method.py", "test_the_paper_runs_at_small_size"),
         Part(f"{UNIT}/dit/test_method.py", "test_intervals_cover_what_they_say"),
         Part(f"{UNIT}/pets/test_ts2vec.py", "test_training_lowers_the_loss_on_series_it_never_saw"),
         Part(f"{UNIT}/pets/test_general_pack.py", "test_the_general_encoder_beats"),

@@ -4,6 +4,7 @@ with Server() as server:
     report = server.run("understudy.cli.main:main", ["ledger", "list"], folder=..., fault=Fault("kill after", 3))
 """
 
+import gc
 import importlib
 import json
 import os
@@ -83,6 +84,7 @@ def serve() -> None:
         if job["function"] not in seen:
             seen.add(job["function"])
             warm_up(job["function"])
+            gc.freeze()  # a collection in a child would copy every page of the parent
         print(json.dumps(_report(function, job)), file=answers, flush=True)
 
 
