@@ -34,7 +34,7 @@ SLOW: dict[str, tuple[Part, ...]] = {
         Part("tests/contract/test_methods.py", "test_the_method_keeps", f"{OTHERS}-(?!{READ_ONLY})"),
         Part(f"{UNIT}/ppem/test_hot_deck.py", "test_the_contract_is_kept_with_donors", f"(?!{READ_ONLY})"),
         Part(f"{UNIT}/test_clipping.py", "test_the_border_clips_hardly_anything_of_ordinary_units", OTHERS),
-        Part(f"{UNIT}/test_travelling.py", "test_a_statistic_that_travelled_has_the_same_sum", OTHERS),
+        Part(f"{UNIT}/test_travelling.py", "test_a_statistic_that_travelled_has_the_same_sum", f"{OTHERS}|dit, events"),
         Part(f"{UNIT}/test_clipping.py", "test_the_border_clips_hardly_anything_of_ordinary_units", "dit, events"),
         Part(f"{UNIT}/pub2priv/test_method.py", "test_every_variant_keeps_the_contract", "diffusion, (pack|none)"),
         Part(f"{UNIT}/dit/test_method.py", "test_one_unit_moves_each_statistic_by_at_most_its_bound", "1"),
