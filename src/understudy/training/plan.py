@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,7 @@ class DPSGDConfig:
             return SubsampledGaussian(self.sampling_rate, self.noise_multiplier, self.iterations)
         return MixtureOfGaussians(self.sampling_rate, self.noise_multiplier, self.batches.max_windows, self.iterations)
 
-    @property
+    @cached_property
     def noise_scale(self) -> float:
         """Standard deviation of the noise on every coordinate of the clipped sum."""
         return self.event.noise_multiplier * self.clip_norm
