@@ -62,8 +62,8 @@ class RankedPools:
     def _differences(self, real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
         """Returns |F − F̃| [column, rank - 1] to the right of every value but the last."""
         totals = [np.maximum(total, 1e-300)[:, None] for total in self._totals(real, candidate)]
-        nobody = np.zeros_like(totals[0])  # the weight of gaps
-        signed = np.concatenate([real / totals[0], -candidate / totals[1], nobody], axis=1)
+        unweighted = np.zeros_like(totals[0])  # the weight of gaps
+        signed = np.concatenate([real / totals[0], -candidate / totals[1], unweighted], axis=1)
         return np.abs(np.cumsum(signed.ravel()[self.owner], axis=1)[:, :-1])
 
     def _totals(self, real: np.ndarray, candidate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 Every method that claims something is fitted over and over with and without one canary series. What it answers and the
 noisy gradients it takes are projected on where the canary moves them, and compared with the certificate. Then the same
 audit, of the same size, meets the method with a defect. Methods that protect nobody are attacked by what they release,
-as by whoever receives it: the mode `paper` against what Theorem 4.3 of VFLGAN-TS claims when everybody takes part in
+as by a recipient: the mode `paper` against what Theorem 4.3 of VFLGAN-TS claims when everybody takes part in
 every iteration, the others against an epsilon of 1 that somebody might claim.
 """
 

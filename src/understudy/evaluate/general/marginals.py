@@ -156,7 +156,7 @@ TAIL = 0.01
 _SPLITS = 40
 _NEAR_MEAN = 0.1  # mean absolute deviations
 _NEAR_TAILS = 0.5  # of a doubling: shares that differ by a factor of 1.4
-_SMOOTHING = TAIL / 10  # of all values: shares that small can't be told apart
+_SMOOTHING = TAIL / 10  # of all values: smaller shares can't be resolved
 
 
 def _mean(comparison: Comparison, effort: Effort, seed: int) -> Measured:

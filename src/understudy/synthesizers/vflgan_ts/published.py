@@ -6,7 +6,7 @@ Algorithm 1. Where the text and the code released with it differ, the code is fo
 instead of log(1 − D) of Eq. 11, and networks have dropout.
 
 `Party` and `Aggregator` compute losses; how a loss becomes an update is handed in. Here is the update of DPVFLGAN-TS
-(`FirstLayerUpdate`), which protects nobody; those that are sound are in `updates`.
+(`FirstLayerUpdate`), which protects no unit; those that are sound are in `updates`.
 
 Notation: G_ij generator and D_ij discriminator of attribute j at party i, FE_i its feature extractor, D_S the shared
 discriminator, f features of real rows, f̃ of synthetic ones, z latent, C clipping norm, σ noise multiplier. Networks

@@ -20,7 +20,7 @@ def coordinates(rng: np.random.Generator, number: int) -> np.ndarray:
 
 
 def electorate(rng: np.random.Generator, series_per_unit: np.ndarray, classes: int = 1) -> Voters:
-    """Units with so many series each."""
+    """Units with the given numbers of series."""
     unit = np.repeat(np.arange(len(series_per_unit)), series_per_unit)
     return Voters(coordinates(rng, len(unit)), unit, rng.integers(0, classes, len(unit)), len(series_per_unit))
 
