@@ -230,12 +230,12 @@ def diagnose(
     facts: dict[str, Any] = {name: norms.figures() for name, norms in found.items()}
     drawn: list[str] = []
     if pictures is not None:
-        from understudy.report.gradient_pictures import tails
+        from understudy.report.figures import gradient_tails
 
         pictures.mkdir(parents=True, exist_ok=True)
         kinds = {name: {"cond": norms.conditioning, "other": norms.other} for name, norms in found.items()}
         clips = {name: norms.left_by_clip for name, norms in found.items()}
-        drawn = [str(path) for drawing in tails(kinds, clips) for path in drawing.save(pictures)]
+        drawn = [str(path) for path in gradient_tails(kinds, clips).save(pictures)]
     told = {"internal": True, "noise_multiplier": noise, **facts, "ratios": ratios, "pictures": drawn}
     output.result(told, bold(_PUBLIC), _shown_norms(facts, ratios), *(f"Wrote {path}." for path in drawn))
 

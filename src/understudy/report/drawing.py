@@ -118,12 +118,14 @@ def style() -> Iterator[None]:
         yield
 
 
-def blank(height: float = 210, *, left: float = 50) -> tuple[Figure, Axes]:
-    """Returns a figure 360 points wide with one tidy set of axes, below a line that is kept free for readouts."""
-    figure = Figure(figsize=(_WIDTH / 72, height / 72), dpi=72)
-    axes = figure.add_axes((left / _WIDTH, 34 / height, (_WIDTH - left - 8) / _WIDTH, (height - 52) / height))
-    tidy(axes)
-    return figure, axes
+@contextmanager
+def canvas(height: float = 210, *, left: float = 50) -> Iterator[tuple[Figure, Axes]]:
+    """Yields a figure 360 points wide with one tidy set of axes, below a line that is kept free for readouts."""
+    with style():
+        figure = Figure(figsize=(_WIDTH / 72, height / 72), dpi=72)
+        axes = figure.add_axes((left / _WIDTH, 34 / height, (_WIDTH - left - 8) / _WIDTH, (height - 52) / height))
+        tidy(axes)
+        yield figure, axes
 
 
 def over_epsilon(axes: Axes, epsilons: Sequence[float]) -> None:

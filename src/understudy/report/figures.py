@@ -1,4 +1,4 @@
-"""The figures of a report: real series dashed and grey, synthetic ones solid and coloured."""
+"""The figures of reports and audits: real series dashed and grey, synthetic ones solid and coloured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,10 +9,23 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from understudy.report.drawing import INK, PAPER, REAL, SYNTHETIC, Drawing, blank, over_epsilon, style, tidy
+from understudy.report.drawing import (
+    CONTROL,
+    FAINT,
+    INK,
+    PAPER,
+    REAL,
+    SYNTHETIC,
+    Drawing,
+    canvas,
+    over_epsilon,
+    style,
+    tidy,
+)
 from understudy.report.words import figure, printable, share
 
 Portrait = Mapping[str, Any]
+Facts = Mapping[str, Any]
 Sides = Sequence[tuple[str, Portrait]]  # ("real", …) first where there is one, then ("synthetic", …)
 _COLOURS = {"real": REAL, "synthetic": SYNTHETIC}
 _DASHES: dict[str, Any] = {"real": (0, (4, 1.6)), "synthetic": "-"}
@@ -23,6 +36,10 @@ _DWARFING = 0.4  # share of one bin above which a linear scale hides the rest
 # curves, which a page exchanges for its own in the dark: a scale stays as it is.
 _DIVERGING = LinearSegmentedColormap.from_list("understudy", ["#0171b1", "#f7f7f7", "#d65f01"], N=41)
 _DARK_BELOW = -0.6  # blue cells this dark need light letters
+_BANDS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
+_AUDIT_BINS = 24
+VARIANTS = {"vanilla": CONTROL, "aware": SYNTHETIC}
+_PARTS = {"cond": ("-", "condition"), "other": (":", "rest")}  # of a gradient: line style, name
 _MAX_WRITTEN = 6  # more cells a side than this and numbers no longer fit into them
 
 
@@ -43,8 +60,7 @@ def channel_drawings(name: str, number: int, sides: Sides) -> Iterator[Drawing]:
 
 
 def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
-    with style():
-        made, axes = blank()
+    with canvas() as (made, axes):
         for side, channel in own:
             bands = {quantile: _floats(line) for quantile, line in channel["bands"].items()}
             axes.fill_between(
@@ -58,18 +74,14 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
     caption = "Over the steps: median (thick), middle half of the series (filled), 5 % and 95 % (thin)."
     medians = {side: channel["bands"]["0.5"] for side, channel in own}
     alternative = _over("Median over the steps", list(medians.items()))
-    rows, readouts = _rows(steps, curves.values()), _readouts("step", steps, medians)
-    return Drawing(name, made, caption, alternative, ("step", *curves), rows, readouts)
-
-
-_BANDS = {"0.05": "5 %", "0.25": "25 %", "0.5": "median", "0.75": "75 %", "0.95": "95 %"}
+    readouts = _readouts("step", steps, medians)
+    return Drawing(name, made, caption, alternative, ("step", *curves), _rows(steps, curves), readouts)
 
 
 def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
     """Small multiples on one vertical scale: what single series look like, from the least to the most."""
     number = max(1, *(len(channel["samples"]) for _, channel in own))
-    with style():
-        made, first = blank()
+    with canvas() as (made, first):
         first.remove()
         edges = {"left": 0.09, "right": 0.98, "bottom": 0.16, "top": 0.92, "hspace": 0.35, "wspace": 0.08}
         grid = made.subplots(number, len(own), sharex=True, sharey="row", squeeze=False, gridspec_kw=edges)
@@ -97,8 +109,7 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
     """Returns the distribution of values as steps over common bins."""
     edges = _floats(own[0][1]["histogram"]["edges"])
     middles = (edges[:-1] + edges[1:]) / 2
-    with style():
-        made, axes = blank()
+    with canvas() as (made, axes):
         for side, channel in own:
             heights = _floats(channel["histogram"]["shares"])
             axes.stairs(heights, edges, fill=True, color=_COLOURS[side], alpha=0.13, gid=f"{side}-fill")
@@ -109,18 +120,16 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
             axes.set_ylim(min(tall) / 2, 1)
         else:
             axes.set_ylim(bottom=0)
-        axes.set_xlabel("value")
-        axes.set_ylabel("share")
+        axes.set(xlabel="value", ylabel="share")
     curves = {side: channel["histogram"]["shares"] for side, channel in own}
     alternative = "Histogram. " + " ".join(_peak(side, middles, heights) for side, heights in curves.items())
-    rows, readouts = _rows(edges[:-1], curves.values()), _readouts("near", middles, curves)
-    return Drawing(name, made, caption, alternative, ("from", *curves), rows, readouts)
+    readouts = _readouts("near", middles, curves)
+    return Drawing(name, made, caption, alternative, ("from", *curves), _rows(edges[:-1], curves), readouts)
 
 
 def _autocorrelation(name: str, own: Sides) -> Drawing:
     lags = np.arange(1, len(own[0][1]["autocorrelation"]) + 1)
-    with style():
-        made, axes = blank()
+    with canvas() as (made, axes):
         axes.axhline(0, color=INK, linewidth=0.6)
         for side, channel in own:
             _line(axes, side, lags, _floats(channel["autocorrelation"]), 1.5)
@@ -129,36 +138,33 @@ def _autocorrelation(name: str, own: Sides) -> Drawing:
     curves = {side: channel["autocorrelation"] for side, channel in own}
     caption = "Autocorrelation: correlation of a value with the one this many steps later."
     alternative = _over("Autocorrelation over the lags", list(curves.items()))
-    rows, readouts = _rows(lags, curves.values()), _readouts("lag", lags, curves)
-    return Drawing(name, made, caption, alternative, ("lag", *curves), rows, readouts)
+    readouts = _readouts("lag", lags, curves)
+    return Drawing(name, made, caption, alternative, ("lag", *curves), _rows(lags, curves), readouts)
 
 
 def _spectrum(name: str, own: Sides) -> Drawing:
     frequencies = _floats(own[0][1]["spectrum"]["frequencies"])
-    with style():
-        made, axes = blank()
+    with canvas() as (made, axes):
         for side, channel in own:
             power = _floats(channel["spectrum"]["power"])
             _line(axes, side, frequencies, np.where(power > 0, power, np.nan), 1.4)
         if any(power for _, channel in own for power in channel["spectrum"]["power"]):
             _log_axis(axes)
-        axes.set_xlabel("cycles per step")
-        axes.set_ylabel("share of variance")
+        axes.set(xlabel="cycles per step", ylabel="share of variance")
     curves = {side: channel["spectrum"]["power"] for side, channel in own}
-    what, labels = "cycles per step", [figure(value) for value in frequencies]
+    what, rows = "cycles per step", _rows([figure(value) for value in frequencies], curves)
     caption = "Power spectrum: how a series' variance spreads over rhythms; peaks are cycles."
     alternative = "Power spectrum. " + " ".join(_peak(side, frequencies, line) for side, line in curves.items())
-    rows, readouts = _rows(labels, curves.values()), _readouts(what, frequencies, curves)
-    return Drawing(name, made, caption, alternative, (what, *curves), rows, readouts)
+    return Drawing(name, made, caption, alternative, (what, *curves), rows, _readouts(what, frequencies, curves))
 
 
 def shares(name: str, own: Sides, caption: str) -> Drawing:
     """Returns bars of category shares, real ones open and synthetic ones filled."""
     names = [printable(category) for category in own[0][1]["categories"]][:_MAX_ROWS]
     places, height = np.arange(len(names), dtype=float), 0.8 / len(own)
-    with style():
-        longest = max(len(name) for name in names)
-        made, axes = blank(max(130, 60 + 22 * len(names) * len(own) ** 0.5), left=min(200, 14 + 5.5 * longest))
+    longest = max(len(name) for name in names)
+    tall, left = max(130, 60 + 22 * len(names) * len(own) ** 0.5), min(200, 14 + 5.5 * longest)
+    with canvas(tall, left=left) as (made, axes):
         for row, (side, column) in enumerate(own):
             widths = _floats(column["shares"])[: len(names)]
             inside = "none" if side == "real" else SYNTHETIC
@@ -169,11 +175,10 @@ def shares(name: str, own: Sides, caption: str) -> Drawing:
         axes.set_yticks(places, names)
         axes.invert_yaxis()
         axes.grid(visible=False)
-        axes.set_xlim(0, None)
-        axes.set_xlabel("share")
+        axes.set(xlim=(0, None), xlabel="share")
     curves = {side: column["shares"][: len(names)] for side, column in own}
     alternative = "Bars of shares. " + "; ".join(_at(label, k, curves) for k, label in enumerate(names)) + "."
-    return Drawing(name, made, caption, alternative, ("category", *curves), _rows(names, curves.values()))
+    return Drawing(name, made, caption, alternative, ("category", *curves), _rows(names, curves))
 
 
 def _line(axes: Axes, side: str, x: Any, y: Any, width: float, *, dashed: bool = True) -> None:
@@ -208,14 +213,10 @@ def _evenly(number: int, most: int) -> list[int]:
     return [int(k) for k in np.unique(np.linspace(0, number - 1, min(number, most)).round())]
 
 
-def _rows(places: Any, curves: Any) -> list[list[str]]:
+def _rows(places: Sequence[Any], curves: Mapping[str, Sequence[float | None]]) -> list[list[str]]:
     """Returns table rows, evenly chosen, few enough for a person to read."""
-    lines = list(curves)
-    return [[_label(places[k]), *(figure(line[k]) for line in lines)] for k in _evenly(len(places), _MAX_ROWS)]
-
-
-def _label(place: Any) -> str:
-    return place if isinstance(place, str) else figure(float(place), 4)
+    labels = [place if isinstance(place, str) else figure(float(place), 4) for place in places]
+    return [[labels[k], *(figure(line[k]) for line in curves.values())] for k in _evenly(len(places), _MAX_ROWS)]
 
 
 def _over(what: str, curves: Sequence[tuple[str, Sequence[float | None]]]) -> str:
@@ -290,13 +291,11 @@ def _cloud(name: str, points: Mapping[str, Sequence[Sequence[float]]], title: st
         "real": {"marker": "o", "markerfacecolor": "none", "markeredgecolor": REAL, "markersize": 4},
         "synthetic": {"marker": "+", "markeredgecolor": SYNTHETIC, "markersize": 5},
     }
-    with style():
-        made, axes = blank(260, left=12)
+    with canvas(260, left=12) as (made, axes):
         for side, look in looks.items():
             place = np.array(points[side], dtype=float).reshape(-1, 2)
             axes.plot(*place.T, linestyle="none", markeredgewidth=0.8, gid=side, **look)
-        axes.set_xticks([])
-        axes.set_yticks([])
+        axes.set(xticks=[], yticks=[])
         axes.grid(visible=False)
     sizes = " and ".join(f"{len(points[side])} {side}" for side in looks)
     return Drawing(
@@ -318,8 +317,7 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
     epsilons = np.array([epsilon for epsilon, _ in ordered])
     table = np.array([[np.nan if p is None else min(p, 1.5) for p in line] for _, line in ordered])
     kept = ~np.isnan(table).any(axis=0)
-    with style():
-        made, axes = blank(240)
+    with canvas(240) as (made, axes):
         tidy(axes)
         axes.plot(epsilons, table[:, kept], color=SYNTHETIC, linewidth=0.7, alpha=0.35)
         middle = np.median(table[:, kept], axis=1) if kept.any() else np.full(len(epsilons), np.nan)
@@ -328,8 +326,7 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
             axes.axhline(level, color=INK, linewidth=0.7, linestyle=":")
             axes.annotate(words, (epsilons[0], level), textcoords="offset points", xytext=(0, 3), fontsize=8, color=INK)
         over_epsilon(axes, [float(epsilon) for epsilon in epsilons])
-        axes.set_xlabel("epsilon")
-        axes.set_ylabel("distance from real")
+        axes.set(xlabel="epsilon", ylabel="distance from real")
     said = "; ".join(f"epsilon {figure(e)}: {figure(float(m))}" for e, m in zip(epsilons, middle, strict=True))
     return Drawing(
         name="utility-epsilon",
@@ -394,3 +391,124 @@ def _overlap(points: Mapping[str, Sequence[Sequence[float]]]) -> str:
                 f"between {figure(low[1])} and {figure(high[1])} up."
             )
     return " ".join(said)
+
+
+def audit_drawings(findings: Sequence[Facts] | None, claimed: float | None) -> list[Drawing]:
+    """Returns the pictures of all findings; `claimed` is the certificate's epsilon."""
+    found = list(findings or ())
+    if not found:
+        return []
+    made = [_audit_bounds(found, claimed)]
+    for number, one in enumerate(found, start=1):
+        if "scores" in one:
+            made += [_audit_scores(number, one), _audit_curve(number, one)]
+    return made
+
+
+def _audit_bounds(found: Sequence[Facts], claimed: float | None) -> Drawing:
+    """What was certified, what could have been, and what is claimed."""
+    with canvas(60 + 26 * len(found), left=150) as (made, axes):
+        places = np.arange(len(found))[::-1]
+        axes.barh(places, [one["ceiling"] or 0.0 for one in found], color=FAINT, height=0.6)
+        axes.barh(places, [one["epsilon"] for one in found], color=SYNTHETIC, height=0.35)
+        if claimed is not None and np.isfinite(claimed):
+            axes.axvline(claimed, color=CONTROL, linestyle="--")
+        axes.set_yticks(places, [one["attack"] for one in found])
+        axes.set_xlabel("ε")
+    rows = [(one["attack"], figure(one["epsilon"]), figure(one["ceiling"])) for one in found]
+    return Drawing(
+        name="audit-bounds",
+        figure=made,
+        caption="Certified (orange), the most that this number of runs could certify (grey), claimed (dashed).",
+        alternative="; ".join(f"{name}: at least {low}, at most provable {most}" for name, low, most in rows),
+        header=("Attack", "ε is at least", "Most it could show"),
+        rows=rows,
+    )
+
+
+def _audit_scores(number: int, one: Facts) -> Drawing:
+    """Scores of runs with and without the target; those that overlap can't be told apart."""
+    absent, present = (np.asarray(one["scores"][arm]) for arm in ("absent", "present"))
+    edges = np.histogram_bin_edges(np.concatenate([absent, present]), _AUDIT_BINS)
+    with canvas() as (made, axes):
+        for scores, colour, hatch in ((absent, REAL, "//"), (present, SYNTHETIC, None)):
+            axes.hist(scores, bins=edges.tolist(), histtype="stepfilled", alpha=0.5, color=colour, hatch=hatch)
+        axes.set(xlabel="score", ylabel="runs")
+    return Drawing(
+        name=f"audit-scores-{number}",
+        figure=made,
+        caption=f"{one['attack']}: scores without the target (grey, hatched) and with it (orange).",
+        alternative=" ".join(
+            f"Median score {arm}: {figure(float(np.median(scores)))}."
+            for arm, scores in (("without the target", absent), ("with it", present))
+        ),
+    )
+
+
+def _audit_curve(number: int, one: Facts) -> Drawing:
+    """The share of runs with the target that are found, by the share without it that are taken for such."""
+    absent, present = (np.sort(np.asarray(one["scores"][arm]))[::-1] for arm in ("absent", "present"))
+    thresholds = np.unique(np.concatenate([absent, present]))
+    false = np.array([(absent >= at).mean() for at in thresholds])
+    true = np.array([(present >= at).mean() for at in thresholds])
+    least = 0.5 / len(absent)
+    with canvas() as (made, axes):
+        axes.plot(np.maximum(false, least), np.maximum(true, least), color=SYNTHETIC, drawstyle="steps-post")
+        axes.plot([least, 1], [least, 1], color=INK, linestyle="--", linewidth=0.8)
+        axes.set(xscale="log", yscale="log", xlabel="falsely suspected", ylabel="found")
+    at = [(level, float(true[false <= level].max(initial=0.0))) for level in (0.001, 0.01, 0.1)]
+    return Drawing(
+        name=f"audit-curve-{number}",
+        figure=made,
+        caption=f"{one['attack']}: runs found by runs falsely suspected; guessing is dashed. Logarithmic axes.",
+        alternative="; ".join(
+            f"{share(found)} found where {share(level)} are falsely suspected" for level, found in at
+        ),
+        header=("Falsely suspected", "Found"),
+        rows=[(share(level), share(found)) for level, found in at],
+    )
+
+
+def gradient_tails(norms: Mapping[str, Mapping[str, np.ndarray]], kept: Mapping[str, np.ndarray]) -> Drawing:
+    """Returns the share of units whose norm exceeds t, and the distribution of η (DP-aware AdaLN-Zero, Fig. 1 to 5).
+
+    Args:
+        norms: By variant and part ("cond", "other"), norms of single units' gradients.
+        kept: By variant, what clipping leaves of each.
+    """
+    with style():
+        made = Figure(figsize=(10, 3.6), dpi=72, layout="constrained")
+        left, right = made.subplots(1, 2)
+        for variant, parts in norms.items():
+            for part, values in parts.items():
+                above = 1 - np.arange(len(values)) / len(values)
+                dashes, word = _PARTS[part]
+                look: dict[str, Any] = {"linestyle": dashes, "label": f"{variant}, {word}"}
+                left.plot(np.maximum(np.sort(values), 1e-6), above, color=VARIANTS[variant], **look)
+        left.set(xscale="log", yscale="log")
+        titled(left, "share of units whose norm exceeds t", "t")
+        for variant, values in kept.items():
+            below = np.arange(1, len(values) + 1) / len(values)
+            right.plot(np.sort(values), below, color=VARIANTS[variant], label=variant)
+        titled(right, "share of units of which clipping leaves at most η", "η")
+        made.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    table = [
+        [variant, part, *(f"{np.quantile(values, level):.3g}" for level in (0.5, 0.95, 0.99))]
+        for variant, parts in norms.items()
+        for part, values in parts.items()
+    ]
+    return Drawing(
+        name="gradient-tails",
+        figure=made,
+        caption="Norms of single units' gradients in training on public series. Blue: without bounds.",
+        alternative="Tails of norms. " + "; ".join(" ".join(row) for row in table) + ".",
+        header=("variant", "part", "median", "95 %", "99 %"),
+        rows=table,
+    )
+
+
+def titled(axes: Axes, title: str, along: str) -> None:
+    """Gives axes a title and a label in the house style."""
+    tidy(axes)
+    axes.set_title(title, loc="left", fontsize=10, color=INK)
+    axes.set_xlabel(along)

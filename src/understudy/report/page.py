@@ -7,6 +7,7 @@ screens, phones and paper.
 
 import base64
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -15,24 +16,27 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from understudy.privacy.certificate import Certificate
-from understudy.report import views
-from understudy.report.audit_pictures import audit_drawings
+from understudy.report import figures, words
 from understudy.report.drawing import Drawing
-from understudy.report.figures import (
-    Sides,
-    channel_drawings,
-    clouds,
-    heat_maps,
-    histogram,
-    shares,
-    utility_against_epsilon,
-)
-from understudy.report.record import RunRecord
-from understudy.report.words import control_tells_apart, figure, printable, verdict
+from understudy.report.figures import Sides
+from understudy.report.record import Facts, RunRecord
+from understudy.report.words import control_tells_apart, figure, printable, share, verdict
 
 MAX_RELEASES = 6
 _NUM_CHANNELS = 2
-_SHOWN = ("values", "memory")  # figures of each channel that are put side by side
+_SHOWN = ("values", "memory", "shares")  # figures of each channel that are put side by side
+_NUM_FARTHEST = 3
+_LEFT, _WIDTH = 50.0, 140.0  # where other real series stand on the line, and how far away the control
+_BETTER = {"lower": "lower is better", "higher": "higher is better", "near": "near the real figure is better"}
+_MARKS = {  # class of a verdict in the tally, tone of its badge
+    words.LIKE_REAL: ("v-like", "good"),
+    words.NEAR_REAL: ("v-near", ""),
+    words.BETWEEN: ("v-between", "warn"),
+    words.BEYOND: ("v-beyond", "warn"),
+    words.NO_BETTER: ("v-no", "bad"),
+    words.BLIND: ("v-unknown", ""),
+    words.UNKNOWN: ("v-unknown", ""),
+}
 
 
 def render(record: RunRecord, public: bool = False) -> str:
@@ -45,24 +49,21 @@ def render(record: RunRecord, public: bool = False) -> str:
     facts, internal = shown.public, shown.internal
     sides = sides_of(shown)
     context = {
-        "title": facts["title"],
-        "software": facts["software"],
-        "facts": views.headline(facts),
+        **facts,
+        "num_series": facts["synthetic"]["num_series"],
         "internal": internal is not None,
         "cautions": [*facts["cautions"], *(internal["cautions"] if internal else [])],
-        "certificate": views.certificate(facts["certificate"]),
-        "ledger": views.ledger(facts["ledger"]),
+        "certificate": _certificate(shown),
         "sides": [side for side, _ in sides],
         "notes": " ".join(dict.fromkeys(note for _, portrait in sides for note in portrait["notes"])),
         "channels": _channels(facts, sides),
         "static": _static(sides),
-        "maps": heat_maps(sides),
-        "clouds": clouds(internal["embedding"]) if internal else [],
+        "maps": figures.heat_maps(sides),
+        "clouds": figures.clouds(internal["embedding"]) if internal else [],
         "cloud_notes": " ".join(internal["embedding"]["notes"]) if internal else "",
-        "audit": views.audit(internal["audit"]) if internal else [],
+        "audit": internal["audit"] if internal else None,
         "audit_drawings": _audit(shown),
-        "columns": views.columns(facts["schema"]),
-        **(views.scores(internal["scorecard"]) if internal else {}),
+        **(scores(internal["scorecard"]) if internal else {}),
     }
     sections = [
         ("privacy", "What is promised", True),
@@ -81,8 +82,8 @@ def drawings(record: RunRecord, public: bool = False) -> list[Drawing]:
     shown = record.without_internal() if public else record
     sides = sides_of(shown)
     found = [drawing for channel in _channels(shown.public, sides) for drawing in channel["drawings"]]
-    found += [*_static(sides), *heat_maps(sides)]
-    return found + _audit(shown) + (clouds(shown.internal["embedding"]) if shown.internal else [])
+    found += [*_static(sides), *figures.heat_maps(sides)]
+    return found + _audit(shown) + (figures.clouds(shown.internal["embedding"]) if shown.internal else [])
 
 
 def filled(template: str, context: Mapping[str, Any]) -> str:
@@ -90,7 +91,7 @@ def filled(template: str, context: Mapping[str, Any]) -> str:
     css = (files("understudy.report") / "templates" / "page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     sheet = {"css": _Verbatim(css), "style_hash": f"sha256-{digest}"}
-    return _environment().get_template(template).render({**context, **sheet})
+    return environment().get_template(template).render({**context, **sheet})
 
 
 def sides_of(record: RunRecord) -> Sides:
@@ -101,9 +102,24 @@ def sides_of(record: RunRecord) -> Sides:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Returns the templates with what they need to print records: figures in words, verdicts, places on a line."""
     loader = PackageLoader("understudy.report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {
+        "figure": figure,
+        "promise": words.promise,
+        "share": share,
+        "interval": words.interval,
+        "verdict": verdict,
+        "standing": standing,
+        "why": _why,
+        "better": lambda score: _BETTER[score["direction"]],
+        "belief": lambda epsilon: 1 / (1 + math.exp(-epsilon)),
+        "status": lambda certificate: "private" if certificate.is_private else "not private",
+    }
+    made.globals |= {"marks": _MARKS, "verdicts": words.VERDICTS}
+    return made
 
 
 class _Verbatim(str):
@@ -113,33 +129,106 @@ class _Verbatim(str):
         return str(self)
 
 
-def _channels(facts: Mapping[str, Any], sides: Sides) -> list[dict[str, Any]]:
+def _certificate(record: RunRecord) -> Certificate | None:
+    body = record.public["certificate"]
+    return None if body is None else Certificate.from_json(dict(body))
+
+
+def _channels(facts: Facts, sides: Sides) -> list[dict[str, Any]]:
     kinds = {column["name"]: column["kind"] for column in facts["schema"]["channels"]}
     return [
         {
             "name": name,
             "kind": kinds[name],
-            "drawings": list(channel_drawings(name, number, sides)),
-            "numbers": views.numbers(name, sides),
+            "drawings": list(figures.channel_drawings(name, number, sides)),
+            "numbers": _numbers(name, sides),
         }
         for number, name in enumerate(facts["synthetic"]["channels"], start=1)
     ]
+
+
+def _numbers(name: str, sides: Sides) -> dict[str, Any]:
+    """Returns one channel in a few numbers, side by side."""
+    own = [portrait["channels"][name] for _, portrait in sides]
+    rows: list[tuple[str, ...]] = []
+    if "quantiles" in own[0]:
+        for place, label in enumerate(("5 %", "25 %", "median", "75 %", "95 %")):
+            rows.append((label, *(figure(channel["quantiles"][place]) for channel in own)))
+        known = [label for label in ("mean", "least", "greatest") if label in own[0]]
+        rows += [(label, *(figure(channel[label], 4) for channel in own)) for label in known]
+    else:
+        rows.append(("changes of category", *(share(channel["changes"]) for channel in own)))
+    rows.append(("missing", *(share(channel["missing"]) for channel in own)))
+    return {"header": ("All values", *(side for side, _ in sides)), "rows": rows}
 
 
 def _static(sides: Sides) -> list[Drawing]:
     made = []
     for number, name in enumerate(sides[0][1]["static"], start=1):
         own = [(side, portrait["static"][name]) for side, portrait in sides]
-        draw = shares if "shares" in own[0][1] else histogram
+        draw = figures.shares if "shares" in own[0][1] else figures.histogram
         made.append(draw(f"static-{number}", own, f"{printable(name)}: share of the series."))
     return made
 
 
 def _audit(record: RunRecord) -> list[Drawing]:
     """Returns the pictures of an audit; none where there was none, or in the half that may leave."""
-    certificate = record.public["certificate"]
-    claimed = None if certificate is None else Certificate.from_json(dict(certificate)).epsilon
-    return audit_drawings(record.internal["audit"], claimed) if record.internal else []
+    certificate = _certificate(record)
+    claimed = None if certificate is None else certificate.epsilon
+    return figures.audit_drawings(record.internal["audit"], claimed) if record.internal else []
+
+
+def scores(card: Facts) -> dict[str, Any]:
+    """Returns the score table, its tally and its notes."""
+    found = [verdict(score) for score in card["scores"]]
+    counted = [one for one in found if one in words.COUNTED]
+    apart = [s for s in card["scores"] if verdict(s) in words.COUNTED[1:] and control_tells_apart(s)]
+    farthest = sorted(apart, key=lambda score: -abs(score["position"]))[:_NUM_FARTHEST]
+    noted = [score for score in card["scores"] if score["synthetic"]["notes"]]
+    return {
+        "suites": _by_suite([card]),
+        "headline": words.headline(card),
+        "tally": _tally(counted),
+        "uncounted": len(found) - len(counted),
+        "farthest": [score["title"] for score in farthest],
+        "score_notes": [
+            *card["notes"],
+            f"Effort: {card['effort']}. Seed of splits and trainings: {card['seed']}.",
+            *(f"{score['title']}: {' '.join(score['synthetic']['notes'])}" for score in noted),
+        ],
+    }
+
+
+def standing(score: Facts) -> dict[str, Any] | None:
+    """Returns places on a line from other real series to the control; None where there is no such line."""
+    held, control, position = score["holdout"], score["independent"]["value"], score["position"]
+    if position is None or not control_tells_apart(score):
+        return None
+    usual = None
+    if held["low"] is not None and held["high"] is not None:
+        ends = sorted(_place((end - held["value"]) / (control - held["value"])) for end in (held["low"], held["high"]))
+        usual = (ends[0], max(2.0, round(ends[1] - ends[0], 1)))
+    return {"real": _LEFT, "control": _LEFT + _WIDTH, "synthetic": _place(position), "usual": usual}
+
+
+def _place(position: float) -> float:
+    return round(min(230.0, max(10.0, _LEFT + _WIDTH * position)), 1)
+
+
+def _why(score: Facts) -> str:
+    blind = "" if control_tells_apart(score) else "Says little here: the control passes for real, too."
+    return score["synthetic"]["problem"] or blind
+
+
+def _tally(found: Sequence[str]) -> list[dict[str, Any]]:
+    parts, start = [], 0.0
+    for name in words.VERDICTS:
+        number = sum(one == name for one in found)
+        if number:
+            width = 100 * number / len(found)
+            parts.append({"number": number, "meaning": name, "start": start, "width": width})
+            start += width
+    return parts
 
 
 def render_comparison(records: Mapping[str, RunRecord], *, recorded: str, chosen: str | None = None) -> str:
@@ -150,62 +239,39 @@ def render_comparison(records: Mapping[str, RunRecord], *, recorded: str, chosen
         recorded: Where it was written down that this comparison was made.
         chosen: What a charged choice said, in a sentence; None without one.
     """
-    cards = {name: _card(record) for name, record in records.items()}
+    cards = [_card(record) for record in records.values()]
     context = {
         "title": " · ".join(records),
         "software": next(iter(records.values())).public["software"],
         "recorded": recorded,
         "chosen": chosen,
-        "releases": [_release(name, record) for name, record in records.items()],
+        "releases": [
+            {"name": name, "method": record.public["method"], "certificate": _certificate(record), **scores(card)}
+            for (name, record), card in zip(records.items(), cards, strict=True)
+        ],
         "utility": _utility(records),
         "names": list(records),
-        "suites": _suites(cards),
+        "suites": _by_suite(cards),
         "looks": [{"name": name, "drawings": _looks(n, record)} for n, (name, record) in enumerate(records.items())],
-        "notes": list(dict.fromkeys(note for card in cards.values() for note in card["notes"])),
+        "notes": list(dict.fromkeys(note for card in cards for note in card["notes"])),
     }
     return filled("compare.html", context)
 
 
-def _card(record: RunRecord) -> Mapping[str, Any]:
+def _card(record: RunRecord) -> Facts:
     if record.internal is None:
         raise ValueError("Expected records with an internal half: a comparison is about scores.")
-    card: Mapping[str, Any] = record.internal["scorecard"]
+    card: Facts = record.internal["scorecard"]
     return card
 
 
-def _release(name: str, record: RunRecord) -> dict[str, Any]:
-    guarantee, scores = views.certificate(record.public["certificate"]), views.scores(_card(record))
-    return {
-        "name": name,
-        "method": record.public["method"] or "made elsewhere",
-        "epsilon": "–" if guarantee is None else guarantee["epsilon"],
-        "delta": "–" if guarantee is None else guarantee["delta"],
-        "status": "no certificate" if guarantee is None else guarantee["status"],
-        "headline": scores["verdict"]["sentence"],
-        "tally": scores["tally"],
-    }
-
-
-def _suites(cards: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Returns rows of the same metric, one cell for each release, under the names of the suites."""
-    suites: dict[str, list[dict[str, Any]]] = {}
-    first, *others = cards.values()
-    found = [{score["name"]: score for score in card["scores"]} for card in others]
-    for score in first["scores"]:
-        same = [score, *(card[score["name"]] for card in found)]
-        suites.setdefault(score["suite"], []).append(
-            {
-                **views.line(score),
-                "releases": [{"value": figure(s["synthetic"]["value"]), **_verdict(s)} for s in same],
-                "holdout": figure(score["holdout"]["value"]),
-                "control": figure(score["independent"]["value"]),
-            }
-        )
+def _by_suite(cards: Sequence[Facts]) -> list[tuple[str, list[list[Facts]]]]:
+    """Returns the scores of the same metric in all cards, under the names of the suites."""
+    suites: dict[str, list[list[Facts]]] = {}
+    others = [{score["name"]: score for score in card["scores"]} for card in cards[1:]]
+    for score in cards[0]["scores"]:
+        suites.setdefault(score["suite"], []).append([score, *(card[score["name"]] for card in others)])
     return list(suites.items())
-
-
-def _verdict(score: Mapping[str, Any]) -> dict[str, str]:
-    return {"verdict": verdict(score), "tone": views.MARKS[verdict(score)][1]}
 
 
 def _utility(records: Mapping[str, RunRecord]) -> Drawing | None:
@@ -216,10 +282,11 @@ def _utility(records: Mapping[str, RunRecord]) -> Drawing | None:
     if len({epsilon for epsilon, _ in kept}) < 2:
         return None
     titles = [score["title"] for score in _card(kept[0][1])["scores"]]
-    return utility_against_epsilon([(e, [_distance(score) for score in _card(r)["scores"]]) for e, r in kept], titles)
+    distances = [(epsilon, [_distance(score) for score in _card(record)["scores"]]) for epsilon, record in kept]
+    return figures.utility_against_epsilon(distances, titles)
 
 
-def _distance(score: Mapping[str, Any]) -> float | None:
+def _distance(score: Facts) -> float | None:
     """Returns how far from real a score is, the control's being 1; None where that can't be told."""
     return abs(score["position"]) if score["position"] is not None and control_tells_apart(score) else None
 
@@ -227,5 +294,5 @@ def _distance(score: Mapping[str, Any]) -> float | None:
 def _looks(number: int, record: RunRecord) -> Sequence[Drawing]:
     sides = sides_of(record)
     names = list(record.public["synthetic"]["channels"])[:_NUM_CHANNELS]
-    made = [d for place, name in enumerate(names) for d in channel_drawings(name, 100 * number + place, sides)]
-    return [drawing for drawing in made if drawing.name.endswith((*_SHOWN, "shares"))]
+    made = [d for place, name in enumerate(names) for d in figures.channel_drawings(name, 100 * number + place, sides)]
+    return [drawing for drawing in made if drawing.name.endswith(_SHOWN)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from understudy.report.audit_pictures import audit_drawings
+from understudy.report.figures import audit_drawings
 from understudy.report.words import share
 
 

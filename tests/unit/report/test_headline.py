@@ -16,7 +16,7 @@ from understudy.evaluate.metric import MATTERS, QUICK, metrics_of
 from understudy.evaluate.panels import Panels
 from understudy.evaluate.scorecard import Scorecard, evaluate
 from understudy.report import words
-from understudy.report.views import scores
+from understudy.report.page import scores
 from understudy.report.words import headline, with_verdicts
 
 NUM_SERIES = 300

@@ -3,7 +3,7 @@
 import pytest
 
 from understudy.report import words
-from understudy.report.views import standing
+from understudy.report.page import standing
 from understudy.report.words import figure, internal_cautions, printable, public_cautions, verdict
 
 
