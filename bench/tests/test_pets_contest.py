@@ -26,7 +26,7 @@ from understudy_bench.pets.experiment import EPSILONS, SEEDS
 from understudy_bench.result import Row, row, spread
 
 from understudy.data import Schema
-from understudy.synthesizers.contract.expectations import BUDGET, fit
+from understudy.synthesizers.contract.checks import BUDGET, fit
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.recipe import BY_START, Recipe

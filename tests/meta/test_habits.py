@@ -38,7 +38,7 @@ def test_a_class_of_slow_tests_is_on_the_page_and_its_tests_are_there(name: str)
 def test_where_a_part_is_slow_another_part_is_quick() -> None:
     """A pattern that marked all methods, or none, would go unnoticed otherwise."""
     contract = "tests/contract/test_methods.py::test_the_method_keeps_the_contract"
-    assert [is_slow(f"{contract}[{name}]") for name in ("dit-small_panels", "ppem-small_panels")] == [False, True]
+    assert [is_slow(f"{contract}[{name}]") for name in ("dit-short_series", "ppem-short_series")] == [False, True]
     assert not is_slow(f"{contract}[ppem-save_and_load_change_nothing]")
 
 

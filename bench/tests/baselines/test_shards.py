@@ -15,7 +15,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.contract.expectations import fit
+from understudy.synthesizers.contract.checks import fit
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 
 NUMBER = 5

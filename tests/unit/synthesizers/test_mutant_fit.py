@@ -14,7 +14,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.private_series import PrivateSeries
 from understudy.synthesizers import METHODS, Release
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.contract.expectations import BUDGET, fit, new_ledger
+from understudy.synthesizers.contract.checks import BUDGET, fit, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.spectral import Spectral
 

@@ -1,49 +1,42 @@
 """The checks of the contract, one function each: takes a synthesizer, raises AssertionError.
 
-Checks that only read a release share one per method (`released`).
+Checks that only read a release share one per method (`released`). What checks share is at the end.
 """
 
+import contextlib
 import gc
+import io
+import logging
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from understudy.data import (
     Categorical,
     Continuous,
+    Panel,
     Population,
     PrivacyUnit,
     Time,
     constraints,
     panel_to_arrow,
     read_panel,
-)
-from understudy.errors import BudgetExceeded, InputError
+)  # fmt: skip
+from understudy.errors import BudgetExceeded, InputError, UnderstudyError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import recompute
 from understudy.privacy.events import MixtureOfGaussians, NonPrivate, SubsampledGaussian, to_json
+from understudy.privacy.keys import SigningKey
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
-from understudy.synthesizers.contract.expectations import (
-    BUDGET,
-    ONE_RUN,
-    expect,
-    expect_raises,
-    expect_same_view,
-    expect_valid,
-    expect_valid_samples,
-    fit,
-    new_key,
-    new_ledger,
-    reachable,
-    released,
-)
 from understudy.synthesizers.contract.panels import (
     MIN_STEPS,
     NUM_UNITS,
@@ -53,8 +46,11 @@ from understudy.synthesizers.contract.panels import (
     rich_schema,
     shared_context,
     without_values,
-)
-from understudy.synthesizers.release import Release
+)  # fmt: skip
+from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
+
+BUDGET = Guarantee(2.0, 2e-6)  # of a ledger
+ONE_RUN = Guarantee(1.0, 1e-6)  # half of it
 
 # --- what a run costs, and what is refused -------------------------------------------------------------------------
 
@@ -76,25 +72,17 @@ def check_fit_spends_what_the_certificate_says(synthesizer: Synthesizer) -> None
 
 
 def check_a_spent_ledger_refuses_and_is_left_as_it_was(synthesizer: Synthesizer) -> None:
-    """Without budget there is no look at the data: BudgetExceeded, and the ledger's head has not moved."""
-    panel, ledger = make_panel(plain_schema()), new_ledger(max_runs=1)
-    synthesizer.fit(panel, ledger, guarantee=BUDGET)
-    head = ledger.head()
-    if not synthesizer.spending_plan(panel.schema, ONE_RUN).entries:
-        synthesizer.fit(panel, ledger, guarantee=ONE_RUN)  # costs nothing, so there is nothing to refuse
-        return
-    expect_raises(BudgetExceeded, lambda: synthesizer.fit(panel, ledger, guarantee=ONE_RUN))
-    expect(ledger.head() == head, "A refused run was written down.")
-
-
-def check_all_that_is_left_of_a_spent_ledger_is_refused_too(synthesizer: Synthesizer) -> None:
-    """A run that names no guarantee takes what is left; of nothing, that is BudgetExceeded."""
-    panel, ledger = make_panel(plain_schema()), new_ledger(max_runs=1)
+    """Without budget there is no look at the data, also where a run names no guarantee and takes what is left."""
+    panel, ledger = make_panel(plain_schema()), new_ledger()
     synthesizer.fit(panel, ledger)
     head = ledger.head()
-    if synthesizer.spending_plan(panel.schema, ONE_RUN).entries:
-        expect_raises(BudgetExceeded, lambda: synthesizer.fit(panel, ledger))
-        expect(ledger.head() == head, "A refused run was written down.")
+    for guarantee in (ONE_RUN, None):
+        again = partial(synthesizer.fit, panel, ledger, guarantee=guarantee)
+        if synthesizer.spending_plan(panel.schema, ONE_RUN).entries:
+            expect_raises(BudgetExceeded, again)
+            expect(ledger.head() == head, "A refused run was written down.")
+        else:
+            again()  # costs nothing, so there is nothing to refuse
 
 
 def check_bad_public_facts_are_refused_before_spending(synthesizer: Synthesizer) -> None:
@@ -119,7 +107,7 @@ def check_reproducible_noise_is_never_called_private(synthesizer: Synthesizer) -
     for noise in (NoiseSource.seeded(3), NoiseSource.constant(0)):
         certificate = synthesizer.fit(panel, new_ledger(), noise=noise).certificate
         expect(certificate.status.startswith("not private"), "Reproducible noise was called private.")
-    expect(synthesizer.fit(panel, new_ledger()).certificate.is_private, "Secure noise was not called private.")
+    expect(released(synthesizer, plain=True).certificate.is_private, "Secure noise was not called private.")
 
 
 def check_a_population_can_be_bought(synthesizer: Synthesizer) -> None:
@@ -155,7 +143,7 @@ def check_events_are_protected_through_windows(synthesizer: Synthesizer) -> None
 def check_units_may_have_several_series(synthesizer: Synthesizer) -> None:
     """Three series of a unit are still one unit."""
     schema = rich_schema(unit=PrivacyUnit(column="home", max_series=3))
-    expect_valid(fit(synthesizer, make_panel(schema)).sample(40, context=shared_context(schema)))
+    expect_valid_samples(fit(synthesizer, make_panel(schema)))
 
 
 # --- what leaves the building --------------------------------------------------------------------------------------
@@ -186,21 +174,16 @@ def check_no_array_is_as_long_as_the_panel(synthesizer: Synthesizer) -> None:
 
 
 def check_one_unit_more_changes_nothing_but_numbers(synthesizer: Synthesizer) -> None:
-    """Shapes, dtypes, file names, file sizes, progress and everything printed stay with one unit more.
+    """Shapes, dtypes, file names, file sizes, progress and everything printed stay with one unit more, also after none.
 
-    The population is small, so that no method finds room for structure that noise may or may not reveal.
+    Samples obey the schema, however few units there are. The population is small, so that no method finds room for
+    structure that noise may or may not reveal.
     """
     for schema in (rich_schema(), plain_schema()):
         panel = make_panel(schema)
-        for smaller in (panel, panel.take_units([0])):
-            expect_same_view(synthesizer, smaller, one_unit_more(smaller))
-
-
-def check_an_empty_panel_looks_like_any_other(synthesizer: Synthesizer) -> None:
-    """No unit and one unit are neighbours as well: the release has the same shapes, files and public context."""
-    windowed = replace(synthesizer, window_steps=MIN_STEPS)
-    for method, schema in ((synthesizer, plain_schema()), (synthesizer, rich_schema()), (windowed, plain_schema())):
-        expect_same_view(method, make_panel(schema, 0), make_panel(schema, 1))
+        expect_same_view(synthesizer, make_panel(schema, 0), panel.take_units([0]), panel, one_unit_more(panel))
+    windowed, schema = replace(synthesizer, window_steps=MIN_STEPS), plain_schema()
+    expect_same_view(windowed, make_panel(schema, 0), make_panel(schema, 1))
 
 
 def check_an_event_that_leaves_no_whole_series_does_not_show(synthesizer: Synthesizer) -> None:
@@ -246,9 +229,7 @@ def check_save_and_load_change_nothing(synthesizer: Synthesizer) -> None:
     expect(loaded.certificate == saved.certificate, "The certificate changed.")
     context = shared_context(release.schema)
     first, second = (r.sample(9, rng=np.random.default_rng(4), context=context) for r in (release, loaded))
-    for part in ("values", "lengths", "static"):
-        same = np.array_equal(getattr(first, part), getattr(second, part), equal_nan=True)
-        expect(same, f"Other {part} are drawn.")
+    expect_same_series(first, second)
 
 
 # --- what is sampled -----------------------------------------------------------------------------------------------
@@ -265,10 +246,7 @@ def check_samples_can_be_read_back(synthesizer: Synthesizer) -> None:
     schema = rich_schema()
     context = shared_context(schema)
     sampled = released(synthesizer).sample(50, context=context)
-    again = read_panel(panel_to_arrow(sampled), schema, context=context, allow_few_units=True)
-    for part in ("values", "lengths", "static"):
-        same = np.array_equal(getattr(again, part), getattr(sampled, part), equal_nan=True)
-        expect(same, f"The {part} changed on the way to a table and back.")
+    expect_same_series(sampled, read_panel(panel_to_arrow(sampled), schema, context=context, allow_few_units=True))
 
 
 def check_the_number_of_series_is_the_callers(synthesizer: Synthesizer) -> None:
@@ -297,8 +275,7 @@ def check_labels_can_be_asked_for(synthesizer: Synthesizer) -> None:
 def check_context_can_be_given(synthesizer: Synthesizer) -> None:
     """One context for all or one for each series; constraints look at the context that was given."""
     schema = rich_schema()
-    for own in (False, True):
-        release = fit(synthesizer, make_panel(schema, own_context=own))
+    for release in (released(synthesizer), fit(synthesizer, make_panel(schema, own_context=True))):
         for_all = shared_context(schema)[::-1].copy()
         each = np.stack([for_all, shared_context(schema)] * 6)
         for context in (for_all, each):
@@ -321,22 +298,20 @@ def check_the_context_of_the_fit_is_the_default(synthesizer: Synthesizer) -> Non
 # --- small and odd panels ------------------------------------------------------------------------------------------
 
 
-def check_small_panels(synthesizer: Synthesizer) -> None:
-    """No unit, one unit, one step, two steps: the same path, and samples that obey the schema."""
-    expect_valid_samples(synthesizer, make_panel(rich_schema(), 0))
-    expect_valid_samples(synthesizer, make_panel(rich_schema(), 1))
+def check_short_series(synthesizer: Synthesizer) -> None:
+    """One step, two steps: the same path, and samples that obey the schema."""
     for steps in (1, 2):
         fixed, varying = (Time(column="when", steps=steps, min_steps=fewest) for fewest in (None, 1))
-        expect_valid_samples(synthesizer, make_panel(plain_schema(time=fixed)))
-        expect_valid_samples(synthesizer, make_panel(rich_schema(time=varying)))
+        expect_valid_samples(fit(synthesizer, make_panel(plain_schema(time=fixed))))
+        expect_valid_samples(fit(synthesizer, make_panel(rich_schema(time=varying))))
 
 
 def check_nothing_observed(synthesizer: Synthesizer) -> None:
     """A channel, or every channel, without a single value."""
     columns = tuple(replace(channel, missing=True) for channel in rich_schema().channels)
     panel = make_panel(rich_schema(channels=columns))
-    expect_valid_samples(synthesizer, without_values(panel, "load"))
-    expect_valid_samples(synthesizer, without_values(panel, *(channel.name for channel in columns)))
+    expect_valid_samples(fit(synthesizer, without_values(panel, "load")))
+    expect_valid_samples(fit(synthesizer, without_values(panel, *(channel.name for channel in columns))))
 
 
 def check_a_column_with_one_category(synthesizer: Synthesizer) -> None:
@@ -346,9 +321,145 @@ def check_a_column_with_one_category(synthesizer: Synthesizer) -> None:
         static=(Categorical("tariff", ("flat",)), Categorical("region", ("north",))),
         constraints=(),
     )
-    expect_valid_samples(synthesizer, make_panel(schema))
+    expect_valid_samples(fit(synthesizer, make_panel(schema)))
 
 
 CHECKS: tuple[Callable[[Synthesizer], None], ...] = tuple(
     function for name, function in globals().items() if name.startswith("check_")
 )
+
+# --- what checks share ---------------------------------------------------------------------------------------------
+
+
+def new_ledger(max_runs: int = 1) -> Ledger:
+    """A ledger with the whole budget, in memory."""
+    return Ledger.in_memory(BUDGET, max_runs=max_runs)
+
+
+def fit(synthesizer: Synthesizer, panel: Panel, noise: NoiseSource | None = None) -> Release:
+    """Fits with all of a new budget."""
+    return synthesizer.fit(panel, new_ledger(), noise=noise)
+
+
+_RELEASED: dict[tuple[str, bool], tuple[Synthesizer, Release]] = {}
+
+
+def released(synthesizer: Synthesizer, *, plain: bool = False) -> Release:
+    """Returns a release that checks may read and not change: one per method and schema, fitted on first use."""
+    key = (synthesizer.name, plain)
+    held = _RELEASED.get(key)
+    if held is None or type(held[0]) is not type(synthesizer) or held[0] != synthesizer:
+        held = synthesizer, fit(synthesizer, make_panel(plain_schema() if plain else rich_schema()))
+        _RELEASED[key] = held
+    return held[1]
+
+
+def new_key() -> SigningKey:
+    """A key that signs and is kept nowhere."""
+    return SigningKey("contract", Ed25519PrivateKey.generate())
+
+
+def expect(condition: object, message: str) -> None:
+    """Raises AssertionError unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def expect_raises(kind: type[UnderstudyError], attempt: Callable[[], Any]) -> None:
+    """Expects one kind of error; any other is a failure too."""
+    try:
+        attempt()
+    except kind:
+        return
+    except Exception as problem:
+        found = f"{type(problem).__name__}: {problem}"
+        raise AssertionError(f"{kind.__name__} is expected, not {found}") from problem
+    raise AssertionError(f"{kind.__name__} is expected.")
+
+
+def expect_same_series(first: Panel, second: Panel) -> None:
+    """Expects the same series, bit by bit."""
+    for part in ("values", "lengths", "static"):
+        same = np.array_equal(getattr(first, part), getattr(second, part), equal_nan=True)
+        expect(same, f"The {part} changed on the way.")
+
+
+def expect_valid_samples(release: Release) -> None:
+    """Samples, and expects what the schema describes."""
+    expect_valid(release.sample(25, context=shared_context(release.schema) if release.schema.context else None))
+
+
+def expect_valid(panel: Panel) -> None:
+    """Expects series that their own schema describes."""
+    schema = panel.schema
+    fewest = schema.time.min_steps or schema.num_steps
+    declared = (panel.lengths >= fewest) & (panel.lengths <= schema.num_steps)
+    expect(declared.all(), "A length is not declared.")
+    inside = np.arange(schema.num_steps) < panel.lengths[:, None]
+    columns = [(channel, panel.values[:, :, place][inside]) for place, channel in enumerate(schema.channels)]
+    columns += [(column, panel.static[:, place]) for place, column in enumerate(schema.static)]
+    for column, values in columns:
+        known = values[~np.isnan(values)]
+        low, high = (np.float32(bound) for bound in column.bounds)
+        expect(column.missing or len(known) == len(values), f"'{column.name}' has undeclared gaps.")
+        expect(((known >= low) & (known <= high)).all(), f"'{column.name}' leaves its bounds.")
+        whole = isinstance(column, Continuous) or (known == np.rint(known)).all()
+        expect(whole, f"'{column.name}' is not whole.")
+    broken = constraints.violations(panel.values, schema, context=panel.context)
+    expect(not broken, f"Constraints are broken: {broken}.")
+    expect(not panel.private, "Synthetic series are called private.")
+
+
+def expect_same_view(synthesizer: Synthesizer, first: Panel, *neighbours: Panel) -> None:
+    """Expects that only numbers differ between runs on panels that differ in units."""
+    one = outside_view(synthesizer, first)
+    for panel in neighbours:
+        other = outside_view(synthesizer, panel)
+        for name in one:
+            expect(one[name] == other[name], f"The {name} tell whether one unit is there.")
+
+
+def outside_view(synthesizer: Synthesizer, panel: Panel) -> dict[str, Any]:
+    """Everything but numbers that an outsider can see of a run."""
+    calls: list[tuple[str, float]] = []
+    with _everything_printed() as printed, tempfile.TemporaryDirectory() as folder:
+        release = synthesizer.fit(panel, new_ledger(), progress=lambda *call: calls.append(call))
+        release.save(Path(folder) / "release", key=new_key())
+        expect_valid_samples(release)
+        sizes = {path.name: path.stat().st_size for path in sorted((Path(folder) / "release").iterdir())}
+    return {
+        "shapes": {name: (array.shape, array.dtype.str) for name, array in release.arrays.items()},
+        "files": {name: size for name, size in sizes.items() if name != "certificate.json"},
+        "public context": release.arrays[PUBLIC_CONTEXT].tobytes(),
+        "events": (release.certificate.events, release.certificate.executed, release.certificate.epsilon),
+        "progress calls": calls,
+        "printed lines": printed(),
+    }
+
+
+@contextlib.contextmanager
+def _everything_printed() -> Iterator[Callable[[], str]]:
+    """Collects standard output, standard error and log records."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+            yield stream.getvalue
+    finally:
+        root.removeHandler(handler)
+
+
+def reachable(release: Release) -> list[Any]:
+    """Every object that a release leads to, without walking into modules, classes and functions."""
+    seen: dict[int, Any] = {}
+    waiting: list[Any] = [release]
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, type | type(gc) | type(reachable)):
+            continue
+        seen[id(item)] = item
+        waiting += gc.get_referents(item)
+        waiting += [item.base] if isinstance(item, np.ndarray) and item.base is not None else []
+    return list(seen.values())

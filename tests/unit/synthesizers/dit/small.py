@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.data import Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.synthesizers.contract.expectations import fit
+from understudy.synthesizers.contract.checks import fit
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.recipe import Network, Recipe

@@ -19,7 +19,7 @@ from understudy.privacy.border import WIDENING
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.contract.expectations import BUDGET, fit, new_ledger
+from understudy.synthesizers.contract.checks import BUDGET, fit, new_ledger
 from understudy.synthesizers.contract.panels import make_panel, one_unit_more, plain_schema, rich_schema
 from understudy.synthesizers.pets import PETS
 from understudy.synthesizers.pets.published import Environment, Population, Vote, evolve

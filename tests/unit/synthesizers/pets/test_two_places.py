@@ -13,7 +13,7 @@ from understudy.errors import BudgetExceeded, DataError, InputError, MissingData
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
-from understudy.synthesizers.contract.expectations import BUDGET, expect_valid, new_key
+from understudy.synthesizers.contract.checks import BUDGET, expect_valid, new_key
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema, shared_context
 from understudy.synthesizers.pets import PETS, two_places
 from understudy.synthesizers.pets.recipe import Recipe

@@ -21,7 +21,7 @@ from understudy.privacy.keys import SigningKey
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release, Synthesizer
 from understudy.synthesizers.contract import checks as contract
-from understudy.synthesizers.contract.expectations import expect_same_view, new_key
+from understudy.synthesizers.contract.checks import expect_same_view, new_key
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv, published
 from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
