@@ -213,7 +213,7 @@ def _evenly(number: int, most: int) -> list[int]:
     return [int(k) for k in np.unique(np.linspace(0, number - 1, min(number, most)).round())]
 
 
-def _rows(places: Sequence[Any], curves: Mapping[str, Sequence[float | None]]) -> list[list[str]]:
+def _rows(places: Sequence[Any] | np.ndarray, curves: Mapping[str, Sequence[float | None]]) -> list[list[str]]:
     """Returns table rows, evenly chosen, few enough for a person to read."""
     labels = [place if isinstance(place, str) else figure(float(place), 4) for place in places]
     return [[labels[k], *(figure(line[k]) for line in curves.values())] for k in _evenly(len(places), _MAX_ROWS)]
