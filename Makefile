@@ -10,7 +10,7 @@ MEMORY := $(shell [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)" -g
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick test-all mutants check format bench bench-test bench-quick clean
+.PHONY: help demo test quick test-all mutants check format bench bench-test bench-check bench-run-tests bench-quick clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,7 +38,7 @@ mutants: $(READY) ## plant privacy defects in a copy, one at a time; every one h
 check: $(READY) ## lint, format, types, import layers, secrets, advisories
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --package understudy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/find_secrets.py
 	$(BIN)/python scripts/advisories.py
@@ -53,7 +53,14 @@ $(BENCH_READY): $(READY) bench/pyproject.toml
 bench: $(BENCH_READY) ## install `understudy-bench` and list the benchmarks
 	@$(BIN)/understudy-bench list
 
-bench-test: $(BENCH_READY) ## every test of the benchmarks and baselines that takes seconds
+bench-test: $(BENCH_READY) ## types, secrets and every test of the benchmarks and baselines that takes seconds
+	@$(MAKE) --no-print-directory --jobs 2 bench-check bench-run-tests
+
+bench-check: $(BENCH_READY)
+	$(BIN)/mypy --package understudy_bench
+	$(BIN)/python scripts/find_secrets.py bench
+
+bench-run-tests: $(BENCH_READY)
 	$(PYTEST) -m "not slow" -n 2 --dist worksteal bench/tests
 
 bench-quick: $(BENCH_READY) ## every benchmark, quick, into understudy-results/: a night on two cores; goes on where it was

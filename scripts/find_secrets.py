@@ -1,4 +1,4 @@
-"""Looks for keys, tokens and passwords in every file of the tree (detect-secrets, all its detectors).
+"""Looks for keys, tokens and passwords in every file of the tree but `bench` (detect-secrets, all its detectors).
 
     python scripts/find_secrets.py [FOLDER]
 
@@ -16,16 +16,8 @@ from detect_secrets.settings import default_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO, RESULTS = "understudy-demo", "understudy-results"  # what make leaves: a key, hashes, signatures; git ignores it
-LEFT_OUT = {
-    ".git",
-    ".venv",
-    "__pycache__",
-    "build",
-    "dist",
-    "node_modules",
-    DEMO,
-    RESULTS,
-}  # caches follow: they end alike
+# `make bench-test` scans bench, most of which is figures; caches end alike, see below
+LEFT_OUT = {".git", ".venv", "__pycache__", "bench", "build", "dist", "node_modules", DEMO, RESULTS}
 BINARY = {".png", ".parquet", ".safetensors"}
 
 
