@@ -18,13 +18,14 @@ def prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_pack_is_trained_described_and_usable(prices: Path, tmp_path: Path) -> None:
-    from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
+    from understudy.synthesizers.packs import load_pack
+    from understudy.synthesizers.pub2priv.knowledge import Knowledge
 
     out = tmp_path / "market.safetensors"
     options = ("--window-steps", "16", "--work", "quick", "--seed", "5")
     made = run("pretrain", "pub2priv", "--public", prices, "--out", out, *options, "--json")
     assert made.code == 0, made.err
-    pack = load_pack(str(out))
+    pack = load_pack(str(out), "pub2priv")
     assert made.facts["sha256"] == pack.sha256
     assert set(made.facts["quality"]) == {"error", "error_untrained"}
     assert pack.provenance["command"] == (

@@ -18,8 +18,9 @@ from understudy.synthesizers.dit import DiT
 from understudy.synthesizers.dit.pretraining import pretrain
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.synthesizers.independent import Independent
+from understudy.synthesizers.packs import load_pack
 from understudy.synthesizers.pub2priv import Pub2Priv
-from understudy.synthesizers.pub2priv.knowledge import Knowledge, filling_error, load_pack, windows_from
+from understudy.synthesizers.pub2priv.knowledge import Knowledge, filling_error, windows_from
 from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer
 from understudy.synthesizers.spectral import Spectral
 from understudy_bench.cells import Cells
@@ -115,7 +116,7 @@ def _control(experiment: Experiment) -> Row:
 
 def filled(name: str, signals: np.ndarray, num_channels: int, number: int) -> Row:
     """Returns the errors of the general pack and of untrained networks on windows of public signals [step, channel]."""
-    watch, pack = Stopwatch(), load_pack("general")
+    watch, pack = Stopwatch(), load_pack("general", "pub2priv")
     windows = windows_from(signals[None, :, :num_channels], 96)(number, np.random.default_rng(0))
     errors = {"error": filling_error(Knowledge.of(pack).transformer, windows, seed=1)}
     for seed in (1, 2, 3):

@@ -6,7 +6,7 @@ comes back in units of the declared bounds. Every row follows from its own conte
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +40,7 @@ def standardised(windows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """How the context of a schema is read.
-
-    Attributes:
-        ignored: True for the ablation that never looks at context.
-    """
+    """How the context of a schema is read; `ignored` is True for the ablation that never looks at it."""
 
     schema: Schema
     ignored: bool
@@ -78,7 +74,7 @@ class Context:
         if not self.own or context is None:
             return np.zeros((num_series, 0))
         moves = unit_length(self._movements(context)[:, frequencies])
-        return np.concatenate([moves.reshape(num_series, -1), _LEVEL_WEIGHT * self.levels(context)], axis=1)
+        return np.concatenate([moves.reshape(num_series, -1), _LEVEL_WEIGHT * self._levels(context)], axis=1)
 
     def directions(self, context: np.ndarray | None, num_series: int) -> np.ndarray:
         """Returns the direction of each column's movement [series, frequency, column], of length one over frequencies.
@@ -93,9 +89,9 @@ class Context:
         """Returns the frequencies above 0 of each column [series, frequency, column]."""
         return to_frequencies(np.nan_to_num(self.windows(context)).astype(np.float64))[:, 1:]
 
-    def levels(self, context: np.ndarray) -> np.ndarray:
+    def _levels(self, context: np.ndarray) -> np.ndarray:
         """Returns the mean of each column over a window in units of its bounds [series, column], within [−1, 1]."""
-        lows, highs = np.array([column[1] for column in self.columns()]).T
+        lows, highs = np.array([bounds for _, bounds, _ in self.columns()]).T
         middle, half = (lows + highs) / 2, np.maximum((highs - lows) / 2, 1e-12)
         seen = np.nan_to_num((self._numbers(context) - middle) / half)
         return np.clip(seen.mean(axis=1), -1.0, 1.0).astype(np.float32)
@@ -118,16 +114,15 @@ class Context:
         """Warns if context leaves the range of the fit, or the declared bounds where that range is private."""
         if self.ignored or context is None:
             return
-        beyond = []
-        for place, channel in enumerate(self.schema.context):
-            low, high = channel.bounds if fit_context is None else _range(fit_context[:, place])
-            slack = 1e-5 * max(abs(low), abs(high), 1e-12)
-            if (context[..., place] < low - slack).any() or (context[..., place] > high + slack).any():
-                beyond.append(channel.name)
+        lows, highs = np.array([channel.bounds for channel in self.schema.context]).reshape(-1, 2).T
+        limit = "the bounds that the schema declares"
+        if fit_context is not None:
+            lows, highs = np.nanmin(fit_context, axis=0), np.nanmax(fit_context, axis=0)
+            limit = "the range seen during the fit"
+        slack = 1e-5 * np.maximum(np.maximum(abs(lows), abs(highs)), 1e-12)
+        left = ((context < lows - slack) | (context > highs + slack)).reshape(-1, len(lows)).any(axis=0)
+        beyond = [channel.name for channel, outside in zip(self.schema.context, left, strict=True) if outside]
         if beyond:
-            limit = (
-                "the range seen during the fit" if fit_context is not None else "the bounds that the schema declares"
-            )
             warnings.warn(
                 f"context: {', '.join(beyond)} leaves {limit}; the response of series there is extrapolated.",
                 stacklevel=2,
@@ -138,10 +133,8 @@ class Context:
         columns: list[tuple[int, tuple[float, float], int | None]] = []
         for place, channel in enumerate(self.schema.context):
             codes = num_codes(channel) or 0
-            if codes > 2:
-                columns += [(place, (0.0, 1.0), code) for code in range(codes)]
-            else:
-                columns.append((place, channel.bounds, None))
+            whole = [(place, channel.bounds, None)]
+            columns += [(place, (0.0, 1.0), code) for code in range(codes)] if codes > 2 else whole
         return columns
 
     def _numbers(self, context: np.ndarray) -> np.ndarray:
@@ -150,10 +143,6 @@ class Context:
             own = context[:, :, place].astype(np.float64)
             parts.append(own if code is None else np.where(np.isnan(own), np.nan, own == code))
         return np.stack(parts, axis=2)
-
-
-def _range(values: np.ndarray) -> tuple[float, float]:
-    return float(np.nanmin(values)), float(np.nanmax(values))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -218,14 +207,13 @@ class FeatureMap:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the map as arrays."""
-        parts = {"centre": self.centre, "turn": self.turn, "products": self.products, "clip": np.array([self.clip])}
-        return {f"map.{name}": np.ascontiguousarray(part) for name, part in parts.items()}
+        return {f"map.{field.name}": np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "FeatureMap":
         """Returns the map that `to_arrays` stored."""
-        centre, turn, products, clip = (arrays[f"map.{name}"] for name in ("centre", "turn", "products", "clip"))
-        return cls(centre=centre, turn=turn, products=products, clip=float(clip[0]))
+        parts = {field.name: arrays[f"map.{field.name}"] for field in fields(cls)}
+        return cls(**{**parts, "clip": float(parts["clip"][0])})  # type: ignore[arg-type]
 
 
 # --- public context from a file ---------------------------------------------------------------------------------------
@@ -269,11 +257,10 @@ def _table(path: Path, option: str) -> np.ndarray:
     except (pa.ArrowInvalid, OSError) as problem:
         raise InputError(f"{option}: '{path}' can't be read as a table (.csv, .parquet) or array (.npy).") from problem
     numbers = [
-        name
-        for name in table.column_names
-        if pyarrow.types.is_floating(table[name].type) or pyarrow.types.is_integer(table[name].type)
+        column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        for column in table.columns
+        if pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type)
     ]
     if not numbers:
         raise InputError(f"{option}: '{path}' has no column of numbers. Expected a column for each public signal.")
-    columns = [table[name].cast(pa.float64()).to_numpy(zero_copy_only=False) for name in numbers]
-    return np.stack(columns, axis=1)
+    return np.stack(numbers, axis=1)

@@ -5,25 +5,21 @@ simulated window share part of their movement, as stocks of one market or statio
 given private data.
 """
 
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from understudy.errors import InputError
-from understudy.synthesizers.packs import Pack
+from understudy.synthesizers.packs import Pack, versions
 from understudy.synthesizers.pub2priv.context import standardised
 from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide
 from understudy.synthesizers.pub2priv.recipe import KnowledgeRecipe
 from understudy.training.networks import load_arrays, to_arrays
 
-METHOD, GENERAL = "pub2priv", "general"
-GENERAL_PACK = Path(__file__).parent / "packs" / "general.safetensors"
+METHOD = "pub2priv"
 MOST_STEPS = 160  # that θ_T sees at once, as in training
 MIN_STEPS, MAX_FEATURES = 8, 7
 _FEWEST_STEPS = 24  # of simulated windows
@@ -51,7 +47,11 @@ class Knowledge:
         What the position alone would say is taken out, so that z is 0 where the context is at rest. A context that many
         series met is seen once.
         """
-        first, place = _distinct(context)
+        first = place = np.arange(len(context))
+        if context.size > 0:
+            rows = np.ascontiguousarray(context).reshape(len(context), -1)
+            kinds = rows.view(np.dtype((np.void, rows[0].nbytes)))[:, 0]  # bytes, so that NaN equals NaN
+            _, first, place = np.unique(kinds, return_index=True, return_inverse=True)
         return np.asarray(self._of_any_length(context[first])[place])
 
     def _of_any_length(self, context: np.ndarray) -> np.ndarray:
@@ -79,35 +79,6 @@ class Knowledge:
         at_rest = self.transformer(torch.zeros(1, *context.shape[1:]))
         parts = [self.transformer(torch.tensor(one[None], dtype=torch.float32)) - at_rest for one in context]
         return torch.cat(parts).numpy() if parts else np.zeros((0, context.shape[1], at_rest.shape[2]), np.float32)
-
-
-def _distinct(windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (rows that are the first of their kind, in order; which of these each row equals, NaN by NaN)."""
-    if windows.size == 0:
-        return np.arange(len(windows)), np.arange(len(windows))
-    rows = np.ascontiguousarray(windows).reshape(len(windows), -1)
-    _, first, place = np.unique(
-        rows.view(np.dtype((np.void, rows[0].nbytes)))[:, 0], return_index=True, return_inverse=True
-    )
-    order = np.argsort(first)
-    return first[order], np.argsort(order)[place]
-
-
-def load_pack(pack: str) -> Pack:
-    """Returns the pack of that name or file."""
-    if pack == GENERAL:
-        return _general()
-    return Pack.load(pack, METHOD)
-
-
-@lru_cache(maxsize=1)
-def _general() -> Pack:
-    return Pack.load(GENERAL_PACK, METHOD)
-
-
-def pack_from_bytes(content: bytes) -> Pack:
-    """Returns the pack that a release carries."""
-    return Pack.from_bytes(content, METHOD, "The release's pack")
 
 
 # --- training on public signals ---------------------------------------------------------------------------------------
@@ -159,7 +130,7 @@ def pretrain(
     """
     torch.manual_seed(seed)
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-    model = KnowledgeTransformer(**recipe.shape)
+    model = KnowledgeTransformer(**recipe.network)
     untrained = filling_error(model, held_out, seed)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.iterations, eta_min=1e-4)
@@ -171,11 +142,11 @@ def pretrain(
         rate.step()
         progress("knowledge transformer", (iteration + 1) / recipe.iterations)
     quality = {"error": filling_error(model, held_out, seed), "error_untrained": untrained}
-    facts = {"seed": seed, "effort": asdict(recipe), "versions": _versions()}
+    facts = {"seed": seed, "effort": asdict(recipe), "versions": versions()}
     return Pack(
         method=METHOD,
         arrays=to_arrays(model, ""),
-        shape=recipe.shape,
+        shape=model.shape,
         provenance={**provenance, **facts, "quality": {name: round(error, 4) for name, error in quality.items()}},
     )
 
@@ -189,17 +160,6 @@ def filling_error(model: KnowledgeTransformer, windows: np.ndarray, seed: int) -
     error = float(model.filling_loss(context, hide(~context.isnan(), generator)))
     model.train(was)
     return error
-
-
-def _versions() -> dict[str, str]:
-    import understudy
-
-    return {
-        "understudy": understudy.__version__,
-        "torch": torch.__version__.split("+")[0],
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
 
 
 # --- simulated signals ------------------------------------------------------------------------------------------------
@@ -220,63 +180,58 @@ def _drawn(kinds: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.nd
     windows = np.empty((len(kinds), num_steps))
     for kind, draw in enumerate(_KINDS):
         rows = np.flatnonzero(kinds == kind)
-        windows[rows] = draw(len(rows), num_steps, rng)
+        windows[rows] = draw(_Draws(len(rows), num_steps, rng))
     return standardised(windows[:, :, None])[:, :, 0]
 
 
-def _price(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Geometric random walks whose volatility comes in clusters."""
-    calm = _autoregressive(number, steps, 0.97, rng)
-    return np.cumsum(np.exp(0.5 * calm) * rng.standard_normal((number, steps)), axis=1)
+@dataclass(frozen=True)
+class _Draws:
+    """What signals of all kinds are made of: `number` rows of `steps` each."""
+
+    number: int
+    steps: int
+    rng: np.random.Generator
+
+    def normal(self) -> np.ndarray:
+        return self.rng.standard_normal((self.number, self.steps))
+
+    def now_and_then(self, share: float) -> np.ndarray:
+        return self.rng.random((self.number, self.steps)) < share
+
+    def season(self) -> np.ndarray:
+        period = np.exp(self.rng.uniform(np.log(6), np.log(max(self.steps, 8)), (self.number, 1)))
+        phase = self.rng.uniform(0, 2 * np.pi, (self.number, 1))
+        return np.sin(2 * np.pi * np.arange(self.steps) / period + phase)
+
+    def slope(self) -> np.ndarray:
+        return self.rng.standard_normal((self.number, 1)) * np.linspace(-1, 1, self.steps)
+
+    def any_of(self, low: float, high: float) -> np.ndarray:
+        return self.rng.uniform(low, high, (self.number, 1))
+
+    def autoregressive(self, persistence: float | np.ndarray) -> np.ndarray:
+        noise = self.normal() * np.sqrt(1 - np.square(persistence))
+        before = self.rng.standard_normal((self.number, 1))
+        for step in range(self.steps):
+            before = noise[:, step : step + 1] = persistence * before + noise[:, step : step + 1]
+        return noise
 
 
-def _weather(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """A day, slow fronts and a slow season."""
-    return _season(number, steps, rng) + 1.5 * _autoregressive(number, steps, 0.97, rng) + _slope(number, steps, rng)
-
-
-def _load(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Sharp daily peaks with noise that grows with them."""
-    peaks = np.exp(1.5 * _season(number, steps, rng))
-    return peaks * (1 + 0.3 * rng.standard_normal((number, steps))) + 0.5 * _season(number, steps, rng)
-
-
-def _tariff(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Steps that last, with a spike now and then."""
-    jumps = (rng.random((number, steps)) < 0.05) * rng.standard_normal((number, steps))
-    spikes = (rng.random((number, steps)) < 0.02) * rng.exponential(3.0, (number, steps))
-    return np.cumsum(jumps, axis=1) + spikes + 0.1 * rng.standard_normal((number, steps))
-
-
-def _waves(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """Two seasons over each other."""
-    noise = rng.uniform(0.05, 0.5, (number, 1)) * rng.standard_normal((number, steps))
-    return _season(number, steps, rng) + 0.7 * _season(number, steps, rng) + noise
-
-
-def _noise(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    """From nearly independent steps to nearly a random walk."""
-    return _autoregressive(number, steps, rng.uniform(0.2, 0.99, (number, 1)), rng)
-
-
-def _season(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    period = np.exp(rng.uniform(np.log(6), np.log(max(steps, 8)), (number, 1)))
-    phase = rng.uniform(0, 2 * np.pi, (number, 1))
-    return np.sin(2 * np.pi * np.arange(steps) / period + phase)
-
-
-def _slope(number: int, steps: int, rng: np.random.Generator) -> np.ndarray:
-    return rng.standard_normal((number, 1)) * np.linspace(-1, 1, steps)
-
-
-def _autoregressive(number: int, steps: int, persistence: float | np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    noise = rng.standard_normal((number, steps)) * np.sqrt(1 - np.square(persistence))
-    series = np.empty((number, steps))
-    before = rng.standard_normal((number, 1))
-    for step in range(steps):
-        before = persistence * before + noise[:, step : step + 1]
-        series[:, step : step + 1] = before
-    return series
-
-
-_KINDS = (_price, _weather, _load, _tariff, _waves, _noise)
+_KINDS: tuple[Callable[[_Draws], np.ndarray], ...] = (
+    # prices: random walks whose volatility comes in clusters
+    lambda of: np.cumsum(np.exp(0.5 * of.autoregressive(0.97)) * of.normal(), axis=1),
+    # weather: a day, slow fronts and a slow season
+    lambda of: of.season() + 1.5 * of.autoregressive(0.97) + of.slope(),
+    # load: sharp daily peaks with noise that grows with them
+    lambda of: np.exp(1.5 * of.season()) * (1 + 0.3 * of.normal()) + 0.5 * of.season(),
+    # tariffs: steps that last, with a spike now and then
+    lambda of: (
+        np.cumsum(of.now_and_then(0.05) * of.normal(), axis=1)
+        + of.now_and_then(0.02) * of.rng.exponential(3.0, (of.number, of.steps))
+        + 0.1 * of.normal()
+    ),
+    # waves: two seasons over each other
+    lambda of: of.any_of(0.05, 0.5) * of.normal() + of.season() + 0.7 * of.season(),
+    # noise: from nearly independent steps to nearly a random walk
+    lambda of: of.autoregressive(of.any_of(0.2, 0.99)),
+)

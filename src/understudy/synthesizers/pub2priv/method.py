@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.data.panel import broadcast_context
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.canonical import file_sha256
@@ -33,11 +32,11 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, round_up
 from understudy.privacy.private_series import PrivateSeries
-from understudy.statistics import copula
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import require_one_of
-from understudy.synthesizers.pub2priv.context import Context, FeatureMap, public_windows
-from understudy.synthesizers.pub2priv.correlation import CORRELATION, RUNS, ContextCorrelation, correlation_bound
+from understudy.synthesizers.packs import GENERAL, Pack, load_pack
+from understudy.synthesizers.pub2priv.context import Context, public_windows
+from understudy.synthesizers.pub2priv.correlation import CORRELATION, PREFIX, ContextCorrelation, correlation_bound
 from understudy.synthesizers.pub2priv.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.pub2priv.regression import (
     CORRELATION_SHARE,
@@ -45,17 +44,17 @@ from understudy.synthesizers.pub2priv.regression import (
     REGRESSION,
     ContextRegression,
     Layout,
-    num_frequencies,
+    identity_map,
     shape_square,
 )
-from understudy.synthesizers.pub2priv.spectral_base import PREFIX, SpectralBase
 from understudy.synthesizers.registry import METHODS
 
 if TYPE_CHECKING:
     from understudy.synthesizers.pub2priv.published import PublishedDiffusion
 
 _SPECTRAL_SHARE = {REGRESSION: 0.4, CORRELATION: 0.7}  # of mu²
-_PACK, _GENERAL = "pack", "general"
+_ESTIMATORS = {REGRESSION: ContextRegression, CORRELATION: ContextCorrelation}
+_PACK = "pack"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +76,7 @@ class Pub2Priv(Synthesizer):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
     recipe: Recipe = DEFAULT
     knowledge: Literal["pack", "direct", "none"] = "pack"
-    pack: str = _GENERAL
+    pack: str = GENERAL
     public_context: str | None = None
     seed: int = 0
 
@@ -116,11 +115,9 @@ class Pub2Priv(Synthesizer):
             return {**self.diffusion(schema).learn(private, grant, progress), **self._carried()}
         base = _spectral().learn(private.without_context(), grant, progress)
         released = {f"{PREFIX}{name}": array for name, array in base.items()}
-        parts = self.context(schema), SpectralBase.of(schema, released)
-        if grant.plan.entries[-1].label == CORRELATION:
-            return {**released, **ContextCorrelation(*parts).release(private, grant)}
+        estimator = _ESTIMATORS[grant.plan.entries[-1].label].of(self.context(schema), released)
         public = public_windows(self.public_context, schema)
-        return {**released, **ContextRegression(*parts).release(private, grant, public)}
+        return {**released, **estimator.release(private, grant, public)}
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns a series for each context that the caller brings."""
@@ -134,45 +131,39 @@ class Pub2Priv(Synthesizer):
         if self._diffuses:
             pack = arrays[_PACK].tobytes() if _PACK in arrays else None
             return self.diffusion(schema, pack).panel(arrays, request)
-        kind = ContextCorrelation if RUNS in arrays else ContextRegression
-        return _sampled(kind(context, SpectralBase.of(schema, arrays)), arrays, schema, request)
+        kind = next(kind for label, kind in _ESTIMATORS.items() if f"{label}.runs" in arrays)
+        return kind.of(context, arrays).panel(arrays, request)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Returns the noise relative to what can be learned, and whether context teaches anything."""
         learned = self.learned_schema(schema)
         series = self.num_contributions(schema, schema.population.size or 1) / self.influence(schema)
-        told = [self._noise_outlook(learned, guarantee, series)]
-        if self.knowledge != "none" and not learned.own_contexts:
-            told.append(
-                "All series share one context, so its effect can't be told from that of the calendar. Cut windows "
-                "(window_steps) to learn how series follow it."
-            )
-        return tuple(told)
-
-    def _noise_outlook(self, schema: Schema, guarantee: Guarantee, series: float) -> str:
+        context = self.context(learned)
+        shared = (
+            "All series share one context, so its effect can't be told from that of the calendar. Cut windows "
+            "(window_steps) to learn how series follow it.",
+        )
+        also = shared if self.knowledge != "none" and not learned.own_contexts else ()
         if self._diffuses:
-            return self.diffusion(schema).outlook(guarantee)
-        context = self.context(schema)
+            return (self.diffusion(learned).outlook(guarantee), *also)
         last = estimator_entries(self.recipe.model, context, guarantee)[-1]
         error = mean_error(context, last, series)
-        what = "every mean product of a shape with its context"
-        if last.label == CORRELATION:
-            what = "the correlation of series and context in a band of frequencies"
-        return f"The standard deviation of the noise on {what} is {error:.2g}, where 0.5 is much" + (
-            ", so little will be learned from context." if error > 0.25 else "."
-        )
+        what = {
+            REGRESSION: "every mean product of a shape with its context",
+            CORRELATION: "the correlation of series and context in a band of frequencies",
+        }[last.label]
+        little = ", so little will be learned from context." if error > 0.25 else "."
+        return (f"The standard deviation of the noise on {what} is {error:.2g}, where 0.5 is much{little}", *also)
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """The ratio of the diffusion; None for the estimators."""
-        return self.diffusion(self.learned_schema(schema)).noise_ratio(guarantee) if self._diffuses else None
+        return self.diffusion(self.learned_schema(schema)).size_and_noise(guarantee)[2] if self._diffuses else None
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack of θ_T and the public context."""
         inputs = {}
         if self._diffuses and self.knowledge == "pack":
-            from understudy.synthesizers.pub2priv.knowledge import load_pack
-
-            inputs["pub2priv pack"] = load_pack(self.pack).sha256
+            inputs["pub2priv pack"] = load_pack(self.pack, self.name).sha256
         if self.public_context is not None:
             inputs["pub2priv public context"] = file_sha256(self.public_context)
         return inputs
@@ -183,21 +174,20 @@ class Pub2Priv(Synthesizer):
 
     def diffusion(self, schema: Schema, pack: bytes | None = None) -> "PublishedDiffusion":
         """Returns the published model; `pack` is the one that a release carries."""
-        from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack, pack_from_bytes
+        from understudy.synthesizers.pub2priv.knowledge import Knowledge
         from understudy.synthesizers.pub2priv.published import PublishedDiffusion
 
         theta = None
         if self.knowledge == "pack":
-            theta = Knowledge.of(load_pack(self.pack) if pack is None else pack_from_bytes(pack))
+            carried = None if pack is None else Pack.from_bytes(pack, self.name, "The release's pack")
+            theta = Knowledge.of(carried or load_pack(self.pack, self.name))
         return PublishedDiffusion(self.context(schema), theta, self.recipe, self.seed)
 
     def _carried(self) -> dict[str, np.ndarray]:
         """Returns a pack that is not the package's own, so that the release works without its file."""
-        if self.knowledge != "pack" or self.pack == _GENERAL:
+        if self.knowledge != "pack" or self.pack == GENERAL:
             return {}
-        from understudy.synthesizers.pub2priv.knowledge import load_pack
-
-        return {_PACK: np.frombuffer(load_pack(self.pack).to_bytes(), dtype=np.uint8).copy()}
+        return {_PACK: np.frombuffer(load_pack(self.pack, self.name).to_bytes(), dtype=np.uint8).copy()}
 
     def _check_public_facts(self, schema: Schema) -> None:
         if not schema.context and self.knowledge != "none":
@@ -206,27 +196,6 @@ class Pub2Priv(Synthesizer):
                 "[[context]], use another method, or set knowledge='none' for the ablation without."
             )
         self.context(schema).check_at_rest(public_windows(self.public_context, schema), "public_context")
-
-
-def _sampled(
-    estimator: ContextRegression | ContextCorrelation,
-    arrays: Mapping[str, np.ndarray],
-    schema: Schema,
-    request: SampleRequest,
-) -> Panel:
-    """Samples as `spectral` does, turned towards what was learned about the context.
-
-    Where all series of the fit shared a context, series are sampled for that one, and another one is responded to
-    afterwards, as `spectral` does.
-    """
-    model, rng, number = estimator.base.model, request.rng, request.num_series
-    classes = copula.sample_kinds(model, schema, number, request.label, rng)
-    shared = None if estimator.context.ignored else request.fit_context
-    context = request.context if shared is None else broadcast_context(shared, number)
-    scores, singles = estimator.scores(arrays, context, classes, rng)
-    if shared is not None and request.context is not None:
-        scores = copula.respond(scores, schema, shared, request.context)
-    return estimator.base.panel(schema, request, classes, (scores, singles), estimator.run_shares(arrays))
 
 
 def _spectral() -> Synthesizer:
@@ -255,26 +224,19 @@ def _drowned(context: Context, guarantee: Guarantee) -> bool:
     planned, and so do events, of which one series has many.
     """
     schema = context.schema
-    size, channels = schema.population.size, schema.num_channels
+    size = schema.population.size
     if size is None or schema.unit.kind == "event":
         return False
     noise = noise_multipliers(guarantee, {REGRESSION: 1 - _SPECTRAL_SHARE[REGRESSION]})[REGRESSION]
     error = mean_error(context, PlanEntry(REGRESSION, Gaussian(noise)), size)
-    return _layout(context).num_shape * error**2 > LOUDEST * shape_square(channels)
+    return Layout.of(schema, identity_map(context)).num_shape * error**2 > LOUDEST * shape_square(schema.num_channels)
 
 
 def mean_error(context: Context, entry: PlanEntry, population: float) -> float:
     """Returns the noise on a mean product of shape and context, from public facts, where no window is public."""
     assert isinstance(entry.event, Gaussian)
-    multiplier = entry.event.noise_multiplier
-    if entry.label == CORRELATION:
-        return multiplier * correlation_bound(context.schema.num_channels, context.num_columns) / population
-    both = np.hypot(1.0, CORRELATION_SHARE) if context.num_columns else 1.0
-    return float(multiplier * _layout(context).bound * both / population)
-
-
-def _layout(context: Context) -> Layout:
-    schema = context.schema
-    features = context.num_features(num_frequencies(schema.num_channels, schema.num_steps))
-    mapped = FeatureMap.identity(features, context.feature_bound)
-    return Layout.of(schema.num_channels, schema.num_steps, mapped)
+    bound = correlation_bound(context)
+    if entry.label == REGRESSION:
+        both = np.hypot(1.0, CORRELATION_SHARE) if context.num_columns else 1.0
+        bound = Layout.of(context.schema, identity_map(context)).bound * both
+    return float(entry.event.noise_multiplier * bound / population)

@@ -100,14 +100,9 @@ class KnowledgeTransformer(nn.Module):
         """Returns the mean squared error of hidden entries, each in units of its feature's variance (section 5.1)."""
         x, present = self.entries(context, hidden)
         guesses, asked = self.reconstruct(x).squeeze(3), hidden & present
-        spread = torch.stack([_variance(feature) for feature in context.unbind(2)])
+        spread = (context - context.nanmean((0, 1))).square().nanmean((0, 1)).nan_to_num(1.0)  # of each feature
         error = torch.where(asked, (guesses - context.nan_to_num()).square() / (spread + 1e-6), 0.0)
         return error.sum() / asked.sum().clamp(min=1)
-
-
-def _variance(feature: Tensor) -> Tensor:
-    seen = feature[~feature.isnan()]
-    return seen.var(correction=0) if len(seen) else feature.new_ones(())
 
 
 def hide(present: Tensor, generator: torch.Generator, *, share: float = 0.15, longest: int = 20) -> Tensor:
@@ -163,17 +158,13 @@ class ConditionalDenoiser(nn.Module):
     def forward(self, x: Tensor, time: Tensor, z: Tensor) -> Tensor:
         """Returns the noise [unit, step, channel]."""
         hidden = functional.relu(self.embed(x.unsqueeze(3)))
-        side, embedded = self._side(z, x.shape[2]), functional.silu(self.time(time))
-        skips = torch.zeros_like(hidden)
+        shape = (*z.shape[:2], x.shape[2], -1)
+        codes = plane_positions(z.shape[1], x.shape[2], self.codes).to(z)
+        side = torch.cat([z.unsqueeze(2).expand(shape), codes.expand(shape)], dim=3)  # of every entry
+        embedded, skips = functional.silu(self.time(time)), torch.zeros_like(hidden)
         for block in self.blocks:
             hidden, skip = block(hidden, side, embedded)
             skips = skips + skip
         hidden = functional.relu(self.skip(skips / math.sqrt(len(self.blocks))))
         output: Tensor = self.predict(hidden).squeeze(3)
         return output
-
-    def _side(self, z: Tensor, num_channels: int) -> Tensor:
-        """Returns z and the codes of step and channel, for every entry."""
-        shape = (*z.shape[:2], num_channels, -1)
-        codes = plane_positions(z.shape[1], num_channels, self.codes).to(z)
-        return torch.cat([z.unsqueeze(2).expand(shape), codes.expand(shape)], dim=3)

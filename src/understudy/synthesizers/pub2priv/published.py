@@ -9,6 +9,7 @@ Notation: x series, c context, z = θ_T(c) [step, condition], t diffusion time, 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -65,22 +66,13 @@ def denoising_loss(diffusion: Diffusion) -> Callable[[nn.Module, Batch, torch.Ge
 def denoise(
     model: nn.Module, diffusion: Diffusion, condition: np.ndarray, shape: tuple[int, ...], num_steps: int, seed: int
 ) -> np.ndarray:
-    """Samples x [window, *shape], one for each condition (Eq. 6), in float64.
-
-    Args:
-        num_steps: Of DDIM; at least those of the schedule means DDPM.
-    """
+    """Samples x [window, *shape], one for each condition (Eq. 6); by DDPM from as many steps as in the schedule."""
     generator = torch.Generator().manual_seed(seed)
     size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(shape))))
     parts = [np.zeros((0, *shape))]
     for first in range(0, len(condition), size):
         given = torch.from_numpy(np.array(condition[first : first + size])).float()
-        start = torch.randn((len(given), *shape), generator=generator)
-
-        def predict(x: Tensor, time: Tensor, given: Tensor = given) -> Tensor:
-            noise: Tensor = model(x, time, given)
-            return noise
-
+        start, predict = torch.randn((len(given), *shape), generator=generator), partial(model, z=given)
         if num_steps >= diffusion.steps:
             sampled = diffusion.ancestral(predict, start, generator)
         else:
@@ -93,9 +85,7 @@ def denoise(
 class PublishedDiffusion:
     """θ_DM over working series [step, channel], with categories as groups of one-hot channels.
 
-    Attributes:
-        context: How context is read, and the contract of what is learned from.
-        theta: θ_T; None takes context as it is.
+    `theta` is θ_T; None takes context as it is.
     """
 
     context: Context
@@ -125,21 +115,17 @@ class PublishedDiffusion:
             shape = {"width": self.recipe.width, "depth": self.recipe.layers, "num_heads": self.recipe.heads}
             return ConditionalDenoiser(condition=condition, **shape)
 
-    def noise_ratio(self, guarantee: Guarantee) -> float:
-        """Returns the noise on a summed gradient over the largest possible sum, from public facts."""
-        return self._size_and_noise(guarantee)[2]
-
     def outlook(self, guarantee: Guarantee) -> str:
         """Says how the noise on a gradient compares with what a batch can say."""
-        number, expected, ratio = self._size_and_noise(guarantee)
+        number, expected, ratio = self.size_and_noise(guarantee)
         return (
             f"{number} parameters learn in {self.recipe.iterations} iterations of {expected:.0f} units; "
             f"the noise on a summed gradient is {ratio:.2g} times the largest possible sum"
             + (", so mostly noise is learned." if ratio > MOSTLY_NOISE else ".")
         )
 
-    def _size_and_noise(self, guarantee: Guarantee) -> tuple[int, float, float]:
-        """Returns the parameters, the units expected in a batch, and the ratio of noise."""
+    def size_and_noise(self, guarantee: Guarantee) -> tuple[int, float, float]:
+        """Returns the parameters, the units expected in a batch, and the noise on a sum over the largest possible."""
         plan, schema = self.plan(guarantee), self.context.schema
         config = charged_config(plan.event(TRAINING), schema.population.size or 1, 1.0, unit_sampling(schema))
         with meta_device():

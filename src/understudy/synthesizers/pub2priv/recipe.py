@@ -1,6 +1,7 @@
 """Presets of `pub2priv`: public numbers, none of which changes a guarantee by itself."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 from understudy.errors import InputError
@@ -42,8 +43,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         require_one_of(self, model=("auto", "regression", "correlation", "diffusion"))
-        require_above_zero(self, "iterations", "batch", "clipping_norm", "learning_rate", "width", "layers", "heads")
-        require_above_zero(self, "diffusion_steps", "sampling_steps")
+        require_above_zero(self, *(field.name for field in fields(self) if field.name not in ("model", "ema")))
         if not 0 <= self.ema < 1:
             raise InputError(f"ema: a number from 0 to below 1 is expected, got {self.ema}.")
         if self.width % self.heads:
@@ -54,24 +54,17 @@ class Recipe:
 class KnowledgeRecipe:
     """Shape of θ_T and how long it is trained on public signals; the pack of the package by default."""
 
+    network: Mapping[str, int]
     iterations: int = 800
     batch: int = 24
-    width: int = 64
-    num_heads: int = 4
-    depth: int = 2
-    feed_forward: int = 128
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """The arguments of the network."""
-        names = ("width", "num_heads", "depth", "feed_forward")
-        return {name: getattr(self, name) for name in names}
 
 
 DEFAULT = Recipe()
 PAPER = Recipe(model="diffusion")
+_GENERAL = {"width": 64, "num_heads": 4, "depth": 2, "feed_forward": 128}
+_TABLE_3 = {"width": 128, "num_heads": 8, "depth": 4, "feed_forward": 256}  # 8 layers, 4 on each axis
 KNOWLEDGE_RECIPES = {
-    "default": KnowledgeRecipe(),
-    "paper": KnowledgeRecipe(width=128, num_heads=8, depth=4, feed_forward=256),  # Table 3: 8 layers, 4 on each axis
-    "quick": KnowledgeRecipe(iterations=20, width=16, num_heads=2, depth=1),
+    "default": KnowledgeRecipe(network=_GENERAL),
+    "paper": KnowledgeRecipe(network=_TABLE_3),
+    "quick": KnowledgeRecipe(network={**_GENERAL, "width": 16, "num_heads": 2, "depth": 1}, iterations=20),
 }

@@ -11,27 +11,33 @@ with its noise. Sizes of movements, other frequencies, gaps and static columns a
 Notation: s shape, u mapped context, S and U their bounds, M regression of s on whitened u.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 from scipy.stats import chi2
 
-from understudy.data import Panel
+from understudy.data import Panel, Schema
 from understudy.privacy.border import Statistic
-from understudy.privacy.contributions import Cells, Contributions, Crossed, Products, Rows, SideBySide, shortened
+from understudy.privacy.contributions import Contributions, Crossed, Products, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import classes_of
 from understudy.statistics.moments import num_pairs, symmetric
 from understudy.statistics.series import to_frequencies, to_steps, unit_length
 from understudy.synthesizers.pub2priv.context import Context, FeatureMap
-from understudy.synthesizers.pub2priv.correlation import PRODUCTS, ContextCorrelation, explained_share, significant
-from understudy.synthesizers.pub2priv.spectral_base import (
+from understudy.synthesizers.pub2priv.correlation import (
     NUM_RUN_CELLS,
-    SpectralBase,
-    run_length_cells,
+    PRODUCTS,
+    Arrays,
+    ContextCorrelation,
+    explained_share,
+    products_bound,
+    run_votes,
+    significant,
     significant_shares,
 )
 
@@ -53,9 +59,9 @@ _LEAST_SHARE = 0.05  # share of all variance that no context explains, at least
 Part = tuple[np.ndarray, float]  # places of numbers of a shape, and the sum of their mean squares
 
 
-def num_frequencies(num_channels: int, num_steps: int) -> int:
+def num_frequencies(schema: Schema) -> int:
     """Returns how many frequencies of a factor belong to a shape."""
-    return min(max(_FEWEST, _NUMBERS // num_channels), max(num_steps - 1, 0))
+    return min(max(_FEWEST, _NUMBERS // schema.num_channels), max(schema.num_steps - 1, 0))
 
 
 def shape_square(num_channels: int) -> float:
@@ -66,6 +72,11 @@ def shape_square(num_channels: int) -> float:
 def shape_bound(num_channels: int) -> float:
     """Returns the bound on a shape: directions have length one each, levels half of that together."""
     return float(np.sqrt(num_channels) * np.hypot(1.0, _LEVEL_BOUND))
+
+
+def identity_map(context: Context) -> FeatureMap:
+    """Returns the map that leaves features of context as they are."""
+    return FeatureMap.identity(context.num_features(num_frequencies(context.schema)), context.feature_bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,21 +96,21 @@ class Layout:
     context_known: bool
 
     @classmethod
-    def of(cls, num_channels: int, num_steps: int, mapped: FeatureMap) -> "Layout":
-        """Returns the layout for series of a size whose context is mapped."""
+    def of(cls, schema: Schema, mapped: FeatureMap) -> "Layout":
+        """Returns the layout for series whose context is mapped."""
         return cls(
-            num_shape=num_channels * (1 + num_frequencies(num_channels, num_steps)),
+            num_shape=schema.num_channels * (1 + num_frequencies(schema)),
             num_context=mapped.size,
-            shape_bound=shape_bound(num_channels),
+            shape_bound=shape_bound(schema.num_channels),
             context_bound=mapped.bound,
             context_known=mapped.known,
         )
 
     @property
-    def size(self) -> int:
-        """Length of the sum."""
+    def sizes(self) -> list[int]:
+        """Numbers of ssᵀ, suᵀ, the votes and uuᵀ in the sum."""
         own_context = 0 if self.context_known else num_pairs(self.num_context)
-        return num_pairs(self.num_shape) + self.num_shape * self.num_context + NUM_RUN_CELLS + own_context
+        return [num_pairs(self.num_shape), self.num_shape * self.num_context, NUM_RUN_CELLS, own_context]
 
     @property
     def vote_weight(self) -> float:
@@ -117,124 +128,74 @@ class Layout:
         own = _TRIANGLE * _OWN_WEIGHT**2 * (shape**4 + (0.0 if self.context_known else context**4))
         return float(np.sqrt(own + (shape * context) ** 2))
 
-    def contributions(self, shapes: np.ndarray, contexts: np.ndarray, cells: np.ndarray) -> list[Contributions]:
-        """Returns what series add.
-
-        Args:
-            shapes, contexts: Rows no longer than S and U.
-            cells: Cell that each series votes for.
-        """
-        votes = replace(Cells.one_each(cells[:, None], NUM_RUN_CELLS), worth=self.vote_weight)
+    def contributions(self, shapes: np.ndarray, contexts: np.ndarray, votes: Contributions) -> list[Contributions]:
+        """Returns what series add, by their shapes and contexts: rows no longer than S and U."""
         own, of_context = (Products(rows[:, None], inside=_OWN_WEIGHT) for rows in (shapes, contexts))
         parts: list[Contributions] = [own, Crossed(shapes, contexts), votes]
         return parts if self.context_known else [*parts, of_context]
 
     def split(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
         """Returns (shape products, shape by context products, votes, context products if released)."""
-        sizes = [num_pairs(self.num_shape), self.num_shape * self.num_context, NUM_RUN_CELLS]
-        own, both, votes, context = np.split(vector, np.cumsum(sizes))
+        own, both, votes, context = np.split(vector, np.cumsum(self.sizes[:3]))
         shapes = symmetric(own[None] / _OWN_WEIGHT, self.num_shape)[0]
         crossed = both.reshape(self.num_shape, self.num_context)
-        if self.context_known:
-            return shapes, crossed, votes / self.vote_weight, None
-        contexts = symmetric(context[None] / _OWN_WEIGHT, self.num_context)[0]
+        contexts = None if self.context_known else symmetric(context[None] / _OWN_WEIGHT, self.num_context)[0]
         return shapes, crossed, votes / self.vote_weight, contexts
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Moments:
-    """Shapes given context: s = gainᵀ u + rest · white noise.
-
-    Attributes:
-        gain: [context, shape].
-        rest: [shape, shape].
-        runs: Share of series by run length.
-        explained: Mean square of shapes that context explains, beyond intercept and noise; 0 in a release.
-    """
-
-    gain: np.ndarray
-    rest: np.ndarray
-    runs: np.ndarray
-    explained: float = 0.0
-
-    def sample(self, contexts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Samples a shape for each mapped context."""
-        return contexts @ self.gain + rng.standard_normal((len(contexts), len(self.rest))) @ self.rest.T
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Returns the parts as arrays."""
-        return {f"regression.{name}": np.ascontiguousarray(getattr(self, name)) for name in ("gain", "rest", "runs")}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Moments":
-        """Returns what `to_arrays` stored."""
-        gain, rest, runs = (arrays[f"regression.{name}"] for name in ("gain", "rest", "runs"))
-        return cls(gain=gain, rest=rest, runs=runs)
-
-
 @dataclass(frozen=True, eq=False)
-class ContextRegression:
+class ContextRegression(ContextCorrelation):
     """Shapes of series, their regression on context, and samples of both."""
 
-    context: Context
-    base: SpectralBase
-
-    @cached_property
-    def correlation(self) -> ContextCorrelation:
-        """The simpler estimator, part of the same sum."""
-        return ContextCorrelation(self.context, self.base)
+    label: ClassVar[str] = REGRESSION
 
     @cached_property
     def frequencies(self) -> np.ndarray:
         """The strongest frequencies of the released spectrum, counted from 0."""
-        energy = (self.base.model.strength**2).mean(axis=(0, 2))
-        strongest = np.argsort(-energy, kind="stable")
-        return np.sort(strongest[: num_frequencies(self.base.schema.num_channels, self.base.schema.num_steps)])
+        energy = (self.model.strength**2).mean(axis=(0, 2))
+        return np.sort(np.argsort(-energy, kind="stable")[: num_frequencies(self.schema)])
 
     def feature_map(self, public: np.ndarray | None) -> FeatureMap:
         """Returns the map of features that public windows [window, step, context] suggest, or the identity."""
-        if public is not None and self.context.own:
-            return FeatureMap.of_public(self.context.features(public, len(public), self.frequencies))
-        return FeatureMap.identity(self.context.num_features(len(self.frequencies)), self.context.feature_bound)
+        if public is None or not self.context.own:
+            return identity_map(self.context)
+        return FeatureMap.of_public(self.context.features(public, len(public), self.frequencies))
 
-    def layout(self, mapped: FeatureMap) -> Layout:
-        """Returns what one series adds to the sum."""
-        return Layout.of(self.base.schema.num_channels, self.base.schema.num_steps, mapped)
-
-    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
+    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Releases the regression of shapes on context, with the public map of context."""
         mapped = self.feature_map(public)
-        layout = self.layout(mapped)
-        statistic = self.statistic(mapped)
+        layout, statistic, count = Layout.of(self.schema, mapped), self.statistic(mapped), private.population
         noisy = grant.release(statistic, private)
-        noise, count = grant.deviation(REGRESSION, statistic.bound * private.reach), private.population
-        fitted = fit_moments(noisy[: layout.size], noise, count, layout, mapped.products, self.parts)
+        noise = grant.deviation(REGRESSION, statistic.bound * private.reach)
+        moments, correlations = np.split(noisy, [sum(layout.sizes)])
+        fitted = fit_moments(moments, noise, count, layout, mapped.products, self.parts)
         weight = self.correlation_weight(layout) * count
-        products = significant(noisy[layout.size :].reshape(self.correlation.shape) / weight, noise / weight)
-        enough = _ENOUGH * fitted.explained / self.base.schema.num_channels
-        simpler = explained_share(products, noise / weight) > enough
-        return {**fitted.to_arrays(), **mapped.to_arrays(), PRODUCTS: products * simpler}
+        products = significant(correlations.reshape(self.products_shape) / weight, noise / weight)
+        simpler = explained_share(products, noise / weight) > _ENOUGH * fitted.explained / self.schema.num_channels
+        released = {f"{REGRESSION}.{name}": getattr(fitted, name) for name in ("gain", "rest", "runs")}
+        return {**released, **mapped.to_arrays(), PRODUCTS: products * simpler}
 
     def statistic(self, mapped: FeatureMap) -> Statistic:
         """Returns the sum of all contributions, with its bound."""
-        layout = self.layout(mapped)
+        layout = Layout.of(self.schema, mapped)
+        weight = self.correlation_weight(layout)
+
+        def contributions(panel: Panel) -> Contributions:
+            contexts = mapped.of(self.context.features(panel.context, panel.num_series, self.frequencies))
+            votes = run_votes(panel, layout.vote_weight)
+            parts = layout.contributions(self.shapes(panel, classes_of(panel)), contexts, votes)
+            return SideBySide([*parts, Rows(weight * self.products(panel))])
+
         return Statistic(
             label=REGRESSION,
-            shape=(layout.size + int(np.prod(self.correlation.shape)),),
-            bound=float(np.hypot(layout.bound, self.correlation_weight(layout) * self.correlation.products_bound)),
-            contributions=lambda panel: self.contributions(panel, mapped),
+            shape=(sum(layout.sizes) + int(np.prod(self.products_shape)),),
+            bound=float(np.hypot(layout.bound, weight * products_bound(self.context))),
+            contributions=contributions,
         )
 
     def correlation_weight(self, layout: Layout) -> float:
         """Returns the weight of the products of `correlation`."""
-        return CORRELATION_SHARE * layout.bound / max(self.correlation.products_bound, 1.0)
-
-    def contributions(self, panel: Panel, mapped: FeatureMap) -> Contributions:
-        """Returns what series add; private if the panel is."""
-        layout = self.layout(mapped)
-        contexts = mapped.of(self.context.features(panel.context, panel.num_series, self.frequencies))
-        parts = layout.contributions(self.shapes(panel, classes_of(panel)), contexts, run_length_cells(panel))
-        return SideBySide([*parts, Rows(self.correlation_weight(layout) * self.correlation.products(panel))])
+        return CORRELATION_SHARE * layout.bound / max(products_bound(self.context), 1.0)
 
     def shapes(self, panel: Panel, classes: np.ndarray) -> np.ndarray:
         """Returns shapes [series, number] of length at most `shape_bound`.
@@ -244,8 +205,12 @@ class ContextRegression:
 
         Privacy: private if the panel is; a row follows from its own series and released arrays.
         """
-        factors, channels = self.base.factors(panel), self.base.schema.num_channels
-        levels = self.base.levels(factors, classes)
+        factors, channels, model = self.factors(panel), self.schema.num_channels, self.model
+        means = to_frequencies((factors - model.mean[classes]) / model.spread[classes])[:, 0]
+        levels = np.zeros_like(means)  # normal scores, the profile of the class taken out
+        for kind in np.unique(classes):
+            here = classes == kind
+            levels[here] = model.kind(kind).levels.scores_of(means[here] / np.sqrt(self.schema.num_steps))
         weighted = shortened(_LEVEL_WEIGHT * levels, _LEVEL_BOUND * np.sqrt(channels))
         directions = unit_length(to_frequencies(factors)[:, 1:][:, self.frequencies])
         both = np.concatenate([weighted, directions.reshape(len(levels), -1)], axis=1)
@@ -254,46 +219,58 @@ class ContextRegression:
     @property
     def parts(self) -> list[Part]:
         """Places whose mean squares are known: a level is a score, and the directions of a factor have length one."""
-        channels = self.base.schema.num_channels
+        channels = self.schema.num_channels
         places = np.arange(channels * (1 + len(self.frequencies))).reshape(-1, channels).T
         levels: list[Part] = [(own[:1], _LEVEL_WEIGHT**2) for own in places]
         return levels + [(own[1:], 1.0) for own in places if len(own) > 1]
 
-    def scores(
+    def turned(
         self,
-        arrays: Mapping[str, np.ndarray],
+        arrays: Arrays,
         context: np.ndarray | None,
         classes: np.ndarray,
+        scores: np.ndarray,
         rng: np.random.Generator,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns (scores [series, step, channel], scores of static columns) of series for the contexts given."""
+    ) -> np.ndarray:
+        """Returns sampled scores [series, step, channel] that have shapes sampled for the contexts given."""
         if arrays[PRODUCTS].any():
-            return self.correlation.scores(arrays, context, classes, rng)
-        mapped = FeatureMap.from_arrays(arrays).of(self.context.features(context, len(classes), self.frequencies))
-        shapes = Moments.from_arrays(arrays).sample(mapped, rng)
-        coordinates = self._with_levels(shapes, self.base.sample_coordinates(classes, rng))
-        scores, singles = self.base.scores(coordinates, classes)
-        return self.turned(shapes, scores), singles
+            return super().turned(arrays, context, classes, scores, rng)
+        contexts = FeatureMap.from_arrays(arrays).of(self.context.features(context, len(classes), self.frequencies))
+        gain, rest = arrays["regression.gain"], arrays["regression.rest"]
+        shapes = contexts @ gain + rng.standard_normal((len(contexts), len(rest))) @ rest.T
+        levels = shapes[:, : self.schema.num_channels] / _LEVEL_WEIGHT
+        return self.with_directions(shapes, self.with_levels(levels, classes, scores))
 
-    def run_shares(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Returns the released shares of run lengths."""
-        return Moments.from_arrays(arrays).runs
+    def with_levels(self, levels: np.ndarray, classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Returns scores whose factors have levels [series, factor] of the normal scores given."""
+        model, steps = self.model, self.schema.num_steps
+        mean, spread = model.mean[classes], model.spread[classes]
+        coefficients = to_frequencies((scores @ model.rotation - mean) / spread)
+        for kind in np.unique(classes):
+            here = classes == kind
+            coefficients[here, 0] = model.kind(kind).levels.numbers_of(ndtr(levels[here])) * np.sqrt(steps)
+        return np.asarray((mean + spread * to_steps(coefficients)) @ np.linalg.inv(model.rotation))
 
-    def _with_levels(self, shapes: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
-        """Returns sampled coordinates with the levels of shapes."""
-        single, channels = self.base.num_single, self.base.schema.num_channels
-        blocks = np.array(coordinates[:, single:]).reshape(len(coordinates), -1, channels)
-        blocks[:, np.argsort(self.base.model.order)[0]] = shapes[:, :channels] / _LEVEL_WEIGHT
-        return np.concatenate([coordinates[:, :single], blocks.reshape(len(coordinates), -1)], axis=1)
-
-    def turned(self, shapes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    def with_directions(self, shapes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Returns scores [series, step, channel] whose strongest frequencies have the directions of shapes."""
-        rotation, channels = self.base.model.rotation, self.base.schema.num_channels
+        rotation, channels = self.model.rotation, self.schema.num_channels
         moves = to_frequencies(scores @ rotation)
         wanted = unit_length(shapes[:, channels:].reshape(len(shapes), len(self.frequencies), channels))
         size = np.sqrt((moves[:, 1 + self.frequencies] ** 2).sum(axis=1, keepdims=True))
         moves[:, 1 + self.frequencies] = wanted * size
         return np.asarray(to_steps(moves) @ np.linalg.inv(rotation))
+
+
+class Moments(NamedTuple):
+    """Shapes given context, s = gainᵀ u + rest · white noise, and shares of series by run length.
+
+    `explained` is the mean square of shapes that context explains, beyond intercept and noise.
+    """
+
+    gain: np.ndarray
+    rest: np.ndarray
+    runs: np.ndarray
+    explained: float
 
 
 def fit_moments(
@@ -317,16 +294,10 @@ def fit_moments(
     whole = _of_known_size(_lifted(shapes, _FLOOR * noise / _OWN_WEIGHT * np.sqrt(len(shapes))), parts)
     variance = noise**2 * (white**2).sum(axis=0)
     regression = _significant(crossed @ white, variance, float(np.trace(whole)))  # M
-    rest = _residual(whole, regression)
     gain, shares = white @ regression.T, significant_shares(votes, noise / layout.vote_weight)
+    spread = of_context - np.outer(of_context[:, 0], of_context[0])  # the first number of u is the constant
     noisy = len(regression) * float(variance[regression.any(axis=0)].sum())
-    return Moments(gain=gain, rest=rest, runs=shares, explained=_explained(gain, of_context) - noisy)
-
-
-def _explained(gain: np.ndarray, products: np.ndarray) -> float:
-    """Returns the variance of shapes that follows context, whose first number is the constant."""
-    spread = products - np.outer(products[:, 0], products[0])
-    return float(np.trace(gain.T @ spread @ gain))
+    return Moments(gain, _residual(whole, regression), shares, float(np.trace(gain.T @ spread @ gain)) - noisy)
 
 
 def _significant(regression: np.ndarray, variance: np.ndarray, whole: float) -> np.ndarray:
@@ -354,8 +325,6 @@ def _residual(whole: np.ndarray, regression: np.ndarray) -> np.ndarray:
 
 def _whitening(moments: np.ndarray, noise: float) -> np.ndarray:
     """Returns W [context, direction] with WᵀE[uuᵀ]W = 1, over the directions that stand out of the noise."""
-    if not len(moments):
-        return np.zeros((0, 0))
     values, vectors = np.linalg.eigh(moments)
     loud = values > max(2 * noise / _OWN_WEIGHT * np.sqrt(len(moments)), 1e-9)
     return np.asarray(vectors[:, loud] / np.sqrt(values[loud]))

@@ -8,8 +8,9 @@ import pytest
 from tests.unit.synthesizers.pub2priv.panels import STEPS, following_schema
 from understudy.data import Categorical, Continuous
 from understudy.errors import InputError
+from understudy.synthesizers.packs import load_pack
 from understudy.synthesizers.pub2priv.context import Context
-from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
+from understudy.synthesizers.pub2priv.knowledge import Knowledge
 
 SCHEMA = following_schema(
     100, context=(Continuous("signal", -6.0, 6.0), Categorical("day", ("work", "week-end", "feast")))
@@ -93,7 +94,7 @@ def test_one_context_more_moves_no_bit_of_the_others_and_none_at_rest_is_made_to
     """Rounding of a batch is all that a context at rest would have, and directions are scaled to length one."""
     columns = (Continuous("a", -6.0, 6.0), Continuous("b", -6.0, 6.0))
     read = Context(following_schema(100, context=columns), False)
-    theta, rng = Knowledge.of(load_pack("general")), np.random.default_rng(2)
+    theta, rng = Knowledge.of(load_pack("general", "pub2priv")), np.random.default_rng(2)
     moving = rng.normal(size=(3, STEPS, 2)).astype(np.float32)
     resting = np.broadcast_to(np.float32([[[1.0, 2.0]]]), (4, STEPS, 2))
     for given in (resting, moving[:2], np.concatenate([resting, moving[:2]])):

@@ -9,7 +9,6 @@ from tests.unit.synthesizers.pub2priv.panels import STEPS, correlation, fit, fol
 from tests.unit.synthesizers.pub2priv.test_regression import extreme
 from tests.unit.synthesizers.spectral.recording import listening
 from understudy.data import Panel, Population, PrivacyUnit
-from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
@@ -25,14 +24,13 @@ from understudy.synthesizers.pub2priv.correlation import (
 )
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.pub2priv.regression import REGRESSION
-from understudy.synthesizers.pub2priv.spectral_base import NUM_RUN_CELLS, SpectralBase
 
 CHOSEN = Pub2Priv(recipe=Recipe(model="correlation"))
 
 
 def correlated(panel: Panel) -> ContextCorrelation:
     arrays = fit(CHOSEN, panel, noise=NoiseSource.seeded(1)).arrays
-    return ContextCorrelation(CHOSEN.context(panel.schema), SpectralBase.of(panel.schema, arrays))
+    return ContextCorrelation.of(CHOSEN.context(panel.schema), arrays)
 
 
 def waves(size: int, *, own: float) -> Panel:
@@ -47,9 +45,7 @@ def waves(size: int, *, own: float) -> Panel:
 
 def total(core: ContextCorrelation, panel: Panel) -> np.ndarray:
     """The sum that the border makes."""
-    shape = (int(np.prod(core.shape)) + NUM_RUN_CELLS,)
-    statistic = Statistic(label=CORRELATION, shape=shape, bound=core.bound, contributions=core.contributions)
-    return PrivateSeries.of(panel, panel.num_units).total(statistic, 2.0**-32) * 2.0**-32
+    return PrivateSeries.of(panel, panel.num_units).total(core.correlations(), 2.0**-32) * 2.0**-32
 
 
 # --- who moves what by how much -----------------------------------------------------------------------------------
@@ -60,14 +56,14 @@ def test_one_unit_moves_the_sum_by_at_most_its_bound() -> None:
     moved = []
     for panel in (extreme(12), waves(12, own=0.0)):
         core = correlated(panel)
-        whole = total(core, panel)
-        assert core.contributions(panel).norms().max() <= core.bound * (1 + 1e-9)  # the border has nothing to clip
+        whole, statistic = total(core, panel), core.correlations()
+        assert statistic.contributions(panel).norms().max() <= statistic.bound * (1 + 1e-9)  # nothing to clip
         for unit in range(12):
             less = panel.take_units(np.delete(np.arange(12), unit))
             moved.append(np.linalg.norm(whole - total(core, less)))
-        assert np.linalg.norm(whole) > core.bound
-    assert max(moved) <= core.bound * (1 + 1e-9)
-    assert max(moved) > 0.95 * core.bound
+        assert np.linalg.norm(whole) > core.correlations().bound
+    assert max(moved) <= core.correlations().bound * (1 + 1e-9)
+    assert max(moved) > 0.95 * core.correlations().bound
 
 
 def test_several_columns_that_are_one_are_bounded_as_several() -> None:
@@ -78,8 +74,8 @@ def test_several_columns_that_are_one_are_bounded_as_several() -> None:
     panel = replace(panel, schema=replace(panel.schema, context=context), context=panel.context.repeat(3, axis=2))
     core = correlated(panel)
     moved = np.linalg.norm(total(core, panel.take_units(np.array([0]))))
-    assert 0.9 * core.bound < moved <= core.bound * (1 + 1e-9)
-    assert core.bound == pytest.approx(np.sqrt(3 + 3 / 9))
+    assert 0.9 * core.correlations().bound < moved <= core.correlations().bound * (1 + 1e-9)
+    assert core.correlations().bound == pytest.approx(np.sqrt(3 + 3 / 9))
 
 
 def test_what_crosses_the_border_is_bounded_as_one_vote_and_one_cosine_a_pair() -> None:

@@ -1,19 +1,19 @@
 """θ_T as a pack: trained on public signals, frozen, and better than an untrained one on signals it never saw."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from understudy.errors import InputError, MissingData
-from understudy.synthesizers.packs import Pack
+from understudy.synthesizers import packs
+from understudy.synthesizers.packs import Pack, load_pack
 from understudy.synthesizers.pub2priv.knowledge import (
-    GENERAL_PACK,
     METHOD,
     Knowledge,
     filling_error,
-    load_pack,
     pretrain,
     simulated,
     windows_from,
@@ -22,6 +22,7 @@ from understudy.synthesizers.pub2priv.networks import KnowledgeTransformer, hide
 from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
 
 MAX_BYTES = 5 * 2**20
+GENERAL_PACK = Path(packs.__file__).parent / METHOD / "packs" / "general.safetensors"
 
 
 def unseen(num_windows: int, num_features: int) -> np.ndarray:
@@ -55,7 +56,7 @@ UNSEEN = {
 @pytest.mark.parametrize("name", UNSEEN)
 def test_the_general_pack_beats_untrained_networks_of_its_shape(name: str) -> None:
     """Any number of context channels. Untrained networks guess no better than the mean, which has error one."""
-    pack = load_pack("general")
+    pack = load_pack("general", "pub2priv")
     ours = filling_error(Knowledge.of(pack).transformer, UNSEEN[name], seed=1)
     untrained = []
     for seed in (1, 2):
@@ -66,7 +67,7 @@ def test_the_general_pack_beats_untrained_networks_of_its_shape(name: str) -> No
 
 
 def test_the_general_pack_is_small_and_says_where_it_comes_from() -> None:
-    pack = load_pack("general")
+    pack = load_pack("general", "pub2priv")
     assert GENERAL_PACK.stat().st_size <= MAX_BYTES
     assert pack.provenance["command"] == (
         "understudy pretrain pub2priv --simulated --work standard --seed 0 --out general.safetensors"
@@ -76,7 +77,7 @@ def test_the_general_pack_is_small_and_says_where_it_comes_from() -> None:
 
 
 def test_a_pack_comes_back_as_it_was_and_is_never_overwritten(tmp_path) -> None:
-    pack, file = load_pack("general"), tmp_path / "pack.safetensors"
+    pack, file = load_pack("general", "pub2priv"), tmp_path / "pack.safetensors"
     pack.save(file)
     again = Pack.load(file, METHOD)
     assert again.sha256 == pack.sha256
@@ -98,7 +99,7 @@ def test_files_that_are_no_packs_are_refused(tmp_path) -> None:
 
 
 def test_context_at_rest_knows_nothing() -> None:
-    knowledge = Knowledge.of(load_pack("general"))
+    knowledge = Knowledge.of(load_pack("general", "pub2priv"))
     assert np.allclose(knowledge.embed(np.zeros((2, 30, 3), dtype=np.float32)), 0, atol=1e-6)
 
 
@@ -109,7 +110,7 @@ def test_long_windows_are_seen_coarsely_and_keep_their_length() -> None:
         z = knowledge.embed(wave)[0]
         return z @ direction
 
-    knowledge = Knowledge.of(load_pack("general"))
+    knowledge = Knowledge.of(load_pack("general", "pub2priv"))
     long, other = (np.sin(np.arange(400) / pace)[None, :, None].astype(np.float32) for pace in (30, 17))
     centred = knowledge.embed(long)[0] - knowledge.embed(long)[0].mean(axis=0)
     direction = np.linalg.svd(centred, full_matrices=False)[2][0]
@@ -123,7 +124,7 @@ def test_long_windows_are_seen_coarsely_and_keep_their_length() -> None:
 
 def test_missing_entries_change_nothing_elsewhere_in_what_is_known() -> None:
     """Padding and holes: z of the other steps stays; control: a value that is there does change it."""
-    knowledge = Knowledge.of(load_pack("general"))
+    knowledge = Knowledge.of(load_pack("general", "pub2priv"))
     context = unseen(3, 2)
     padded = np.concatenate([context, np.full((3, 60, 1), np.nan, dtype=np.float32)], axis=2)
     z, more = knowledge.transformer(torch.from_numpy(context)), knowledge.transformer(torch.from_numpy(padded))
@@ -139,7 +140,7 @@ def test_hiding_leaves_something_to_fill_in() -> None:
 
 
 def test_a_context_that_many_series_met_is_seen_once() -> None:
-    knowledge, seen = Knowledge.of(load_pack("general")), list[int]()
+    knowledge, seen = Knowledge.of(load_pack("general", "pub2priv")), list[int]()
     knowledge.transformer.register_forward_hook(lambda module, given, z: seen.append(len(given[0])))
     windows = np.random.default_rng(4).normal(size=(3, 20, 2)).astype(np.float32)
     windows[1, 5, 0] = np.nan

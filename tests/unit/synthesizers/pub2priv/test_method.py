@@ -23,8 +23,9 @@ from understudy.synthesizers import Release, Synthesizer
 from understudy.synthesizers.contract import checks as contract
 from understudy.synthesizers.contract.checks import expect_same_view, new_key
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
+from understudy.synthesizers.packs import load_pack
 from understudy.synthesizers.pub2priv import Pub2Priv, published
-from understudy.synthesizers.pub2priv.knowledge import Knowledge, load_pack
+from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.published import NETWORK, denoising_loss, schedule
 from understudy.synthesizers.pub2priv.recipe import PAPER, Recipe
 from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows
@@ -252,7 +253,7 @@ def test_without_context_samples_do_not_depend_on_it(variant: str, shared: bool)
 
 def test_the_knowledge_transformer_receives_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit by bit the same after private training, and none of its parameters among those that were trained."""
-    held = Knowledge.of(load_pack("general"))
+    held = Knowledge.of(load_pack("general", "pub2priv"))
     monkeypatch.setattr(Knowledge, "of", classmethod(lambda cls, pack: held))
     before = {name: weight.clone() for name, weight in held.transformer.state_dict().items()}
     release = fit(VARIANTS["diffusion, pack"], following(60, 0.9))
@@ -268,7 +269,7 @@ def test_the_knowledge_transformer_receives_no_gradient(monkeypatch: pytest.Monk
 def test_a_release_works_in_a_process_that_never_saw_the_table(tmp_path: Path, key: SigningKey) -> None:
     """Also with a pack of one's own whose file is gone, and drawing exactly the same series."""
     file = tmp_path / "own.safetensors"
-    load_pack("general").save(file)
+    load_pack("general", "pub2priv").save(file)
     release = fit(Pub2Priv(pack=str(file), recipe=SMALL), following(60, 0.9))
     release.save(tmp_path / "release", key=key)
     file.unlink()

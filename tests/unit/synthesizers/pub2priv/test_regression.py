@@ -12,7 +12,7 @@ from understudy.data import Panel, PrivacyUnit
 from understudy.errors import InputError
 from understudy.privacy.border import lattice_step
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.contributions import SideBySide
+from understudy.privacy.contributions import Cells, SideBySide
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
@@ -23,10 +23,9 @@ from understudy.synthesizers import Release
 from understudy.synthesizers.contract.panels import make_panel, plain_schema, rich_schema
 from understudy.synthesizers.pub2priv import Pub2Priv
 from understudy.synthesizers.pub2priv.context import FeatureMap
-from understudy.synthesizers.pub2priv.correlation import PRODUCTS
+from understudy.synthesizers.pub2priv.correlation import NUM_RUN_CELLS, PRODUCTS, run_length_cells
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.pub2priv.regression import REGRESSION, ContextRegression, Layout, fit_moments, shape_bound
-from understudy.synthesizers.pub2priv.spectral_base import NUM_RUN_CELLS, SpectralBase, run_length_cells
 
 CHOSEN = Pub2Priv(recipe=Recipe(model="regression"))
 ROUNDED = 1 + 1e-9  # no bound rests on lengths: the border clips
@@ -38,7 +37,7 @@ def regression(panel: Panel) -> ContextRegression:
 
 
 def estimator_of(method: Pub2Priv, release: Release) -> ContextRegression:
-    return ContextRegression(method.context(release.schema), SpectralBase.of(release.schema, release.arrays))
+    return ContextRegression.of(method.context(release.schema), release.arrays)
 
 
 def extreme(size: int) -> Panel:
@@ -100,7 +99,7 @@ def test_what_crosses_the_border_is_bounded_as_the_layout_says() -> None:
     with listening() as tape:
         release = fit(CHOSEN, following(60, 0.9))
     core = estimator_of(CHOSEN, release)
-    layout = core.layout(core.feature_map(None))
+    layout = Layout.of(core.schema, core.feature_map(None))
     assert tape.sums[REGRESSION].reach == pytest.approx(layout.bound * np.sqrt(1 + 1 / 9))  # what is followed
     expected = np.hypot(
         layout.vote_weight,
@@ -153,7 +152,8 @@ def test_a_regression_without_noise_is_found(bought: bool) -> None:
     gain = rng.standard_normal((3, 5))
     shapes = contexts @ gain + rng.standard_normal((20_000, 5))
     layout = Layout(num_shape=5, num_context=3, shape_bound=9.0, context_bound=5.0, context_known=not bought)
-    parts = layout.contributions(shapes, contexts, np.full(20_000, 4))
+    votes = replace(Cells.one_each(np.full((20_000, 1), 4), NUM_RUN_CELLS), worth=layout.vote_weight)
+    parts = layout.contributions(shapes, contexts, votes)
     sums = SideBySide(parts).weighted_sum(np.ones(20_000), 2.0**-30) * 2.0**-30
     found = fit_moments(sums, 1e-6, 20_000, layout, np.zeros((0, 0)) if bought else np.diag([1.0, 0.25, 0.04]))
     assert np.allclose(found.gain, gain, atol=0.15)
@@ -188,7 +188,7 @@ def test_noise_alone_teaches_nothing() -> None:
     layout = Layout(num_shape=16, num_context=12, shape_bound=2.2, context_bound=3.0, context_known=True)
     kept = []
     for seed in range(20):
-        noisy = np.random.default_rng(seed).standard_normal(layout.size)
+        noisy = np.random.default_rng(seed).standard_normal(sum(layout.sizes))
         kept.append(np.linalg.norm(fit_moments(noisy, 1.0, 10.0, layout, np.eye(12)).gain))
     assert np.mean(kept) < 0.5 * np.sqrt(16 * 12 / 2) / 10
 
@@ -209,7 +209,7 @@ def test_a_response_is_left_as_it_was_measured_or_left_out() -> None:
 def test_noise_does_not_change_how_long_shapes_are() -> None:
     """Squares of shapes have a known sum; without it noise of this size leaves them far too long."""
     layout = Layout(num_shape=8, num_context=1, shape_bound=1.0, context_bound=1.0, context_known=True)
-    noisy = np.random.default_rng(0).standard_normal(layout.size)
+    noisy = np.random.default_rng(0).standard_normal(sum(layout.sizes))
     whole, guessed = (fit_moments(noisy, 1.0, 2.0, layout, np.eye(1), parts) for parts in ([(np.arange(8), 1.0)], []))
     lengths = [np.trace(one.rest @ one.rest.T) + (one.gain**2).sum() for one in (whole, guessed)]
     assert lengths[0] == pytest.approx(1.0)
@@ -222,12 +222,12 @@ def test_shapes_say_how_series_move_and_not_how_much() -> None:
     scores = rng.standard_normal((5, STEPS, panel.schema.num_channels)).cumsum(axis=1)
     shapes = rng.standard_normal((5, len(core.frequencies) + 1))
     places = 1 + core.frequencies
-    before, after = (to_frequencies(one)[:, places, 0] for one in (scores, core.turned(shapes, scores)))
+    before, after = (to_frequencies(one)[:, places, 0] for one in (scores, core.with_directions(shapes, scores)))
     assert np.allclose(np.linalg.norm(after, axis=1), np.linalg.norm(before, axis=1))
     wanted = shapes.reshape(5, -1, panel.schema.num_channels)[:, 1:, 0]
     cosines = (after * wanted).sum(axis=1) / np.linalg.norm(after, axis=1) / np.linalg.norm(wanted, axis=1)
     assert np.allclose(cosines, 1)
-    assert np.allclose(core.turned(shapes, scores).mean(axis=1), scores.mean(axis=1))
+    assert np.allclose(core.with_directions(shapes, scores).mean(axis=1), scores.mean(axis=1))
 
 
 def test_public_windows_tell_which_directions_differ() -> None:
