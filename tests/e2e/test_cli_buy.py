@@ -56,10 +56,10 @@ def largest_loads(folder: Path) -> np.ndarray:
 
 def odds_of_holding(maxima: np.ndarray, share: float, coverage: float) -> float:
     """Probability that the upper bound, drawn at half of EPSILON, lies above at least `share` of the maxima."""
-    from understudy.privacy.purchases import Grid
+    from understudy.privacy.purchases import round_numbers
     from understudy.privacy.selections import quantile_scores
 
-    points = Grid.of_round_numbers(-100, 100).candidates()
+    points = round_numbers(-100, 100)
     weights = np.exp(EPSILON / 2 * quantile_scores(maxima, points, coverage) / (2 * coverage))
     holds = (maxima[None, :] <= points[:, None]).mean(axis=1) >= share
     return float(weights[holds].sum() / weights.sum())

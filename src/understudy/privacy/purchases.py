@@ -31,73 +31,38 @@ from understudy.privacy.selections import domain_threshold
 
 _ROUNDING = 0.99  # share of a run's delta that a domain spends: accountants need room for rounding
 _SURE = 0.95
-_ENDS: tuple[Literal["min", "max"], ...] = ("min", "max")
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Public candidates for a bound, evenly spaced, chosen without looking at the data."""
+def round_numbers(low: float, high: float, *, whole: bool = False) -> NDArray[np.float64]:
+    """Return about a thousand round numbers from at most `low` to at least `high`: public candidates for a bound.
 
-    low: float
-    high: float
-    points: int = 1001
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise InputError("A grid needs finite ends with low below high.")
-        if not 2 <= self.points <= 1_000_000:
-            raise InputError(f"A grid needs between 2 and a million points, got {self.points}.")
-
-    def candidates(self) -> NDArray[np.float64]:
-        """All points in order."""
-        return np.linspace(self.low, self.high, self.points)
-
-    @classmethod
-    def of_round_numbers(cls, low: float, high: float, *, whole: bool = False) -> "Grid":
-        """About a thousand round numbers, from at most `low` to at least `high`.
-
-        >>> Grid.of_round_numbers(0.001, 49.99)
-        Grid(low=0.0, high=50.0, points=1001)
-        """
-        rough = (high - low) / 1000
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))
-        step = max(1.0, step) if whole else step
-        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        places = _decimal_places(step)
-        return cls(round(first * step, places), round(last * step, places), last - first + 1)
-
-    def rounded(self, point: float) -> float:
-        """A point as a person would write it, without the last digits of binary arithmetic."""
-        return round(float(point), _decimal_places((self.high - self.low) / (self.points - 1)))
+    >>> round_numbers(0.001, 49.99)[[0, 1, -1]].tolist()
+    [0.0, 0.05, 50.0]
+    """
+    rough = (high - low) / 1000
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))
+    step = max(1.0, step) if whole else step
+    places = max(0, -math.floor(math.log10(step) + 1e-6))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return np.array([round(number * step, places) for number in range(first, last + 1)])
 
 
-def one_per_unit(panel: Panel, channel: str, which: Literal["min", "max"]) -> NDArray[np.float64]:
+def one_per_unit(panel: Panel, column: str, which: Literal["min", "max"]) -> NDArray[np.float64]:
     """Return each unit's own minimum or maximum of a channel or static column; NaN if it has no value.
 
     **Privacy**: the result is private, one number per unit, and looks at no other unit.
     """
-    values = np.asarray(_column(panel, channel), dtype=np.float64)
+    channels = [channel.name for channel in panel.schema.channels]
+    if column in channels:
+        values = panel.values[:, :, channels.index(column)]
+    else:
+        values = panel.static[:, [[other.name for other in panel.schema.static].index(column)]]
     if panel.num_series == 0:
-        return np.empty(0, dtype=np.float64)
+        return np.empty(0)
     starts = np.flatnonzero(np.diff(panel.unit, prepend=-1))
     furthest = {"min": np.fmin, "max": np.fmax}[which]
     return np.asarray(furthest.reduceat(furthest.reduce(values, axis=1), starts), dtype=np.float64)
-
-
-def _column(panel: Panel, name: str) -> NDArray[np.float32]:
-    """Return a channel, or a static column as a channel of one step: [series, step]."""
-    channels = [column.name for column in panel.schema.channels]
-    static = [column.name for column in panel.schema.static]
-    if name in channels:
-        return panel.values[:, :, channels.index(name)]
-    if name in static:
-        return panel.static[:, [static.index(name)]]
-    raise InputError(f"There is no channel '{name}'. Channels: {', '.join([*channels, *static])}.")
-
-
-def _decimal_places(step: float) -> int:
-    return max(0, -math.floor(math.log10(step) + 1e-6))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +108,8 @@ class Purchase(ABC):
 class BuyBounds(Purchase):
     """Bounds of numeric columns, on a grid of round numbers between two public ones. Columns share epsilon.
 
+    **Privacy**: two quantiles for each column, of each unit's minimum and of each unit's maximum.
+
     Attributes:
         coverage: Share of units whose smallest value lies above low, and whose largest lies below high.
     """
@@ -154,7 +121,6 @@ class BuyBounds(Purchase):
 
     @property
     def label(self) -> str:
-        """How the ledger calls the charge."""
         return f"bounds of {', '.join(self.columns)}"
 
     def check(self, schema: Schema, guarantee: Guarantee) -> None:
@@ -182,18 +148,11 @@ class BuyBounds(Purchase):
             share *= 0.999 * guarantee.epsilon / plan.epsilon()
         raise InputError(f"--epsilon: {guarantee.epsilon:g} is too little for these columns. Buy fewer at a time.")
 
-    def read(self, source: Any, schema: Schema) -> Any:
-        """Returns the table of all columns whose bounds are declared or being bought.
-
-        **Privacy**: the table is private.
-        """
+    def read(self, source: Any, schema: Schema) -> Table:
         return _read(source, schema, self._widest(schema))
 
-    def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
-        """Returns the bounds; those of the grid where they would contradict the schema's constraints.
-
-        **Privacy**: two quantiles of one value per unit for each column.
-        """
+    def answer(self, grant: Grant, private: Table, schema: Schema) -> Bought:
+        """Returns the bounds; the ends of the grid where bounds would contradict the schema's constraints."""
         bought = {}
         for name in self.columns:
             bought[name] = _agreeing(schema, name, *self.bounds_of(name, self._grid(schema, name), grant, private))
@@ -204,19 +163,14 @@ class BuyBounds(Purchase):
         columns = [private_column(made, name) for name in self.columns]
         return Bought(schema=made, facts={c.name: {"low": c.bounds[0], "high": c.bounds[1]} for c in columns})
 
-    def bounds_of(self, column: str, grid: Grid, grant: Grant, table: Table) -> tuple[float, float]:
-        """Return (low, high) with low below high; the grid's ends if the two noisy quantiles meet.
-
-        **Privacy**: two quantiles, of each unit's minimum and of each unit's maximum.
-        """
-        label, points = f"bounds of {column}", grid.candidates()
-        least, most = (
-            np.concatenate([np.zeros(0), *(one_per_unit(panel, column, which) for panel in table.panels())])
-            for which in _ENDS
-        )
-        low = grant.quantile(label, least, points, 1 - self.coverage)
-        high = grant.quantile(label, most, points, self.coverage)
-        return (grid.rounded(low), grid.rounded(high)) if low < high else (grid.low, grid.high)
+    def bounds_of(self, column: str, grid: NDArray[np.float64], grant: Grant, table: Table) -> Interval:
+        """Return (low, high) with low below high; the grid's ends if the two noisy quantiles meet."""
+        label, empty = f"bounds of {column}", np.zeros(0)
+        least = np.concatenate([empty, *(one_per_unit(panel, column, "min") for panel in table.panels())])
+        most = np.concatenate([empty, *(one_per_unit(panel, column, "max") for panel in table.panels())])
+        low = grant.quantile(label, least, grid, 1 - self.coverage)
+        high = grant.quantile(label, most, grid, self.coverage)
+        return (low, high) if low < high else (float(grid[0]), float(grid[-1]))
 
     def blurred_share(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """Returns by how much of the population a bound may miss its rank; from public facts, free.
@@ -225,27 +179,29 @@ class BuyBounds(Purchase):
         """
         if schema.population.size is None:
             return None
-        points = max(self._grid(schema, name).points for name in self.columns)
+        points = max(len(self._grid(schema, name)) for name in self.columns)
         epsilon = guarantee.epsilon / (2 * len(self.columns))
         return 2 * self.coverage / epsilon * math.log(points / (1 - _SURE)) / schema.population.size
 
-    def _grid(self, schema: Schema, name: str) -> Grid:
-        return Grid.of_round_numbers(self.low, self.high, whole=isinstance(private_column(schema, name), Integer))
+    def _grid(self, schema: Schema, name: str) -> NDArray[np.float64]:
+        return round_numbers(self.low, self.high, whole=isinstance(private_column(schema, name), Integer))
 
     def _widest(self, schema: Schema) -> dict[str, Interval]:
         grids = {name: self._grid(schema, name) for name in self.columns}
-        return {name: (grid.low, grid.high) for name, grid in grids.items()}
+        return {name: (float(grid[0]), float(grid[-1])) for name, grid in grids.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuyCategories(Purchase):
-    """The categories of a column that enough units hold; each unit votes with its first one."""
+    """The categories of a column that enough units hold.
+
+    **Privacy**: one vote per unit, for the first category it holds.
+    """
 
     column: str
 
     @property
     def label(self) -> str:
-        """How the ledger calls the charge."""
         return f"categories of {self.column}"
 
     def check(self, schema: Schema, guarantee: Guarantee) -> None:
@@ -266,15 +222,10 @@ class BuyCategories(Purchase):
             )
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
-        """One list of categories."""
         event = ApproximateDP(guarantee.epsilon, guarantee.delta * _ROUNDING)
         return SpendingPlan((PlanEntry(self.label, event),), guarantee)
 
     def read(self, source: Any, schema: Schema) -> Any:
-        """Returns one category per unit.
-
-        **Privacy**: the result is private.
-        """
         votes, whole = read_first_categories(source, schema, self.column)
         if whole and private_column(schema, self.column).dtype != "string":
             raise DataError(
@@ -284,10 +235,7 @@ class BuyCategories(Purchase):
         return votes, whole
 
     def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
-        """Returns the categories found; a column of which none was found stays open.
-
-        **Privacy**: one vote per unit.
-        """
+        """Returns the categories found; a column of which none was found stays open."""
         votes, whole = private
         found: tuple[str | int, ...] = grant.stable_domain(self.label, votes)
         if whole:
@@ -302,12 +250,12 @@ class BuyCategories(Purchase):
 
 @dataclass(frozen=True, kw_only=True)
 class BuyPopulation(Purchase):
-    """How many units there are."""
+    """How many units there are.
 
-    @property
-    def label(self) -> str:
-        """How the ledger calls the charge."""
-        return "population"
+    **Privacy**: one unit moves the count by one.
+    """
+
+    label = "population"
 
     def check(self, schema: Schema, guarantee: Guarantee) -> None:
         """Refuses to count a declared population: the ledger's delta may have been derived from it."""
@@ -317,21 +265,12 @@ class BuyPopulation(Purchase):
         reading_schema(schema, {})
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
-        """One count."""
         return SpendingPlan((PlanEntry(self.label, PureDP(guarantee.epsilon)),), guarantee)
 
-    def read(self, source: Any, schema: Schema) -> Any:
-        """Returns the table of all declared columns.
-
-        **Privacy**: the table is private.
-        """
+    def read(self, source: Any, schema: Schema) -> Table:
         return _read(source, schema, {})
 
     def answer(self, grant: Grant, private: Any, schema: Schema) -> Bought:
-        """Returns the noisy count, declared from now on.
-
-        **Privacy**: one unit moves the count by one.
-        """
         size = max(1, grant.count(self.label, private))
         return Bought(schema=replace(schema, population=Population(size)), facts={"population": size})
 
