@@ -79,7 +79,7 @@ def _laplace(scale: float) -> Any:
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
 
-    return make_laplace(_integer_vectors(), l1_distance(T="f64"), scale)
+    return make_laplace(_integer_vectors(), l1_distance(T="i64"), scale)
 
 
 def _integer_vectors() -> Any:
