@@ -377,7 +377,7 @@ MUTANTS = (
         name="bounds read and not bought",
         why="the smallest private value is published as a bound",
         file="privacy/purchases.py",
-        before="low = grant.quantile(label, least, points, 1 - self.coverage)",
+        before="low = grant.quantile(label, least, grid, 1 - self.coverage)",
         after="low = float(np.nanmin(least))",
         tests=(EXTRA,),
     ),

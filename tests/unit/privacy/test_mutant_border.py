@@ -11,7 +11,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
-from understudy.privacy.purchases import BuyBounds, Grid
+from understudy.privacy.purchases import BuyBounds
 from understudy.synthesizers.contract.panels import make_panel, plain_schema
 
 
@@ -57,8 +57,8 @@ def test_no_category_appears_that_only_one_unit_holds() -> None:
 
 def test_both_bounds_are_bought_and_are_points_of_the_public_grid() -> None:
     panel: Panel = make_panel(plain_schema())
-    name, grid = panel.schema.channels[0].name, Grid(-100.0, 100.0, 9)
+    name, grid = panel.schema.channels[0].name, np.linspace(-100.0, 100.0, 9)
     grant = granted(f"bounds of {name}", PureDP(200.0, count=2))
     bought = BuyBounds(columns=(name,), low=-100.0, high=100.0).bounds_of(name, grid, grant, Table.of(panel))
     assert grant.executed == {f"bounds of {name}": 2}
-    assert set(bought) <= set(grid.candidates())
+    assert set(bought) <= set(grid)
