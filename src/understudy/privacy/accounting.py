@@ -9,7 +9,7 @@ Notation: mu = 1/noise_multiplier of one Gaussian release; releases compose as m
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +26,6 @@ from understudy.privacy.events import (
     NonPrivate,
     PureDP,
     SubsampledGaussian,
-    executions,
 )
 from understudy.privacy.loss import INTERVAL, has_loss_distribution, loss_delta, loss_epsilon, num_cells
 
@@ -69,30 +68,24 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if gaussian_log_delta(mu, 0.0) <= target:
         return 0.0
     high = mu * mu / 2 + mu * math.sqrt(-2 * target) + mu  # Gaussian tail bound, then some
-    low = 0.0
-    while high - low > 1e-11 * high:
-        middle = (low + high) / 2
-        if gaussian_log_delta(mu, middle) > target:
-            low = middle
-        else:
-            high = middle
-    return high
+    return _turn(lambda epsilon: gaussian_log_delta(mu, epsilon) > target, high, 1e-11)[1]
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest mu that (epsilon, delta) pays for, rounded down: more noise."""
     target = math.log(delta)
-    high = 1.0
-    while gaussian_log_delta(high, epsilon) <= target:
+    return _turn(lambda mu: gaussian_log_delta(mu, epsilon) <= target, 1.0, 1e-12)[0]
+
+
+def _turn(holds: Callable[[float], bool], high: float, within: float) -> tuple[float, float]:
+    """Return two numbers as near as `within` between which `holds` turns false; it is true at 0."""
+    while holds(high):
         high *= 2
     low = 0.0
-    while high - low > 1e-12 * high:
+    while high - low > within * high:
         middle = (low + high) / 2
-        if gaussian_log_delta(middle, epsilon) <= target:
-            low = middle
-        else:
-            high = middle
-    return low
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 def renyi_curve(events: Iterable[Event]) -> Curve:
@@ -100,10 +93,7 @@ def renyi_curve(events: Iterable[Event]) -> Curve:
 
     An `ApproximateDP` event has no finite curve; its delta must have been set aside by the caller.
     """
-    total = np.zeros_like(ORDERS)
-    for event in events:
-        total = total + _curve(event)
-    return total
+    return sum((event.executions * _curve(event) for event in events), np.zeros_like(ORDERS))
 
 
 def renyi_epsilon(curve: Curve, delta: float) -> float:
@@ -162,30 +152,22 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
 
 def concentrated_budget(epsilon: float, delta: float) -> float:
     """Largest rho whose epsilon at `delta` stays within `epsilon`, rounded down."""
-    low, high = 0.0, 1.0
-    while concentrated_epsilon(high, delta) < epsilon:
-        high *= 2
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if concentrated_epsilon(middle, delta) <= epsilon else (low, middle)
-    return low
+    return _turn(lambda rho: concentrated_epsilon(rho, delta) <= epsilon, 1.0, 1e-12)[0]
 
 
 def _curve(event: Event) -> Curve:
+    """Rényi divergence bounds of one execution."""
     if isinstance(event, Gaussian | DiscreteGaussian):
-        return event.count * ORDERS / (2 * event.noise_multiplier**2)
+        return ORDERS / (2 * event.noise_multiplier**2)
     if isinstance(event, SubsampledGaussian):
-        return event.iterations * _poisson(event.sampling_rate, event.noise_multiplier)
+        return _poisson(event.sampling_rate, event.noise_multiplier)
     if isinstance(event, MixtureOfGaussians):
         # All windows or none: moving every drawn window's weight to the furthest component can only make the
         # neighbours easier to tell apart (Choquette-Choo et al., arXiv:2310.15526). Loose but never wrong.
-        any_window = (
-            -math.expm1(event.max_windows * math.log1p(-event.sampling_rate)) if event.sampling_rate < 1 else 1.0
-        )
-        return event.iterations * _poisson(any_window, event.noise_multiplier / event.max_windows)
-    if isinstance(event, PureDP):
-        return event.count * _pure(event.epsilon)
-    if isinstance(event, ApproximateDP) and event.delta == 0:
+        rate = event.sampling_rate
+        any_window = -math.expm1(event.max_windows * math.log1p(-rate)) if rate < 1 else 1.0
+        return _poisson(any_window, event.noise_multiplier / event.max_windows)
+    if isinstance(event, PureDP) or (isinstance(event, ApproximateDP) and event.delta == 0):
         return _pure(event.epsilon)
     if isinstance(event, ApproximateDP | NonPrivate):
         return np.full_like(ORDERS, np.inf)
@@ -241,7 +223,8 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
         return 1.0
     if all(isinstance(event, Gaussian) for event in parts):
         return math.exp(gaussian_log_delta(_mu(parts), epsilon))
-    best = _renyi_route_delta(parts, epsilon)
+    aside, curve = _without_deltas(parts)
+    best = aside + renyi_delta(curve, epsilon)
     if all(has_loss_distribution(event) for event in parts):
         best = min(best, loss_delta(parts, epsilon))
     return min(1.0, best)
@@ -304,13 +287,8 @@ def _is_hopeless(parts: tuple[Event, ...], renyi: float, delta: float) -> bool:
 
 def _renyi_route(parts: tuple[Event, ...], delta: float) -> float:
     """Rényi DP; the deltas of approximate events are set aside first, what is left of them is pure."""
-    aside, pure = _without_deltas(parts)
-    return renyi_epsilon(renyi_curve(pure), delta - aside) if aside < delta else math.inf
-
-
-def _renyi_route_delta(parts: tuple[Event, ...], epsilon: float) -> float:
-    aside, pure = _without_deltas(parts)
-    return aside + renyi_delta(renyi_curve(pure), epsilon)
+    aside, curve = _without_deltas(parts)
+    return renyi_epsilon(curve, delta - aside) if aside < delta else math.inf
 
 
 def _loss_route(parts: tuple[Event, ...], delta: float, interval: float) -> float:
@@ -334,10 +312,9 @@ def _loss_route(parts: tuple[Event, ...], delta: float, interval: float) -> floa
     return loss_epsilon((*known, ApproximateDP(max(price, 1e-12), delta / 2)), delta, interval)
 
 
-def _without_deltas(parts: tuple[Event, ...]) -> tuple[float, tuple[Event, ...]]:
+def _without_deltas(parts: tuple[Event, ...]) -> tuple[float, Curve]:
     aside = sum(event.delta for event in parts if isinstance(event, ApproximateDP))
-    pure = tuple(PureDP(event.epsilon) if isinstance(event, ApproximateDP) else event for event in parts)
-    return aside, pure
+    return aside, renyi_curve(PureDP(part.epsilon) if isinstance(part, ApproximateDP) else part for part in parts)
 
 
 def _two_step_epsilon(parts: tuple[Event, ...], delta: float) -> float:
@@ -364,10 +341,8 @@ def _fits(parts: tuple[Event, ...], log_inner: float, delta: float) -> bool:
 
 def _doubled(event: Event) -> Event | None:
     """The event as seen by a neighbour at distance two, where that has a closed form."""
-    if isinstance(event, Gaussian):
-        return Gaussian(event.noise_multiplier / 2, event.count)
-    if isinstance(event, DiscreteGaussian):
-        return DiscreteGaussian(event.noise_multiplier / 2, event.count)
+    if isinstance(event, Gaussian | DiscreteGaussian):
+        return type(event)(event.noise_multiplier / 2, event.count)
     if isinstance(event, PureDP):
         return PureDP(2 * event.epsilon, event.count)
     if isinstance(event, ApproximateDP):
@@ -399,7 +374,7 @@ def check_workload(events: Sequence[Event]) -> None:
     """
     check_form(events)
     for event in events:
-        if not isinstance(event, Gaussian) and executions(event) > MAX_EXECUTIONS:
+        if not isinstance(event, Gaussian) and event.executions > MAX_EXECUTIONS:
             raise _too_much(f"at most {MAX_EXECUTIONS:,} executions of {type(event).__name__}")
         if _grid(event) > MAX_GRID:
             raise _too_much(f"more noise for the reach of one unit in {type(event).__name__}, or fewer windows")
@@ -409,21 +384,14 @@ def check_workload(events: Sequence[Event]) -> None:
 
 def _grid(event: Event) -> float:
     """Points of the event's privacy loss distribution: the widest loss, divided by the grid's interval."""
-    if isinstance(event, SubsampledGaussian):
-        return _widest(1, event.noise_multiplier)
-    if isinstance(event, MixtureOfGaussians):
-        return _widest(event.max_windows, event.noise_multiplier)
-    if isinstance(event, DiscreteGaussian) and event.one_vote:
-        return 24 * event.noise_multiplier
-    return 1.0
-
-
-def _widest(shift: int, scale: float) -> float:
-    return shift * (shift + 12 * scale) / scale / scale / INTERVAL
+    if isinstance(event, SubsampledGaussian | MixtureOfGaussians):
+        shift, scale = getattr(event, "max_windows", 1), event.noise_multiplier
+        return float(shift * (shift + 12 * scale) / scale / scale / INTERVAL)
+    return 24 * event.noise_multiplier if isinstance(event, DiscreteGaussian) and event.one_vote else 1.0
 
 
 def _work(event: Event) -> float:
-    if isinstance(event, Gaussian | NonPrivate) or (isinstance(event, DiscreteGaussian) and not event.one_vote):
+    if isinstance(event, Gaussian) or not has_loss_distribution(event):
         return 1.0
     work = _COMPOSING + _grid(event)
     if isinstance(event, MixtureOfGaussians):

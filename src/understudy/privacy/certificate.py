@@ -20,7 +20,7 @@ from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
 from understudy.privacy import accounting, canonical, keys
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most, check_delta
-from understudy.privacy.events import Event, NonPrivate, Relation, executions, from_json, relation, to_json
+from understudy.privacy.events import Event, NonPrivate, Relation, from_json, relation, to_json
 
 if TYPE_CHECKING:
     from understudy.data.schema import Schema
@@ -445,7 +445,7 @@ def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[
 
 def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check:
     """Every mechanism has a label, and none was executed more often than charged."""
-    charged = dict(zip(certificate.labels, map(executions, events), strict=False))
+    charged = dict(zip(certificate.labels, (event.executions for event in events), strict=False))
     named = len(charged) == len(events) == len(certificate.labels) and set(certificate.executed) <= set(charged)
     within = named and all(0 <= number <= charged[label] for label, number in certificate.executed.items())
     return Check("account", within, f"{len(events)} mechanisms, none executed more often than charged")

@@ -4,6 +4,7 @@ Neighbouring datasets differ by one added or removed unit, unless an event says 
 noise's standard deviation divided by the most one unit can move the released vector (in Euclidean norm).
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -11,10 +12,39 @@ from typing import Any, Literal, get_args
 from understudy.errors import InputError, UnsupportedEvent
 
 Relation = Literal["add-or-remove", "values"]
+_WHOLE = ("count", "iterations", "max_windows")
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Event:
+    """A charge for `executions` of one mechanism with public parameters; `accounting` has the price of each kind."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            where = f"{type(self).__name__}.{name}"
+            if name in ("noise_multiplier", "epsilon", *_WHOLE) and not 0 < value < math.inf:
+                raise InputError(f"{where} must be positive and finite, got {value}.")
+            if name in _WHOLE and int(value) != value:
+                raise InputError(f"{where} must be a whole number, got {value}.")
+            if name == "delta" and not 0 <= value < 1:
+                raise InputError(f"{where} must lie in [0, 1), got {value}.")
+            if name == "sampling_rate" and not 0 < value <= 1:
+                raise InputError(
+                    f"{where} must lie in (0, 1], got {value}. "
+                    "It is a public constant: expected batch / declared population."
+                )
+            if name == "relation" and value not in get_args(Relation):
+                raise InputError(f"{where}: one of {', '.join(get_args(Relation))} is expected.")
+
+    @property
+    def executions(self) -> int:
+        """How often a label with this event may be executed under one charge."""
+        number: int = getattr(self, "count", getattr(self, "iterations", 1))
+        return number
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
     """`count` Gaussian releases, every unit in each of them.
 
     Attributes:
@@ -26,14 +56,9 @@ class Gaussian:
     count: int = 1
     relation: Relation = "add-or-remove"
 
-    def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier", "count")
-        if self.relation not in get_args(Relation):
-            raise InputError(f"Gaussian.relation: one of {', '.join(get_args(Relation))} is expected.")
-
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(Event):
     """`count` releases of an integer vector with discrete Gaussian noise.
 
     With `one_vote`, a unit moves one coordinate by at most one, so that the exact one-dimensional privacy
@@ -44,25 +69,18 @@ class DiscreteGaussian:
     count: int = 1
     one_vote: bool = False
 
-    def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier", "count")
-
 
 @dataclass(frozen=True)
-class SubsampledGaussian:
+class SubsampledGaussian(Event):
     """DP-SGD: at each iteration every unit takes part with probability `sampling_rate`, on its own coin."""
 
     sampling_rate: float
     noise_multiplier: float
     iterations: int
 
-    def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier", "iterations")
-        _rate(self)
-
 
 @dataclass(frozen=True)
-class MixtureOfGaussians:
+class MixtureOfGaussians(Event):
     """DP-SGD over windows: each window on its own coin, at most `max_windows` windows belong to one unit."""
 
     sampling_rate: float
@@ -70,44 +88,31 @@ class MixtureOfGaussians:
     max_windows: int
     iterations: int
 
-    def __post_init__(self) -> None:
-        _positive(self, "noise_multiplier", "max_windows", "iterations")
-        _rate(self)
-
 
 @dataclass(frozen=True)
-class PureDP:
+class PureDP(Event):
     """`count` mechanisms, each `epsilon`-DP with delta 0 (exponential mechanism, discrete Laplace)."""
 
     epsilon: float
     count: int = 1
 
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon", "count")
-
 
 @dataclass(frozen=True)
-class ApproximateDP:
+class ApproximateDP(Event):
     """One mechanism known only to be (epsilon, delta)-DP."""
 
     epsilon: float
     delta: float
 
-    def __post_init__(self) -> None:
-        _positive(self, "epsilon")
-        if not 0 <= self.delta < 1:
-            raise InputError(f"ApproximateDP.delta must lie in [0, 1), got {self.delta}.")
-
 
 @dataclass(frozen=True)
-class NonPrivate:
+class NonPrivate(Event):
     """Something that no accountant covers; epsilon is infinite and the certificate says why."""
 
     reason: str
 
 
-Event = Gaussian | DiscreteGaussian | SubsampledGaussian | MixtureOfGaussians | PureDP | ApproximateDP | NonPrivate
-_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
+_TYPES = {kind.__name__: kind for kind in Event.__subclasses__()}
 
 
 def relation(events: Iterable[Event]) -> Relation:
@@ -118,7 +123,7 @@ def relation(events: Iterable[Event]) -> Relation:
 
 def to_json(event: Event) -> dict[str, Any]:
     """Return plain JSON values, with the event's name under "type" and its relation where it is not the usual one."""
-    if type(event).__name__ not in _TYPES:
+    if type(event) not in _TYPES.values():
         raise UnsupportedEvent(f"No JSON form for an event of type {type(event).__name__}.")
     body = {"type": type(event).__name__} | {field.name: getattr(event, field.name) for field in fields(event)}
     if body.get("relation") == "add-or-remove":
@@ -137,18 +142,7 @@ def from_json(body: Any) -> Event:
     known = {field.name for field in fields(_TYPES[name])}
     if (set(body) - {"type"}) | (known & {"relation"}) != known:
         raise UnsupportedEvent(f"Event {name} must have exactly the fields {', '.join(sorted(known))}.")
-    values = {key: _parsed(key, value) for key, value in body.items() if key != "type"}
-    event: Event = _TYPES[name](**values)
-    return event
-
-
-def executions(event: Event) -> int:
-    """How many times a label with this event may be executed under one charge."""
-    if isinstance(event, Gaussian | DiscreteGaussian | PureDP):
-        return event.count
-    if isinstance(event, SubsampledGaussian | MixtureOfGaussians):
-        return event.iterations
-    return 1
+    return _TYPES[name](**{key: _parsed(key, value) for key, value in body.items() if key != "type"})
 
 
 def _parsed(key: str, value: Any) -> Any:
@@ -159,20 +153,3 @@ def _parsed(key: str, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnsupportedEvent(f"Event field '{key}' must be a number.")
     return value
-
-
-def _positive(event: Any, *names: str) -> None:
-    for name in names:
-        value = getattr(event, name)
-        if not 0 < value < float("inf"):
-            raise InputError(f"{type(event).__name__}.{name} must be positive and finite, got {value}.")
-        if name in ("count", "iterations", "max_windows") and int(value) != value:
-            raise InputError(f"{type(event).__name__}.{name} must be a whole number, got {value}.")
-
-
-def _rate(event: Any) -> None:
-    if not 0 < event.sampling_rate <= 1:
-        raise InputError(
-            f"{type(event).__name__}.sampling_rate must lie in (0, 1], got {event.sampling_rate}. "
-            "It is a public constant: expected batch / declared population."
-        )

@@ -65,34 +65,35 @@ def loss_delta(events: tuple[Event, ...], epsilon: float) -> float:
 
 @lru_cache(maxsize=256)
 def _loss(event: Event, interval: float) -> Any:
+    """Of all executions together: several Gaussians are one with less noise, all else is composed with itself."""
+    if isinstance(event, Gaussian):
+        return _gaussian(event.noise_multiplier / event.count**0.5, 1.0, interval)
+    if isinstance(event, ApproximateDP):
+        return _approximate(event.epsilon, event.delta, interval)
+    return _one_loss(event, interval).self_compose(event.executions)
+
+
+def _one_loss(event: Event, interval: float) -> Any:
     from dp_accounting.pld import privacy_loss_distribution
 
-    if isinstance(event, Gaussian):
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            standard_deviation=event.noise_multiplier / event.count**0.5,
-            value_discretization_interval=interval,
-        )
     if isinstance(event, DiscreteGaussian):
         return privacy_loss_distribution.from_discrete_gaussian_mechanism(
-            sigma=event.noise_multiplier,
-            sensitivity=1,
-            value_discretization_interval=interval,
-            use_connect_dots=True,
-        ).self_compose(event.count)
-    if isinstance(event, SubsampledGaussian):
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            standard_deviation=event.noise_multiplier,
-            sampling_prob=event.sampling_rate,
-            value_discretization_interval=interval,
-        ).self_compose(event.iterations)
-    if isinstance(event, MixtureOfGaussians):
-        return mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval).self_compose(
-            event.iterations
+            event.noise_multiplier, sensitivity=1, value_discretization_interval=interval, use_connect_dots=True
         )
-    if isinstance(event, PureDP):
-        return _approximate(event.epsilon, 0.0, interval).self_compose(event.count)
-    assert isinstance(event, ApproximateDP)
-    return _approximate(event.epsilon, event.delta, interval)
+    if isinstance(event, SubsampledGaussian):
+        return _gaussian(event.noise_multiplier, event.sampling_rate, interval)
+    if isinstance(event, MixtureOfGaussians):
+        return mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval)
+    assert isinstance(event, PureDP)
+    return _approximate(event.epsilon, 0.0, interval)
+
+
+def _gaussian(scale: float, sampling_rate: float, interval: float) -> Any:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    return privacy_loss_distribution.from_gaussian_mechanism(
+        scale, sampling_prob=sampling_rate, value_discretization_interval=interval
+    )
 
 
 def _approximate(epsilon: float, delta: float, interval: float) -> Any:

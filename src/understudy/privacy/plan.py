@@ -9,7 +9,7 @@ from typing import Any
 from understudy.errors import InputError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Event, executions, from_json, to_json
+from understudy.privacy.events import Event, from_json, to_json
 from understudy.privacy.loss import INTERVAL
 
 _QUICK = 10 * INTERVAL  # grid on which the root is looked for first
@@ -52,7 +52,7 @@ class SpendingPlan:
 
     def executions(self, label: str) -> int:
         """How often `label` may be executed."""
-        return executions(self.event(label))
+        return self.event(label).executions
 
     def epsilon(self, delta: float | None = None) -> float:
         """Epsilon of all events together, at the guarantee's delta unless another is given."""

@@ -11,7 +11,6 @@ from understudy.privacy.events import (
     NonPrivate,
     PureDP,
     SubsampledGaussian,
-    executions,
     from_json,
     to_json,
 )
@@ -65,4 +64,4 @@ def test_impossible_parameters_are_refused(make):
 
 
 def test_a_label_may_be_executed_as_often_as_its_event_counts():
-    assert [executions(event) for event in EVERY_KIND] == [3, 2, 100, 100, 2, 1, 1, 1]
+    assert [event.executions for event in EVERY_KIND] == [3, 2, 100, 100, 2, 1, 1, 1]
