@@ -157,8 +157,7 @@ class Certificate:
         names = {item.name for item in fields(cls)}
         if not isinstance(body, dict) or set(body).union(_NOT_ALWAYS) != names:
             raise CertificateError(
-                "This is not a certificate of format 1: fields are missing or unknown. It was edited, "
-                "or written by "
+                "This is not a certificate of format 1: fields are missing or unknown. It was edited, or written by "
                 "another version."
             )
         try:
@@ -206,19 +205,19 @@ def _typed() -> pydantic.TypeAdapter[Certificate]:
 
 def signed_bytes(certificate: Certificate) -> bytes:
     """What a signature covers: all fields but the signature itself, in one canonical form."""
-    body = certificate.to_json()
-    del body["signature"]
-    return b"understudy certificate\n" + canonical.dumps(body).encode()
+    return _message("certificate", certificate)
 
 
 def cosigned_bytes(certificate: Certificate) -> bytes:
     """What the signature of a party covers: all fields, the other parties' included, but no signature."""
+    unsigned = ({name: value for name, value in entry.items() if name != "signature"} for entry in certificate.parties)
+    return _message("party", replace(certificate, parties=tuple(unsigned)))
+
+
+def _message(kind: str, certificate: Certificate) -> bytes:
     body = certificate.to_json()
     del body["signature"]
-    body["parties"] = [
-        {name: value for name, value in entry.items() if name != "signature"} for entry in certificate.parties
-    ]
-    return b"understudy party\n" + canonical.dumps(body).encode()
+    return f"understudy {kind}\n{canonical.dumps(body)}".encode()
 
 
 def file_hashes(directory: Path) -> dict[str, str]:
@@ -278,17 +277,14 @@ def issue(
     overrides: Mapping[str, str] | None = None,
     trust: Sequence[str] = (),
     marginal_obfuscation: Sequence[str] = (),
-    files: Mapping[str, str] | None = None,
 ) -> Certificate:
     """States what `grant` was charged for, about the unit that `schema` declares.
 
     Args:
         public_inputs: sha256 of everything public the release was made from (context, encoder), by name.
-        overrides: named departures from the rules that a caller asked for, with their reasons; they are
-        printed.
+        overrides: named departures from the rules that a caller asked for, with their reasons; they are printed.
         trust: sentences about who is trusted besides the data holder, such as an aggregator.
         marginal_obfuscation: sentences about a distribution that was to be hidden; no part of the guarantee.
-        files: sha256 of released files; usually filled in later by `seal`.
     """
     plan, receipt = grant.plan, grant.receipt
     sizes = [size for size in (receipt.population, schema.protected_units) if size is not None]
@@ -328,7 +324,6 @@ def issue(
         threat_model=(*THREAT_MODEL, *trust),
         marginal_obfuscation=tuple(marginal_obfuscation),
         arithmetic=grant.arithmetic,
-        files=dict(files or {}),
     )
 
 
@@ -362,14 +357,8 @@ def _three_deltas(events: tuple[Event, ...], delta: float, population: int | Non
 def ledger_facts(receipt: "Receipt") -> dict[str, Any]:
     """What a certificate says about the ledger that was charged."""
     amended = {"amendments": list(receipt.amendments)} if receipt.amendments else {}
-    return {
-        "name": receipt.ledger,
-        "kind": receipt.ledger_kind,
-        "run": receipt.run,
-        "composition": receipt.composition,
-        "head": receipt.head,
-        **amended,
-    }
+    named = {"name": receipt.ledger, "kind": receipt.ledger_kind, "run": receipt.run}
+    return {**named, "composition": receipt.composition, "head": receipt.head, **amended}
 
 
 def _versions() -> dict[str, str]:
@@ -431,30 +420,25 @@ def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[
         raise CertificateError(
             f"Epsilon at no more than {accounting.MAX_DELTAS} deltas is expected. Do not rely on it."
         )
-    found = accounting.epsilon(events, certificate.delta)
+    found, neighbours = accounting.epsilon(events, certificate.delta), relation(events)
     stated = f"stated {at_most(certificate.epsilon, 4)}, recomputed {at_most(found, 4)}"
     stated += f" at delta {at_most(certificate.delta)}"
+    same_relation = certificate.adjacency == ADJACENCIES[neighbours]
     return [
         Check("epsilon", _agrees(certificate.epsilon, found), stated),
         _check_other_figures(certificate, events),
         _check_account(certificate, events),
         _check_status(certificate, events, found),
-        _check_neighbours(certificate, events),
+        Check("neighbours", same_relation, f"'{neighbours}' belongs to the mechanisms"),
     ]
 
 
 def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check:
     """Every mechanism has a label, and none was executed more often than charged."""
-    charged = dict(zip(certificate.labels, (event.executions for event in events), strict=False))
+    charged = {label: event.executions for label, event in zip(certificate.labels, events, strict=False)}
     named = len(charged) == len(events) == len(certificate.labels) and set(certificate.executed) <= set(charged)
     within = named and all(0 <= number <= charged[label] for label, number in certificate.executed.items())
     return Check("account", within, f"{len(events)} mechanisms, none executed more often than charged")
-
-
-def _check_neighbours(certificate: Certificate, events: tuple[Event, ...]) -> Check:
-    """The relation is the one for which these mechanisms were charged."""
-    charged = relation(events)
-    return Check("neighbours", certificate.adjacency == ADJACENCIES[charged], f"'{charged}' belongs to the mechanisms")
 
 
 def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:
@@ -487,15 +471,14 @@ def _check_files(certificate: Certificate, directory: Path) -> Check:
         found = file_hashes(directory)
     except InputError as problem:
         return Check("files", False, str(problem))
-    missing = sorted(set(certificate.files) - set(found))
-    extra = sorted(set(found) - set(certificate.files))
-    altered = sorted(name for name in set(found) & set(certificate.files) if found[name] != certificate.files[name])
-    problems = [
-        f"{word}: {', '.join(names)}"
-        for word, names in (("missing", missing), ("not certified", extra), ("altered", altered))
-        if names
-    ]
-    return Check("files", not problems, "; ".join(problems) or f"{len(found)} files as certified")
+    same = set(found) & set(certificate.files)
+    problems = {
+        "missing": sorted(set(certificate.files) - same),
+        "not certified": sorted(set(found) - same),
+        "altered": sorted(name for name in same if found[name] != certificate.files[name]),
+    }
+    told = "; ".join(f"{word}: {', '.join(names)}" for word, names in problems.items() if names)
+    return Check("files", not told, told or f"{len(found)} files as certified")
 
 
 def _check_signature(certificate: Certificate) -> Check:
@@ -507,9 +490,8 @@ def _check_signature(certificate: Certificate) -> Check:
 
 def is_as_signed(certificate: Certificate) -> bool:
     """Return whether some key, known or not, signed all that the certificate says."""
-    if certificate.signer is None or certificate.signature is None:
-        return False
-    return keys.is_signed_by(certificate.signer, certificate.signature, signed_bytes(certificate))
+    signer, signature = certificate.signer or "", certificate.signature or ""
+    return keys.is_signed_by(signer, signature, signed_bytes(certificate))
 
 
 def _check_party(

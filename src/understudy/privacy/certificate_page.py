@@ -25,17 +25,12 @@ _STYLE = (
     ".not{background:#fbe3e3;font-weight:600}"
     "@media print{body{margin:0;font-size:11px}}"
 )
-Section = tuple[str, Sequence[tuple[str, str]], Sequence[str]]
+Section = tuple[str, Sequence[tuple[str, str]], Sequence[str]]  # title, rows of a table, points of a list
 
 
 def to_markdown(certificate: Certificate) -> str:
     """The page as Markdown."""
-    lines = [
-        f"# Privacy certificate: {_md(certificate.population)}",
-        "",
-        f"**{_md(_headline(certificate))}**",
-        "",
-    ]
+    lines = [f"# Privacy certificate: {_md(certificate.population)}", "", f"**{_md(_headline(certificate))}**", ""]
     for title, rows, points in _sections(certificate):
         lines += [f"## {title}", ""]
         if rows:
@@ -70,37 +65,36 @@ def _headline(certificate: Certificate) -> str:
 def _sections(certificate: Certificate) -> tuple[Section, ...]:
     hidden = certificate.marginal_obfuscation
     return (
-        ("What is protected (privacy unit)", _protected_rows(certificate), ()),
+        ("What is protected (privacy unit)", _protected(certificate), ()),
         ("From whom (trust model and threat model)", (), certificate.threat_model),
-        ("How it is measured (privacy loss parameters)", _measure_rows(certificate), _events(certificate)),
+        ("How it is measured (privacy loss parameters)", _measured(certificate), _events(certificate)),
         *([("Marginal obfuscation (no part of the privacy loss)", (), hidden)] if hidden else []),
-        ("What was done (description of the processing)", _processing_rows(certificate), ()),
+        ("What was done (description of the processing)", _processing(certificate), ()),
         ("Necessity and proportionality", (), _proportionality(certificate)),
         ("Risks that remain (privacy hazards)", (), certificate.not_protected),
         ("What it rests on (assumptions)", (), certificate.assumptions),
-        ("Measures and accountability", _accountability_rows(certificate), _departures(certificate)),
+        ("Measures and accountability", _accountability(certificate), _departures(certificate)),
     )
 
 
-def _protected_rows(certificate: Certificate) -> list[tuple[str, str]]:
-    size = (
-        "bought with differential privacy" if certificate.population_size is None else str(certificate.population_size)
-    )
+def _protected(certificate: Certificate) -> list[tuple[str, str]]:
+    bought, size = "bought with differential privacy", certificate.population_size
     return [
-        ("Population", f"{certificate.population} (declared size: {size})"),
+        ("Population", f"{certificate.population} (declared size: {bought if size is None else size})"),
         ("Privacy unit", certificate.unit),
         ("Neighbouring datasets", certificate.adjacency),
     ]
 
 
-def _measure_rows(certificate: Certificate) -> list[tuple[str, str]]:
-    rows = [("Epsilon, delta", f"{at_most(certificate.epsilon)} at {at_most(certificate.delta)}")]
+def _measured(certificate: Certificate) -> list[tuple[str, str]]:
     others = "; ".join(f"{at_most(cost)} at {at_most(at)}" for at, cost in certificate.epsilon_at_delta)
-    rows.append(("Epsilon at three deltas", others))
-    rows.append(("Replace-one epsilon", at_most(certificate.replace_one_epsilon)))
-    rows.append(("Highest odds ratio", at_most(math.exp(min(certificate.epsilon, 700.0)))))
-    rows.append(("Model", "central differential privacy, (epsilon, delta)"))
-    return rows
+    return [
+        ("Epsilon, delta", f"{at_most(certificate.epsilon)} at {at_most(certificate.delta)}"),
+        ("Epsilon at three deltas", others),
+        ("Replace-one epsilon", at_most(certificate.replace_one_epsilon)),
+        ("Highest odds ratio", at_most(math.exp(min(certificate.epsilon, 700.0)))),
+        ("Model", "central differential privacy, (epsilon, delta)"),
+    ]
 
 
 def _events(certificate: Certificate) -> list[str]:
@@ -112,7 +106,7 @@ def _events(certificate: Certificate) -> list[str]:
     return described or ["No private data was read."]
 
 
-def _processing_rows(certificate: Certificate) -> list[tuple[str, str]]:
+def _processing(certificate: Certificate) -> list[tuple[str, str]]:
     inputs = "; ".join(f"{name} (sha256 {digest[:16]}…)" for name, digest in certificate.public_inputs.items())
     return [
         ("Method", certificate.method),
@@ -131,23 +125,16 @@ def _proportionality(certificate: Certificate) -> list[str]:
     ]
 
 
-def _accountability_rows(certificate: Certificate) -> list[tuple[str, str]]:
+def _accountability(certificate: Certificate) -> list[tuple[str, str]]:
     signer = "nobody" if certificate.signer is None else f"Ed25519 key {fingerprint(certificate.signer)}"
-    versions = ", ".join(f"{name} {number}" for name, number in certificate.versions.items())
-    ledger = certificate.ledger
+    kind, composition, head = (certificate.ledger.get(name) for name in ("kind", "composition", "head"))
     return [
-        (
-            "Ledger",
-            f"{ledger.get('kind')}, composition {ledger.get('composition')}, head {str(ledger.get('head'))[:16]}…",
-        ),
+        ("Ledger", f"{kind}, composition {composition}, head {str(head)[:16]}…"),
         ("Released files", f"{len(certificate.files)}, each listed with its sha256 in certificate.json"),
         ("Signed by", signer),
         *((f"Signed by {entry.get('party')}", _party(entry)) for entry in certificate.parties),
-        ("Software", versions),
-        (
-            "How to check",
-            "understudy verify RELEASE recomputes epsilon, file hashes and signature without the data",
-        ),
+        ("Software", ", ".join(f"{name} {number}" for name, number in certificate.versions.items())),
+        ("How to check", "understudy verify RELEASE recomputes epsilon, file hashes and signature without the data"),
     ]
 
 
