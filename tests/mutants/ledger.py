@@ -72,7 +72,7 @@ MUTANTS = (
         before='if row.kind == "charge" and row.body["plan"]["entries"]]',
         after="""\
 if row.kind == "charge" and row.body["plan"]["entries"]
-            and set(executed_totals(rows, row.body["run"])) == {e["label"] for e in row.body["plan"]["entries"]}]""",
+            and all(latest_total(rows, row.body["run"], e["label"]) for e in row.body["plan"]["entries"])]""",
         tests=(LEDGER,),
     ),
     Mutant(
@@ -111,7 +111,7 @@ if row.kind == "charge" and row.body["plan"]["entries"]
         name="hash chain not checked",
         why="a charge can be edited down without anybody noticing",
         file="privacy/store.py",
-        before="sequence != number or digest != chain_hash(previous, sequence, kind, body):",
+        before="sequence != number or digest != chain_hash(previous, sequence, kind, text):",
         after="sequence != number:",
         tests=(LEDGER,),
     ),

@@ -3,8 +3,14 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pydantic
+
+Kind = TypeVar("Kind")
 
 
 def dumps(body: Any) -> str:
@@ -41,6 +47,17 @@ def number(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise ValueError("A number is expected that fits a double.") from None
+
+
+def typed(kind: Callable[..., Kind], body: Mapping[str, Any]) -> Kind:
+    """An object of this kind from what `loads` read; a `ValueError` where a field is missing or of another type."""
+    found: Kind = _adapter(kind).validate_json(json.dumps(body), strict=True)
+    return found
+
+
+@cache
+def _adapter(kind: Any) -> pydantic.TypeAdapter[Any]:
+    return pydantic.TypeAdapter(kind)
 
 
 def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,12 +8,9 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pydantic
 
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import CertificateError, InputError, UnsupportedEvent
@@ -166,7 +163,7 @@ class Certificate:
                 values[name] = canonical.number(body[name])
             pairs = body["epsilon_at_delta"]
             values["epsilon_at_delta"] = [(canonical.number(at), canonical.number(cost)) for at, cost in pairs]
-            return _typed().validate_json(json.dumps(values), strict=True)
+            return canonical.typed(cls, values)
         except (TypeError, ValueError) as problem:
             raise CertificateError("A field of this certificate has the wrong form: it was edited.") from problem
 
@@ -195,12 +192,6 @@ class Certificate:
             return cls.loads(target.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
             raise unreadable from problem
-
-
-@cache
-def _typed() -> pydantic.TypeAdapter[Certificate]:
-    """Return the validator of field types, on which readers of a certificate rely."""
-    return pydantic.TypeAdapter(Certificate)
 
 
 def signed_bytes(certificate: Certificate) -> bytes:
@@ -318,7 +309,7 @@ def issue(
         noise=grant.noise.description,
         noise_is_secure=receipt.secure_noise,
         ledger=ledger_facts(receipt),
-        versions=_versions(),
+        versions={package: _version(package) for package in _VERSIONED},
         public_inputs=dict(public_inputs or {}),
         overrides=named,
         threat_model=(*THREAT_MODEL, *trust),
@@ -361,14 +352,11 @@ def ledger_facts(receipt: "Receipt") -> dict[str, Any]:
     return {**named, "composition": receipt.composition, "head": receipt.head, **amended}
 
 
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _VERSIONED:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ delta) (Rogers et al. 2016), Rényi divergence at one order chosen beforehand (F
 DP. Adding up privacy loss distributions of adaptively chosen runs is *not* among them.
 """
 
-import json
 import math
 import re
 import uuid
@@ -150,13 +149,7 @@ class Facts:
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> "Facts":
         """The facts that a ledger was made with; anything else is a `ValueError` or a `KeyError`."""
-        values = body | {"epsilon": canonical.number(body["epsilon"])}
-        return _facts().validate_json(json.dumps(values), strict=True)
-
-
-@cache
-def _facts() -> pydantic.TypeAdapter[Facts]:
-    return pydantic.TypeAdapter(Facts)
+        return canonical.typed(cls, body | {"epsilon": canonical.number(body["epsilon"])})
 
 
 class Options(TypedDict, total=False):
@@ -174,22 +167,21 @@ class Options(TypedDict, total=False):
 
 def declared(schema: "Schema") -> dict[str, Any]:
     """What a schema says about its ledger."""
-    if schema.budget is None:
+    budget = schema.budget
+    if budget is None:
         raise SchemaError(
             "The schema declares no [budget]: add epsilon, max_runs and, if you like, delta.", key="budget"
         )
-    delta = schema.budget.delta
-    if delta is None and schema.population.size is None:
+    if budget.delta is None and schema.population.size is None:
         raise SchemaError(
-            "Declare budget.delta, or population.size from which it follows as 1/(100·size).",
-            key="budget.delta",
+            "Declare budget.delta, or population.size from which it follows as 1/(100·size).", key="budget.delta"
         )
     return {
         "name": schema.name,
         "unit_sentence": schema.unit.sentence(),
-        "guarantee": Guarantee(schema.budget.epsilon, schema.delta if delta is None else delta),
-        "max_runs": schema.budget.max_runs,
-        "composition": schema.budget.composition,
+        "guarantee": Guarantee(budget.epsilon, schema.delta if budget.delta is None else budget.delta),
+        "max_runs": budget.max_runs,
+        "composition": budget.composition,
         "population": schema.protected_units,
     }
 
@@ -262,7 +254,7 @@ def check_rows(rows: tuple[Row, ...]) -> None:
 
 def _parsed(row: Row) -> dict[str, Any]:
     values = {key: canonical.number(value) if value == "inf" else value for key, value in row.body.items()}
-    return _model(row.kind).model_validate_json(json.dumps(values), strict=True).model_dump()
+    return canonical.typed(_model(row.kind), values).model_dump()
 
 
 def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
@@ -346,15 +338,6 @@ def charge_body(run: int, plan: SpendingPlan, price: float, label: str, noise: N
     }
 
 
-def executed_totals(rows: tuple[Row, ...], run: int) -> dict[str, int]:
-    """How often each label of a run has been executed."""
-    totals: dict[str, int] = {}
-    for row in rows:
-        if row.kind == "executed" and row.body["run"] == run:
-            totals[row.body["label"]] = max(totals.get(row.body["label"], 0), int(row.body["total"]))
-    return totals
-
-
 def latest_total(rows: tuple[Row, ...], run: int, label: str) -> int:
     """How often one label of a run has been executed; looks from the end, because totals only grow."""
     for row in reversed(rows):
@@ -369,8 +352,9 @@ def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
     run, plan = body["run"], SpendingPlan.from_json(body["plan"])
     resumed = [other.body["secure_noise"] for other in rows if other.kind == "resumed" and other.body["run"] == run]
     secure = body["secure_noise"] and all(resumed)
-    later = {"plan": plan, "executed": executed_totals(rows, run), "secure_noise": secure, "sequence": row.sequence}
-    return Entry(**body | later)
+    totals = {entry.label: latest_total(rows, run, entry.label) for entry in plan.entries}
+    executed = {label: total for label, total in totals.items() if total}
+    return Entry(**body | {"plan": plan, "executed": executed, "secure_noise": secure, "sequence": row.sequence})
 
 
 def now() -> str:

@@ -11,8 +11,8 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from understudy.errors import LedgerError
 from understudy.privacy.charges import now, paid_charges, require_reason
@@ -50,8 +50,7 @@ def claim(name: str, path: Path, identity: str) -> None:
 
 def check_free(name: str) -> None:
     """Refuses if population `name` has a ledger."""
-    path = lookup(name)
-    if path is not None:
+    if (path := lookup(name)) is not None:
         raise _taken(name, path)
 
 
@@ -72,21 +71,13 @@ def forget(name: str) -> None:
         connection.execute("DELETE FROM populations WHERE name = ?", (name,))
 
 
-@dataclass(frozen=True)
-class Seen:
-    """A row that was the newest of a ledger when this computer wrote it, and what was spent by then.
+class Seen(NamedTuple):
+    """A row that was the newest of a ledger when this computer wrote it, and what was spent by then."""
 
-    Attributes:
-        sequence: The row's number; 0 is a ledger without rows.
-        head: The row's hash; that of the declared facts if there is none.
-        runs: How many runs had cost something.
-        amount: What they had cost, in the currency of the ledger's composition.
-    """
-
-    sequence: int
-    head: str
-    runs: int
-    amount: float
+    sequence: int  # 0 is a ledger without rows
+    head: str  # the row's hash; that of the declared facts if there is none
+    runs: int  # that had cost something
+    amount: float  # what they had cost, in the currency of the ledger's composition
 
 
 def _heads(identity: str, order: str = "DESC LIMIT 1") -> tuple[Seen, ...]:
@@ -105,9 +96,8 @@ def _record(identity: str, row: Seen, *, instead: bool = False) -> None:
     with _opened() as connection:
         if instead:
             connection.execute("DELETE FROM heads WHERE identity = ?", (identity,))
-        last = connection.execute("SELECT max(sequence) FROM heads WHERE identity = ?", (identity,)).fetchone()[0]
-        if last is None or last < row.sequence:
-            connection.execute("INSERT INTO heads VALUES (?, ?, ?, ?, ?)", (identity, *astuple(row)))
+        newer = "WHERE NOT EXISTS (SELECT 1 FROM heads WHERE identity = ? AND sequence >= ?)"
+        connection.execute(f"INSERT INTO heads SELECT ?, ?, ?, ?, ? {newer}", (identity, *row, identity, row.sequence))
 
 
 def _taken(name: str, path: Path) -> LedgerError:

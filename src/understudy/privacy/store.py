@@ -37,12 +37,13 @@ CREATE TRIGGER entries_kept BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, '
 
 @dataclass(frozen=True)
 class Row:
-    """One entry with its place in the chain."""
+    """One entry with its place in the chain; `text` is its body as it is stored."""
 
     sequence: int
     kind: str
-    body: dict[str, Any]
+    text: str
     hash: str
+    body: dict[str, Any]
 
 
 @final
@@ -54,7 +55,6 @@ class Store:
         self._memory = connection
         self._lock = threading.RLock()
         self._rows: list[Row] = []
-        self._raw: list[tuple[Any, ...]] = []
         with self._connected() as opened:
             self.facts = self._read_facts(opened)
             if path is not None and not _is_sound(opened):
@@ -152,41 +152,38 @@ class Store:
             return
         if canonical.dumps(self._read_facts(connection)) != canonical.dumps(self.facts):
             raise _damaged(self.path)
-        start = 0 if thorough else max(0, len(self._raw) - 1)
+        start = 0 if thorough else max(0, len(self._rows) - 1)
         query = "SELECT sequence, kind, body, hash FROM entries WHERE sequence > ? ORDER BY sequence"
         found = connection.execute(query, (start,)).fetchall()
         written = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
-        known = self._raw[start:]
+        known = [(row.sequence, row.kind, row.text, row.hash) for row in self._rows[start:]]
         # SQLite remembers the last number it gave out, so rows deleted from the end are missed too.
         if found[: len(known)] != known or start + len(found) != (written[0] if written else 0):
             raise _damaged(self.path)
         previous = self._rows[-1].hash if self._rows else self.genesis
-        for raw in found[len(known) :]:
-            sequence, kind, body, digest = raw
-            parsed, number = _object(body) if isinstance(kind, str) else None, len(self._rows) + 1
-            if parsed is None or sequence != number or digest != chain_hash(previous, sequence, kind, body):
+        for sequence, kind, text, digest in found[len(known) :]:
+            body, number = _object(text) if isinstance(kind, str) else None, len(self._rows) + 1
+            if body is None or sequence != number or digest != chain_hash(previous, sequence, kind, text):
                 raise _damaged(self.path)
-            self._rows.append(Row(sequence, kind, parsed, digest))
-            self._raw.append(raw)
+            self._rows.append(Row(sequence, kind, text, digest, body))
             previous = digest
 
 
-@final
+@dataclass(frozen=True)
 class Writer:
-    """The open transaction of `Store.writing`."""
+    """The open transaction of `Store.writing`, and the rows that were there before."""
 
-    def __init__(self, connection: sqlite3.Connection, rows: tuple[Row, ...], genesis: str) -> None:
-        self._connection = connection
-        self._previous = rows[-1].hash if rows else genesis
-        self.rows = rows
-        self._next = len(rows) + 1
+    connection: sqlite3.Connection
+    rows: tuple[Row, ...]
+    genesis: str
 
     def append(self, kind: str, body: dict[str, Any]) -> str:
         """Adds one row and returns the new head of the chain."""
+        query = "SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1"
+        last, previous = self.connection.execute(query).fetchone() or (0, self.genesis)
         text = canonical.dumps(body)
-        digest = chain_hash(self._previous, self._next, kind, text)
-        self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (self._next, kind, text, digest))
-        self._previous, self._next = digest, self._next + 1
+        digest = chain_hash(previous, last + 1, kind, text)
+        self.connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", (last + 1, kind, text, digest))
         return digest
 
 
