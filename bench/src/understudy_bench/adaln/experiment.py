@@ -163,7 +163,7 @@ def trained(study: Study, trial: Trial) -> Row:
     if epsilon is not None:
         guarantee = Guarantee(epsilon, delta)
         release = method.fit(study.train, Ledger.in_memory(guarantee), guarantee=guarantee)
-        noise = method.spending_plan(schema, guarantee).event(TRAINING).noise_multiplier  # type: ignore[union-attr]
+        noise = method.spending_plan(schema, guarantee).event(TRAINING).noise_multiplier  # type: ignore[attr-defined]
     else:
         noise = 1e-7 if trial.sigma is None else trial.sigma
         release, cost = _with_noise(method, study, noise, delta)
