@@ -16,29 +16,9 @@ from typing import TYPE_CHECKING, Unpack, final
 
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
-from understudy.privacy import registry
+from understudy.privacy import charges, registry
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.charges import (
-    Composition,
-    Entry,
-    Facts,
-    Options,
-    Remaining,
-    amount_left,
-    charge_body,
-    check_price,
-    check_room,
-    check_rows,
-    composition_of,
-    declared,
-    entry_of,
-    file_name,
-    latest_total,
-    now,
-    paid_charges,
-    raised_body,
-    sentences,
-)
+from understudy.privacy.charges import Composition, Entry, Facts, Options, Remaining
 from understudy.privacy.grant import Grant, Receipt
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
@@ -126,7 +106,7 @@ class Ledger:
         try:
             ledger = cls(store)
             ledger.composition  # noqa: B018
-            check_rows(store.rows_cached())
+            charges.check_rows(store.rows_cached())
         except (KeyError, TypeError, ValueError, UnsupportedEvent) as problem:
             raise LedgerError(
                 f"The ledger '{store.path}' is damaged: its budget or its charges can't be read. Restore the last "
@@ -143,7 +123,7 @@ class Ledger:
             directory = Path(schema).absolute().parent if directory is None else directory
             schema = SchemaType.load(Path(schema))
         require_argument(schema, SchemaType, "Ledger.open_for", "Give the schema, or the path of its file.")
-        path = Path("." if directory is None else directory).absolute() / f"{file_name(schema.name)}.ledger"
+        path = Path("." if directory is None else directory).absolute() / f"{charges.file_name(schema.name)}.ledger"
         if path.exists():
             cls.checked(Store(path)).check_belongs_to(schema)
             return cls.open(path)
@@ -154,7 +134,7 @@ class Ledger:
                 "folder if you like: a new one would forget what has been spent."
             )
         try:
-            return cls.create(path, **declared(schema))
+            return cls.create(path, **charges.declared(schema))
         except LedgerError:
             if not path.exists():
                 raise
@@ -186,14 +166,14 @@ class Ledger:
         price = self._checked_price(plan, label)
         with self._writing() as writer:
             run = sum(row.kind == "charge" for row in writer.rows) + 1
-            check_room(self.composition, paid_charges(writer.rows), plan, price, label)
-            head = writer.append("charge", charge_body(run, plan, price, label, noise))
+            charges.check_room(self.composition, charges.paid_charges(writer.rows), plan, price, label)
+            head = writer.append("charge", charges.charge_body(run, plan, price, label, noise))
         return self._grant(run, plan, noise, head, secure=noise.is_secure, executed={})
 
     def check(self, plan: SpendingPlan, *, label: str) -> None:
         """Refuses what `charge` would refuse now, and writes nothing: before a large table is read."""
         price = self._checked_price(plan, label)
-        check_room(self.composition, paid_charges(self._store.rows()), plan, price, label)
+        charges.check_room(self.composition, charges.paid_charges(self._store.rows()), plan, price, label)
 
     def resume(self, run: int, *, noise: NoiseSource) -> Grant:
         """A grant for what a charged run has not executed yet. Executions counted before stay counted."""
@@ -206,27 +186,27 @@ class Ledger:
                     f"Run {run} was charged before an older copy of this ledger was adopted: what it has executed is "
                     "not known. Start a new run."
                 )
-            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": now()})
+            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": charges.now()})
         secure = entry.secure_noise and noise.is_secure
         return self._grant(run, entry.plan, noise, head, secure=secure, executed=entry.executed)
 
     def raise_budget(self, *, epsilon: float | None = None, max_runs: int | None = None, reason: str) -> None:
         """Raises what may ever be spent, on the record: every later certificate names it with its reason."""
         with self._writing() as writer:
-            writer.append("raised", raised_body(self._facts, self.composition, epsilon, max_runs, reason))
+            writer.append("raised", charges.raised_body(self._facts, self.composition, epsilon, max_runs, reason))
 
     def remaining(self) -> Remaining:
         """What the next run may ask for."""
-        charges = paid_charges(self._store.rows())
-        left = amount_left(self.composition, charges)
-        runs = max(0, self.composition.max_runs - len(charges)) if self.composition.kind == "basic" else None
+        paid = charges.paid_charges(self._store.rows())
+        left = charges.amount_left(self.composition, paid)
+        runs = max(0, self.composition.max_runs - len(paid)) if self.composition.kind == "basic" else None
         spendable = 0.0 if runs == 0 else self.composition.epsilon_left(left)
         return Remaining(epsilon=spendable, delta=self.composition.run_delta, runs=runs)
 
     def entries(self) -> tuple[Entry, ...]:
         """All charges, oldest first, each with what has been executed of it."""
         rows = self._store.rows()
-        return tuple(entry_of(row, rows) for row in rows if row.kind == "charge")
+        return tuple(charges.entry_of(row, rows) for row in rows if row.kind == "charge")
 
     def head(self) -> str:
         """Hash over everything this ledger has recorded."""
@@ -238,7 +218,7 @@ class Ledger:
 
     def amendments(self) -> tuple[str, ...]:
         """What was changed about this ledger after it was made, a sentence each."""
-        return sentences(self._store.rows())
+        return charges.sentences(self._store.rows())
 
     @property
     def guarantee(self) -> Guarantee:
@@ -248,10 +228,10 @@ class Ledger:
     @property
     def composition(self) -> Composition:
         """The rule by which runs add up, with the budget as it was last raised."""
-        return composition_of(self._facts, self._store.rows_cached())
+        return charges.composition_of(self._facts, self._store.rows_cached())
 
     def _checked_price(self, plan: SpendingPlan, label: str) -> float:
-        return check_price(self.composition, plan, label, self.population, self.reproduction)
+        return charges.check_price(self.composition, plan, label, self.population, self.reproduction)
 
     def _writing(self, *, thorough: bool = True) -> AbstractContextManager[Writer]:
         return registry.writing(self._store, self._facts.identity, thorough=thorough)
@@ -277,7 +257,7 @@ class Ledger:
             reproduction=self.reproduction,
             secure_noise=secure,
             head=head,
-            amendments=sentences(self._store.rows_cached()),
+            amendments=charges.sentences(self._store.rows_cached()),
         )
         record = partial(self._record_executed, run, plan)
         return Grant(plan=plan, noise=noise, receipt=receipt, record=record, executed=executed)
@@ -285,7 +265,7 @@ class Ledger:
     def _record_executed(self, run: int, plan: SpendingPlan, label: str, number: int) -> int:
         """Writes executions down before they happen; counts what other grants of the same run have used."""
         with self._writing(thorough=False) as writer:
-            total = latest_total(writer.rows, run, label) + number
+            total = charges.latest_total(writer.rows, run, label) + number
             if total > plan.executions(label):
                 raise BudgetExceeded(
                     f"Run {run} has executed '{label}' as often as it was charged, by another grant.",
@@ -293,12 +273,12 @@ class Ledger:
                     remaining=0,
                     label=label,
                 )
-            writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": now()})
+            writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": charges.now()})
         return total
 
     def check_belongs_to(self, schema: "Schema") -> None:
         """Refuses a schema of other people, of another unit or with another budget than this ledger was made for."""
-        stated = declared(schema)
+        stated = charges.declared(schema)
         theirs = tuple(stated[key] for key in ("name", "unit_sentence", "guarantee", "max_runs", "composition"))
         if not self.is_declared_as(*theirs):
             current = self.composition
@@ -315,6 +295,6 @@ class Ledger:
     ) -> bool:
         """Says whether this is the ledger of these people, with the budget it was made with or was raised to."""
         theirs = (name, unit_sentence, guarantee, max_runs, composition)
-        first, current = composition_of(self._facts, ()), self.composition
+        first, current = charges.composition_of(self._facts, ()), self.composition
         budgets = [(rule.guarantee, rule.max_runs, rule.kind) for rule in (first, current)]
         return theirs in [(self.name, self.unit_sentence, *budget) for budget in budgets]

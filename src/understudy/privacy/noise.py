@@ -10,6 +10,7 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NoReturn, final
 
@@ -26,16 +27,6 @@ _ZEROS = bytes(_BLOCK_BYTES)
 _LARGEST_TABLE = 4096.0  # scale up to which seeded discrete noise, for tests, is read off a table
 _live: "weakref.WeakSet[NoiseSource]" = weakref.WeakSet()
 Size = int | tuple[int, ...]
-
-
-def secure_gaussian(scale: float, count: int) -> NDArray[np.int64]:
-    """`count` integers with P(x) proportional to exp(−x²/(2·scale²)), from OpenDP's own secure generator."""
-    return _draw(_gaussian(_checked(scale)), count)
-
-
-def secure_laplace(scale: float, count: int) -> NDArray[np.int64]:
-    """`count` integers with P(x) proportional to exp(−|x|/scale), from OpenDP's own secure generator."""
-    return _draw(_laplace(_checked(scale)), count)
 
 
 def tabulated_gaussian(scale: float, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -175,24 +166,25 @@ class NoiseSource:
         return np.flatnonzero(self.bernoulli(rate, num_units))
 
     def discrete_gaussian(self, scale: float, size: Size) -> NDArray[np.int64]:
-        """Independent discrete Gaussian integers with parameter `scale` (Canonne, Kamath & Steinke 2020)."""
-        count = int(np.prod(size))
-        if self._constant is not None:
-            return np.full(size, round(scale * self._constant), dtype=np.int64)
-        if self.is_secure:
-            return secure_gaussian(scale, count).reshape(size)
-        if scale > _LARGEST_TABLE:  # so fine that rounded normals have the same distribution to double precision
+        """Independent integers with P(x) proportional to exp(−x²/(2·scale²)) (Canonne, Kamath & Steinke 2020)."""
+        if scale > _LARGEST_TABLE and self._constant is None and not self.is_secure:
+            # so fine that rounded normals have the same distribution to double precision
             return np.rint(self.normal(scale, size)).astype(np.int64)
-        return tabulated_gaussian(scale, self.uniform(count)).reshape(size)
+        return self._discrete(scale, size, _gaussian, tabulated_gaussian)
 
     def discrete_laplace(self, scale: float, size: Size) -> NDArray[np.int64]:
-        """Independent discrete Laplace integers: P(x) proportional to exp(−|x| / scale)."""
+        """Independent integers with P(x) proportional to exp(−|x| / scale)."""
+        return self._discrete(scale, size, _laplace, tabulated_laplace)
+
+    def _discrete(
+        self, scale: float, size: Size, secure: Callable[[float], Any], tabulated: Callable[..., NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
         count = int(np.prod(size))
         if self._constant is not None:
             return np.full(size, round(scale * self._constant), dtype=np.int64)
         if self.is_secure:
-            return secure_laplace(scale, count).reshape(size)
-        return tabulated_laplace(scale, self.uniform(count)).reshape(size)
+            return _draw(secure(_checked(scale)), count).reshape(size)
+        return tabulated(scale, self.uniform(count)).reshape(size)
 
     def _fill_normals(self, out: NDArray[np.float64]) -> None:
         """Marsaglia's polar form of Box & Muller: no sine, and no pair is used twice."""
