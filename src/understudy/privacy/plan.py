@@ -136,19 +136,16 @@ def _root(excess: Callable[[float], float], start: float, step: float) -> float:
     """
     from scipy.optimize import brentq  # a tenth of a second, which most commands never need
 
-    low, high = _bracket(lambda log_noise: excess(math.exp(log_noise)), start, step)
-    return float(brentq(lambda log_noise: excess(math.exp(log_noise)), low, high, xtol=_HAIR)) if low < high else high
+    def of_logarithm(log_noise: float) -> float:
+        return excess(math.exp(log_noise))
 
-
-def _bracket(excess: Callable[[float], float], start: float, step: float) -> tuple[float, float]:
-    """Logarithms of a noise multiplier that costs too much and of one that does not; equal if even little fits."""
     low = high = start
-    while excess(high) > 0:
+    while of_logarithm(high) > 0:
         low, high, step = high, high + step, min(4 * step, _FAR)
         if high > math.log(1e9):
             raise InputError("No noise multiplier below 10⁹ meets the guarantee: lower the rate or the iterations.")
-    while low == high or excess(low) <= 0:
+    while low == high or of_logarithm(low) <= 0:
         low, high, step = low - step, low, min(4 * step, _FAR)
-        if low < math.log(1e-3):
-            return high, high
-    return low, high
+        if low < math.log(1e-3):  # even little noise fits
+            return high
+    return float(brentq(of_logarithm, low, high, xtol=_HAIR))
