@@ -84,10 +84,10 @@ class Certificate:
     unit_kind: str
     adjacency: str
     method: str
-    epsilon: float
-    delta: float
-    epsilon_at_delta: tuple[tuple[float, float], ...]
-    replace_one_epsilon: float
+    epsilon: canonical.Number
+    delta: canonical.Number
+    epsilon_at_delta: tuple[tuple[canonical.Number, canonical.Number], ...]
+    replace_one_epsilon: canonical.Number
     events: tuple[Mapping[str, Any], ...]
     labels: tuple[str, ...]
     executed: Mapping[str, int]
@@ -158,12 +158,7 @@ class Certificate:
                 "another version."
             )
         try:
-            values = dict(body)
-            for name in ("epsilon", "delta", "replace_one_epsilon"):
-                values[name] = canonical.number(body[name])
-            pairs = body["epsilon_at_delta"]
-            values["epsilon_at_delta"] = [(canonical.number(at), canonical.number(cost)) for at, cost in pairs]
-            return canonical.typed(cls, values)
+            return canonical.typed(cls, body)
         except (TypeError, ValueError) as problem:
             raise CertificateError("A field of this certificate has the wrong form: it was edited.") from problem
 

@@ -116,7 +116,7 @@ class Facts:
     identity: str
     name: str
     unit: str
-    epsilon: float
+    epsilon: canonical.Number
     delta: float
     max_runs: int
     composition: str
@@ -145,11 +145,6 @@ class Facts:
             identity=uuid.uuid4().hex, name=name, unit=unit_sentence, epsilon=guarantee.epsilon, delta=guarantee.delta,
             max_runs=max_runs, composition=composition, population=population, reproduction=reproduction,
         )  # fmt: skip
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> "Facts":
-        """The facts that a ledger was made with; anything else is a `ValueError` or a `KeyError`."""
-        return canonical.typed(cls, body | {"epsilon": canonical.number(body["epsilon"])})
 
 
 class Options(TypedDict, total=False):
@@ -221,7 +216,7 @@ class Entry:
 
 
 NOT_COVERED = "not private, covered by no guarantee"  # how the label of such a run ends
-_Amount, _Count = Annotated[float, pydantic.Field(ge=0)], Annotated[int, pydantic.Field(ge=0)]
+_Amount, _Count = Annotated[canonical.Number, pydantic.Field(ge=0)], Annotated[int, pydantic.Field(ge=0)]
 _PRICE = {"epsilon": _Amount, "delta": _Amount, "amount": _Amount}
 _FORGOTTEN = {"forgotten_sequence": int, "forgotten_head": str, "runs": _Count, "amount": _Amount}
 _FIELDS: dict[str, dict[str, Any]] = {  # of the body of each kind of row, besides `recorded_at`
@@ -253,8 +248,7 @@ def check_rows(rows: tuple[Row, ...]) -> None:
 
 
 def _parsed(row: Row) -> dict[str, Any]:
-    values = {key: canonical.number(value) if value == "inf" else value for key, value in row.body.items()}
-    return canonical.typed(_model(row.kind), values).model_dump()
+    return canonical.typed(_model(row.kind), row.body).model_dump()
 
 
 def paid_charges(rows: tuple[Row, ...]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Unpack, final
 
 from understudy.data.type_checks import require_argument
 from understudy.errors import BudgetExceeded, LedgerError, UnsupportedEvent
-from understudy.privacy import charges, registry
+from understudy.privacy import canonical, charges, registry
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import Composition, Entry, Facts, Options, Remaining
 from understudy.privacy.grant import Grant, Receipt
@@ -46,7 +46,7 @@ class Ledger:
     """
 
     def __init__(self, store: Store) -> None:
-        facts = Facts.from_json(store.facts)
+        facts = canonical.typed(Facts, store.facts)
         self._store, self._facts = store, facts
         self.path = store.path  # None in memory
         self.name, self.unit_sentence = facts.name, facts.unit  # of the population, and who is protected, in words

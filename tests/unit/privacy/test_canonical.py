@@ -1,4 +1,5 @@
 import math
+from dataclasses import dataclass
 
 import pytest
 
@@ -29,10 +30,18 @@ def test_what_was_written_is_read_again():
     assert canonical.loads(canonical.dumps(body)) == body
 
 
+@dataclass(frozen=True)
+class Budget:
+    epsilon: canonical.Number
+
+
 def test_infinities_are_written_as_text_and_become_numbers_again():
-    assert canonical.number(canonical.loads(canonical.dumps([math.inf]))[0]) == math.inf
+    body = canonical.loads(canonical.dumps({"epsilon": math.inf}))
+    assert body == {"epsilon": "inf"}
+    assert canonical.typed(Budget, body) == Budget(math.inf)
 
 
-def test_a_number_beyond_all_doubles_is_refused():
-    with pytest.raises(ValueError, match="double"):
-        canonical.number(10**400)
+@pytest.mark.parametrize("value", ["1.0", "infinite", True, None, 10**400])
+def test_what_is_no_double_is_refused(value):
+    with pytest.raises(ValueError, match=r"."):
+        canonical.typed(Budget, {"epsilon": value})
