@@ -87,19 +87,6 @@ def _heads(identity: str, order: str = "DESC LIMIT 1") -> tuple[Seen, ...]:
         return tuple(Seen(*row) for row in connection.execute(query, (identity,)))
 
 
-def _record(identity: str, row: Seen, *, instead: bool = False) -> None:
-    """Records the newest row of a ledger, after the ledger itself has it on the disk.
-
-    Args:
-        instead: forget all other rows, because a person decided to go on with an older copy.
-    """
-    with _opened() as connection:
-        if instead:
-            connection.execute("DELETE FROM heads WHERE identity = ?", (identity,))
-        newer = "WHERE NOT EXISTS (SELECT 1 FROM heads WHERE identity = ? AND sequence >= ?)"
-        connection.execute(f"INSERT INTO heads SELECT ?, ?, ?, ?, ? {newer}", (identity, *row, identity, row.sequence))
-
-
 def _taken(name: str, path: Path) -> LedgerError:
     return LedgerError(
         f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the first has "
@@ -145,10 +132,23 @@ def check_newest(store: Store, identity: str) -> None:
     _require_newest(store, store.rows(), last)
 
 
-def remember(store: Store, identity: str) -> None:
-    """Tells the registry which row is the newest, unless the ledger lives in memory."""
-    if store.path is not None:
-        _record(identity, _seen(store))
+def remember(store: Store, identity: str, *, instead: bool = False) -> None:
+    """Records the newest row of a ledger, after the ledger itself has it on the disk; one in memory is not recorded.
+
+    Args:
+        instead: forget all other rows, because a person decided to go on with an older copy.
+    """
+    if store.path is None:
+        return
+    rows = store.rows_cached()
+    paid = paid_charges(rows)
+    amount = sum(float(body["amount"]) for body in paid)
+    row = Seen(len(rows), rows[-1].hash if rows else store.genesis, len(paid), amount)
+    with _opened() as connection:
+        if instead:
+            connection.execute("DELETE FROM heads WHERE identity = ?", (identity,))
+        newer = "WHERE NOT EXISTS (SELECT 1 FROM heads WHERE identity = ? AND sequence >= ?)"
+        connection.execute(f"INSERT INTO heads SELECT ?, ?, ?, ?, ? {newer}", (identity, *row, identity, row.sequence))
 
 
 def adopt(store: Store, identity: str, reason: str) -> None:
@@ -170,20 +170,13 @@ def adopt(store: Store, identity: str, reason: str) -> None:
             "recorded_at": now(),
         }
         writer.append("adopted", body)
-    _record(identity, _seen(store), instead=True)
+    remember(store, identity, instead=True)
 
 
 def _knows(rows: Sequence[Row], genesis: str, row: Seen) -> bool:
     if row.sequence == 0:
         return genesis == row.head
     return row.sequence <= len(rows) and rows[row.sequence - 1].hash == row.head
-
-
-def _seen(store: Store) -> Seen:
-    rows = store.rows_cached()
-    paid = paid_charges(rows)
-    amount = sum(float(body["amount"]) for body in paid)
-    return Seen(len(rows), rows[-1].hash if rows else store.genesis, len(paid), amount)
 
 
 def _require_newest(store: Store, rows: Sequence[Row], last: Sequence[Seen]) -> None:
