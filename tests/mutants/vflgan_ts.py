@@ -170,8 +170,8 @@ MUTANTS = (
         name="a party's word taken for its rows",
         why="parties that were not aligned train on rows of different people",
         file="synthesizers/vflgan_ts/protocol.py",
-        before="        if len(sizes) != 1:\n",
-        after="        if not sizes:\n",
+        before="    if len(sizes) != 1:\n",
+        after="    if not sizes:\n",
         tests=(f"{EXCHANGE}::test_parties_with_different_numbers_of_rows_are_refused",),
     ),
     Mutant(

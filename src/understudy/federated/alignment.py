@@ -14,6 +14,7 @@ whether the others know them. Holds against an aggregator that passes letters on
 import hmac
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,6 @@ _FALSE_POSITIVES = 1e-9  # of structures that are not used: raw ones are exact
 _ONCE = bytes(12)  # nonce: every key encrypts one message
 Letters = Generator[Frame, Frame, Documents]  # one round of a party: letters out, letters in
 Found = Generator[Frame, Frame, tuple[list[str], bytes]]  # common ids, and the key of their order
-
-
-def rounds(num_parties: int) -> int:
-    """Returns how often letters are exchanged: two for every party after the first, then two for all at once."""
-    return 2 * num_parties
 
 
 def aligned(party: str, parties: Sequence[str], ids: np.ndarray, order: bytes) -> Generator[Frame, Frame, np.ndarray]:
@@ -59,7 +55,7 @@ def aligned(party: str, parties: Sequence[str], ids: np.ndarray, order: bytes) -
 
 def passed_on(parties: Sequence[str], frames: Frames) -> Generator[Frames, Frames, Frames]:
     """The aggregator's part: passes letters on, round after round; returns what comes after the last."""
-    for number in range(1, rounds(len(parties)) + 1):
+    for number in range(1, 2 * len(parties) + 1):  # two for every party after the first, then two for all at once
         letters: dict[str, dict[str, bytes]] = {name: {} for name in parties}
         for sender, frame in frames.items():
             receivers = {name for name in parties if name != sender and name in frame.tensors}
@@ -71,7 +67,7 @@ def passed_on(parties: Sequence[str], frames: Frames) -> Generator[Frames, Frame
 
 def _first(others: Sequence[str], names: list[str], order: bytes) -> Found:
     """Asks one party after another about what is left, then answers all of them."""
-    numbers = iter(range(1, rounds(len(others) + 1) + 1))
+    numbers = count(1)
     left = names
     for other in others:
         client = _library().client.CreateWithNewKey(True)
@@ -91,7 +87,7 @@ def _first(others: Sequence[str], names: list[str], order: bytes) -> Found:
 
 def _other(party: str, first: str, others: Sequence[str], names: list[str]) -> Found:
     """Answers the first party when it is this one's turn, then asks it about all ids."""
-    numbers = iter(range(1, rounds(len(others) + 1) + 1))
+    numbers = count(1)
     for other in others:
         asked = yield from _round(numbers, {}, (first,) if other == party else ())
         letters = {first: _letter(*_answer(names, asked[first], first))} if other == party else {}

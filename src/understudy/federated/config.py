@@ -18,8 +18,6 @@ from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.partition import own_schema
 from understudy.synthesizers.vflgan_ts.recipe import Mode, Recipe, Scale
 
-_PATIENCE = 600.0  # seconds to wait for the slowest side
-
 
 def _beside(path: Path, info: pydantic.ValidationInfo) -> Path:
     return Path(info.context or "") / path.expanduser()
@@ -65,21 +63,14 @@ class _OfContract(_File):
 
 
 class SideConfig(_OfContract):
-    """What one side is started with.
+    """What one side is started with."""
 
-    Attributes:
-        keys: Folder with its key and certificate.
-        address: Where the aggregator listens.
-        state: Its own folder for what a resumed run needs.
-        patience_seconds: How long to wait for the slowest other side.
-    """
-
-    keys: Beside
-    address: str
-    state: Beside
+    keys: Beside  # folder with its key and certificate
+    address: str  # where the aggregator listens
+    state: Beside  # its own folder for what a resumed run needs
     out: Beside
     signing_key: str = "default"
-    patience_seconds: float = pydantic.Field(default=_PATIENCE, gt=0)
+    patience_seconds: float = pydantic.Field(default=600.0, gt=0)  # to wait for the slowest other side
     ledger: _Ledger
 
     @cached_property
@@ -126,24 +117,16 @@ class Simulation(_OfContract):
 
 
 Kind = TypeVar("Kind", bound=_File)
+Config = TypeVar("Config", bound=_OfContract)
 
 
 def load_contract(file: Path) -> Contract:
     """Reads a contract and the joined schema that it names."""
     read = _read(file, _ContractFile)
-    return Contract(
-        name=read.name,
-        schema=Schema.load(read.schema_),
-        guarantee=Guarantee(read.epsilon, read.delta),
-        method=VFLGANTS(mode=read.mode, scale=read.scale, seed=read.seed, recipe=read.recipe),
-        alignment=read.alignment,
-        checkpoint_every=read.checkpoint_every,
-        few_units=read.few_units,
-        noise_seed=read.noise_seed,
-    )
-
-
-Config = TypeVar("Config", bound=_OfContract)
+    method = VFLGANTS(mode=read.mode, scale=read.scale, seed=read.seed, recipe=read.recipe)
+    guarantee, names = Guarantee(read.epsilon, read.delta), ("alignment", "checkpoint_every", "few_units", "noise_seed")
+    rest = {name: getattr(read, name) for name in ("name", *names)}
+    return Contract(schema=Schema.load(read.schema_), guarantee=guarantee, method=method, **rest)
 
 
 def load(file: Path, kind: type[Config]) -> Config:
@@ -176,9 +159,8 @@ def _explained(file: Path, problem: pydantic.ValidationError) -> InputError:
             f"{file}: key 'ledger.name': it is missing. Name the population that this side answers for, as its own "
             "schema does: everything that is ever done to these people's data is charged to the ledger of that name."
         )
-    remedy = {
-        "missing": "it is missing; declare it",
-        "unexpected_keyword_argument": "it is not known; check its spelling or remove it",
-        "extra_forbidden": "it is not known; check its spelling or remove it",
-    }.get(first["type"], f"{first['msg'][0].lower()}{first['msg'][1:]}; write it that way")
+    unknown = "it is not known; check its spelling or remove it"
+    remedies = {"missing": "it is missing; declare it", "unexpected_keyword_argument": unknown}
+    other = f"{first['msg'][0].lower()}{first['msg'][1:]}; write it that way"
+    remedy = (remedies | {"extra_forbidden": unknown}).get(first["type"], other)
     return InputError(f"{file}: key '{key}': {remedy}.")

@@ -1,9 +1,9 @@
 """What all sides of one run agree on before they start: one file, the same at every organisation."""
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from understudy.data import Schema
 from understudy.errors import InputError
@@ -11,12 +11,11 @@ from understudy.privacy import canonical
 from understudy.privacy.budget import Guarantee, check_delta
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
+from understudy.synthesizers.options import require_above_zero, require_one_of
 from understudy.synthesizers.vflgan_ts.method import VFLGANTS
 from understudy.synthesizers.vflgan_ts.partition import partition
-from understudy.synthesizers.vflgan_ts.protocol import RunConfig
 
 Alignment = Literal["psi", "as-given"]
-ALIGNMENTS = ("psi", "as-given")
 _DISCLOSED = {
     "psi": (
         "Entities were aligned by private set intersection before training. Every party learned which of its entities "
@@ -33,33 +32,21 @@ _DISCLOSED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """The public contract of a run of several organisations.
+    """The public contract of a run of several organisations."""
 
-    Attributes:
-        name: Of the run. Starting the same contract again resumes it; another name is another run with its own charge.
-        schema: Of the joined table; every column names the party that holds it.
-        guarantee: What the run costs each party, and the aggregator.
-        alignment: How rows are brought into one order: by private set intersection of ids, or as they are.
-        checkpoint_every: Iterations that are counted and saved together.
-        few_units: Why fewer than 100 common units may pass; the certificate prints it.
-        noise_seed: Reproducible noise, for tests; the certificate then says not private.
-    """
-
-    name: str
-    schema: Schema
-    guarantee: Guarantee
+    name: str  # the same contract again resumes the run; under another name it is another run with its own charge
+    schema: Schema  # of the joined table; every column names the party that holds it
+    guarantee: Guarantee  # what the run costs each party, and the aggregator
     method: VFLGANTS = field(default_factory=VFLGANTS)
-    alignment: Alignment = "psi"
-    checkpoint_every: int = 100
-    few_units: str | None = None
-    noise_seed: int | None = None
+    alignment: Alignment = "psi"  # rows are ordered by private set intersection of ids, or as they are
+    checkpoint_every: int = 100  # iterations that are counted and saved together
+    few_units: str | None = None  # why fewer than 100 common units may pass; the certificate prints it
+    noise_seed: int | None = None  # reproducible noise, for tests; the certificate then says not private
 
     def __post_init__(self) -> None:
         self.schema.require_declared()
-        if self.alignment not in ALIGNMENTS:
-            raise InputError(f"alignment: one of {', '.join(ALIGNMENTS)} is expected, got '{self.alignment}'.")
-        if self.checkpoint_every < 1:
-            raise InputError(f"checkpoint_every: at least 1 is expected, got {self.checkpoint_every}.")
+        require_one_of(self, alignment=get_args(Alignment))
+        require_above_zero(self, "checkpoint_every")
         check_delta(self.guarantee.delta, self.schema.protected_units)
         _check_schema(self.schema)
         if self.method.window_steps is not None:
@@ -70,11 +57,6 @@ class Contract:
         """Who takes part, in the order in which the schema names them."""
         return tuple(columns.party for columns in partition(self.schema))
 
-    @property
-    def run_config(self) -> RunConfig:
-        """What networks need to know of it."""
-        return self.method.run_config(self.schema)
-
     @cached_property
     def plan(self) -> SpendingPlan:
         """Every event of the run. All parties' columns belong to the same people, so each party pays for all of it."""
@@ -83,16 +65,9 @@ class Contract:
     @cached_property
     def digest(self) -> str:
         """A hash by which sides find out whether they mean the same run."""
-        facts = {
-            "name": self.name,
-            "schema": self.schema.dumps(),
-            "guarantee": [self.guarantee.epsilon, self.guarantee.delta],
-            "method": asdict(self.method),
-            "alignment": self.alignment,
-            "checkpoint_every": self.checkpoint_every,
-            "few_units": self.few_units,
-            "noise_seed": self.noise_seed,
-        }
+        facts = {part.name: getattr(self, part.name) for part in fields(self)}
+        facts |= {"schema": self.schema.dumps(), "method": asdict(self.method)}
+        facts["guarantee"] = [self.guarantee.epsilon, self.guarantee.delta]
         return canonical.sha256(canonical.dumps(facts))
 
     @property
@@ -104,11 +79,6 @@ class Contract:
     def trust(self) -> tuple[str, ...]:
         """Who is trusted, and what alignment disclosed; the certificate prints it."""
         return (*self.method.trust(self.schema, self.plan), _DISCLOSED[self.alignment])
-
-    @property
-    def overrides(self) -> dict[str, str]:
-        """Rules that are lifted by name."""
-        return {} if self.few_units is None else {"few_units": self.few_units}
 
     @property
     def population(self) -> int:
@@ -125,12 +95,10 @@ class Contract:
 
 
 def _check_schema(schema: Schema) -> None:
-    if len(partition(schema)) < 2:
-        raise InputError("schema: columns of two parties or more are expected. Name the `party` of every column.")
-    for columns in partition(schema):
-        if not columns.channels:
-            raise InputError(f"party '{columns.party}': a channel is expected; static columns alone can't be read.")
+    without = [columns.party for columns in partition(schema) if not columns.channels]
     refusals = {
+        "schema: columns of two parties or more are expected": len(partition(schema)) < 2,
+        f"party '{', '.join(without)}': a channel is expected; static columns alone can't be read": bool(without),
         "population: a declared size is expected": schema.population.size is None,
         "unit.max_series: one series per unit is expected": schema.unit.max_series != 1,
         "time.min_steps: series of one length are expected": schema.time.min_steps is not None,

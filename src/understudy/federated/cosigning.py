@@ -40,7 +40,7 @@ def claim(grant: Grant, contract: Contract) -> Certificate:
         contract.schema,
         method=contract.method.name,
         public_inputs={"contract": contract.digest},
-        overrides=contract.overrides,
+        overrides={} if contract.few_units is None else {"few_units": contract.few_units},
         trust=contract.trust,
     )
 
@@ -116,17 +116,12 @@ class Proposal:
             "this party's generators are other ones in it": not self._holds(entry["party"], contract, generators),
         }
         for reason in (reason for reason, refused in wrong.items() if refused):
-            raise CertificateError(
-                f"The release is not signed: {reason}. Ask the organisation that runs the aggregator."
-            )
+            raise CertificateError(f"The release is not signed: {reason}. Ask who runs the aggregator.")
 
     def write(self, target: Path, certificate: Certificate) -> None:
         """Writes the release with all signatures; what was signed meanwhile must be what was shown."""
-        bare = replace(
-            certificate,
-            parties=tuple({k: v for k, v in entry.items() if k != "signature"} for entry in certificate.parties),
-            signature=None,
-        )
+        parties = tuple({k: v for k, v in entry.items() if k != "signature"} for entry in certificate.parties)
+        bare = replace(certificate, parties=parties, signature=None)
         if bare != replace(self.certificate, signature=None) or not is_as_signed(certificate):
             raise CertificateError("The certificate was changed after this party signed it. Do not use the release.")
         with whole_folder(target) as draft:

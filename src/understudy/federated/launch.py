@@ -10,16 +10,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from understudy.data import read_panel
 from understudy.errors import InputError, MissingData, ReleaseError, UnderstudyError
 from understudy.federated.config import PartyConfig, SideConfig, Simulation
 from understudy.federated.runs import FAREWELL, AggregatorRun, PartyRun, Progress
+from understudy.federated.state import kept
 from understudy.federated.transport import (
     AGGREGATOR,
     GrpcAggregatorLink,
@@ -50,25 +52,12 @@ ledger = {{ name = "{people}-{side}" }}
 
 def run_server(config: SideConfig, progress: Progress) -> Certificate:
     """Leads one run to its release, and returns the certificate."""
-    require_streams()
-    identity = Identity.load(config.keys)
-    identity.check()
-    if identity.name != AGGREGATOR:
-        raise InputError(f"keys: those of '{AGGREGATOR}' are expected, got those of '{identity.name}'.")
-    _prepare(config)
-    parties = config.contract.parties
-    run = AggregatorRun(
-        contract=config.contract,
-        account=config.account,
-        state=config.state,
-        key=keys.load_or_create(config.signing_key),
-        out=config.out,
-        progress=progress,
-    )
+    identity, parties = _prepared(config, (AGGREGATOR,)), config.contract.parties
+    run = AggregatorRun(**_own(config, progress))
     link = GrpcAggregatorLink(parties, config.patience_seconds)
     with _charge_noted(config), serve(link, identity, config.address, len(parties)):
         progress("waiting for parties", 0.0)
-        preside(run.side(), link, FAREWELL)
+        preside(run.side(), link.gather, link.scatter, FAREWELL)
     return Certificate.load(config.out)
 
 
@@ -77,50 +66,42 @@ def run_party(config: PartyConfig, progress: Progress) -> Certificate:
 
     Privacy: the table is read and checked here; its values are used after the charge.
     """
-    require_streams()
-    identity = Identity.load(config.keys)
-    identity.check()
-    if identity.name not in config.contract.parties:
-        raise InputError(
-            f"keys: those of one of {', '.join(config.contract.parties)} are expected, got those of '{identity.name}'."
-        )
+    identity, contract = _prepared(config, config.contract.parties), config.contract
     if not config.table.exists():
         raise MissingData(f"table: nothing is at '{config.table}'. Check the path.")
-    _prepare(config)
-    joined, few = config.contract.schema, config.contract.few_units is not None
-    panel = read_panel(config.table, config.table_schema(identity.name), allow_few_units=few)
-    panel = replace(panel, schema=own_schema(joined, identity.name))
-    run = PartyRun(
-        contract=config.contract,
-        party=identity.name,
-        panel=panel,
-        account=config.account,
-        state=config.state,
-        key=keys.load_or_create(config.signing_key),
-        out=config.out,
-        progress=progress,
-    )
+    schema, few = config.table_schema(identity.name), contract.few_units is not None
+    panel = read_panel(config.table, schema, allow_few_units=few)
+    panel = replace(panel, schema=own_schema(contract.schema, identity.name))
+    run = PartyRun(party=identity.name, panel=panel, **_own(config, progress))
     progress("waiting for the aggregator", 0.0)
     with _charge_noted(config), connect(identity, config.address, config.patience_seconds) as link:
-        take_part(run.side(), link)
+        take_part(run.side(), link.exchange)
     return Certificate.load(config.out)
 
 
-def _prepare(config: SideConfig) -> None:
-    """Makes every refusal that needs neither the table nor another side."""
+def _own(config: SideConfig, progress: Progress) -> dict[str, Any]:
+    own = {name: getattr(config, name) for name in ("contract", "account", "state", "out")}
+    return {**own, "key": keys.load_or_create(config.signing_key), "progress": progress}
+
+
+def _prepared(config: SideConfig, sides: Sequence[str]) -> Identity:
+    """Makes every refusal that needs neither the table nor another side; returns the keys of one of some sides."""
+    require_streams()
+    identity = Identity.load(config.keys)
+    identity.check()
+    if identity.name not in sides:
+        raise InputError(f"keys: those of {' or '.join(sides)} are expected, got those of '{identity.name}'.")
     if config.out.exists():
         raise ReleaseError(f"out: '{config.out}' exists already: this run is complete. A new run needs another place.")
     config.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file, digest = config.state / _DIGEST, config.contract.digest  # a state folder belongs to one contract
-    if not file.exists():
-        with whole_file(file) as draft:
-            draft.write_text(digest, encoding="utf-8")
-    elif file.read_text(encoding="utf-8") != digest:
+    digest = config.contract.digest.encode()  # a state folder belongs to one contract
+    if kept(config.state / _DIGEST, lambda: digest) != digest:
         raise InputError(
             f"state: '{config.state}' holds a run of another contract. Put the contract back as it was to resume that "
             "run, or name another folder for a new one."
         )
     config.account.check(config.contract)
+    return identity
 
 
 @contextmanager
@@ -136,8 +117,7 @@ def _charge_noted(config: SideConfig) -> Iterator[None]:
         raise
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """One process; what it prints is in its log."""
 
     name: str
@@ -154,8 +134,7 @@ def simulate(plan: Simulation) -> Path:
                 break
             time.sleep(_POLL_SECONDS)
         _wait(sides)
-    failed = [side for side in sides if side.process.returncode != 0]
-    if failed:
+    if failed := [side for side in sides if side.process.returncode != 0]:
         logs = (side.log.read_text(encoding="utf-8", errors="replace").strip() for side in failed)
         told = " ".join(log.splitlines()[-1] if log else "it printed nothing." for log in logs)
         raise InputError(
@@ -220,11 +199,7 @@ def _wait(sides: list[Side]) -> None:
 
 
 def write_flower_app(target: Path, server_file: Path, side: SideConfig) -> list[str]:
-    """Writes the app's folder for the aggregator's file; returns the names of its files.
-
-    Args:
-        side: What the file says; read before, so that a file that can't be read is refused here and not on a node.
-    """
+    """Writes the app's folder for the aggregator's file, which says `side`; returns the names of its files."""
     program = shutil.which("understudy", path=str(Path(sys.executable).parent)) or shutil.which("understudy")
     if program is None:
         raise InputError("The program `understudy` is expected on the path: the app calls it. Install the package.")
@@ -232,10 +207,9 @@ def write_flower_app(target: Path, server_file: Path, side: SideConfig) -> list[
     known = {"understudy": program, "server": server_file.resolve(), "num_parties": len(side.contract.parties)}
     with whole_folder(target) as draft:
         (draft / _PACKAGE).mkdir()
-        (draft / _PACKAGE / "__init__.py").write_text("", encoding="utf-8")
+        (draft / _PACKAGE / "__init__.py").touch()
         for name in ("server_app.py", "client_app.py"):
-            text = (templates / f"{name}.txt").read_text(encoding="utf-8")
-            (draft / _PACKAGE / name).write_text(text, encoding="utf-8")
+            (draft / _PACKAGE / name).write_bytes((templates / f"{name}.txt").read_bytes())
         project = (templates / "pyproject.toml.txt").read_text(encoding="utf-8").format(**known)
         (draft / "pyproject.toml").write_text(project, encoding="utf-8")
     return sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file())

@@ -9,9 +9,10 @@ import secrets
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import pydantic
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 
@@ -21,7 +22,7 @@ from understudy.errors import InputError
 from understudy.federated import cosigning
 from understudy.federated.alignment import aligned, passed_on
 from understudy.federated.contract import Contract
-from understudy.federated.state import Account, Checkpoints, iterations_left, reached, require_unused
+from understudy.federated.state import Account, Checkpoints, kept, known, require_unused
 from understudy.federated.transport import AGGREGATOR
 from understudy.files import whole_file, whole_folder
 from understudy.privacy import canonical
@@ -31,7 +32,7 @@ from understudy.privacy.keys import SigningKey
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
-from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, Rule, noisy_rows, owner_rule
+from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, Rule, noisy_rows, sound_rule, unprotected_rule
 from understudy.synthesizers.vflgan_ts.partition import buy_part, joined_facts, num_values, own_rows, parts_of
 from understudy.synthesizers.vflgan_ts.protocol import (
     END,
@@ -47,9 +48,9 @@ from understudy.synthesizers.vflgan_ts.protocol import (
     say,
     to_arrays,
     to_json,
-    whole_numbers,
 )
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
+from understudy.synthesizers.vflgan_ts.updates import Update
 from understudy.training.networks import to_arrays as network_arrays
 
 FAREWELL = "farewell"  # stage of the last answer of a whole run
@@ -58,45 +59,51 @@ _CHECKPOINTS, _FACTS, _ROWS, _ORDER = "checkpoints", "facts.safetensors", "rows.
 Progress = Callable[[str, float], None]  # is told the stage and the share of all iterations
 Step = Generator[Frames, Frames, Frames]  # answers frames, returns those that come next
 Received = Mapping[str, Documents]  # by party
+_Count = Annotated[int, pydantic.Field(ge=0)]
+_Known = Annotated[list[_Count], pydantic.Field(min_length=1)]  # iterations left, then those that were saved after
+_Agreed = Annotated[list[_Count], pydantic.Field(min_length=2, max_length=2)]  # iterations done, and the last one
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class _Side:
-    """One organisation in one run.
-
-    Attributes:
-        state: Its own folder for what a resumed run needs; private.
-        out: Where the release is to lie.
-    """
+    """One organisation in one run."""
 
     contract: Contract
     account: Account
-    state: Path
+    state: Path  # its own folder for what a resumed run needs; private
     key: SigningKey
-    out: Path
+    out: Path  # where the release is to lie
     progress: Progress = lambda stage, share: None
 
     def _rule(self, grant: Grant, done: int) -> Rule:
         """Returns how this side updates its networks, with noise of its own."""
         contract, method = self.contract, self.contract.method
-        number, population = len(contract.parties), contract.population
-        return owner_rule(method.mode, grant, method.recipe, number, population, method.seed, done)
+        if method.mode == "sound":
+            return sound_rule(grant, method.recipe, len(contract.parties), contract.population)
+        return unprotected_rule(method.mode, grant, method.recipe, contract.population, method.seed, done)
 
-    def _counted(self, before: Callable[[int], None], last: int) -> Callable[[int], None]:
-        def counted(iteration: int) -> None:
-            before(iteration)
+    def _resumed(
+        self, grant: Grant, side: Party | Aggregator, updates: Mapping[str, Update], done: int, last: int
+    ) -> tuple[Checkpoints, Callable[[int], None]]:
+        """Goes back to the checkpoint after `done` iterations; returns what saves, and what to call before each."""
+        losses = side.losses if isinstance(side, Aggregator) else []
+        if self.contract.noise_seed is not None:
+            name = AGGREGATOR if isinstance(side, Aggregator) else side.name
+            side.randomness.manual_seed(self.contract.test_seed(f"coins of {name}"))
+        saved = Checkpoints(
+            self.state / _CHECKPOINTS, grant, self.contract, updates, side.randomness, losses, done=done, last=last
+        )
+
+        def before(iteration: int) -> None:
+            saved.before(iteration)
             self.progress("training", iteration / max(1, last))
 
-        return counted
+        return saved, before
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PartyRun(_Side):
-    """A party's side of a run.
-
-    Attributes:
-        panel: Its table, read by its part of the joined schema; private.
-    """
+    """A party's side of a run; its table `panel`, read by its part of the joined schema, is private."""
 
     party: str
     panel: Panel
@@ -114,14 +121,11 @@ class PartyRun(_Side):
         facts = self._facts(grant, private)
         yield from say("facts", {"facts": to_arrays(facts.to_arrays())}, set())
         rows = self._rows(grant, private, facts)
-        party = Party(self.party, rows, contract.run_config, self._rule(grant, done).party)
-        if contract.noise_seed is not None:
-            party.randomness.manual_seed(contract.test_seed(f"coins of {self.party}"))
+        party = Party(self.party, rows, contract.method.run_config(contract.schema), self._rule(grant, done).party)
         updates = {"judges": party.update, "generators": party.generator_update}
-        kept = Checkpoints(self.state / _CHECKPOINTS, grant, contract, updates, party.randomness)
-        kept.begin(done, last)
-        yield from party.side(self._counted(kept.before, last), done, last)
-        kept.end()
+        saved, before = self._resumed(grant, party, updates, done, last)
+        yield from party.side(before, done, last)
+        saved.end()
         yield from self._cosigned(grant, network_arrays(party.generators, ""))
 
     def _aligned(self) -> Generator[Frame, Frame, PrivateSeries]:
@@ -140,44 +144,39 @@ class PartyRun(_Side):
         """Returns the key by which rows are put in order; kept, so that a resumed run has them in the same."""
         if self.contract.noise_seed is not None:
             return self.contract.test_seed("order").to_bytes(8, "little")
-        kept = self.state / _ORDER
-        if not kept.exists():
-            with whole_file(kept, replace=False) as draft:
-                draft.write_bytes(secrets.token_bytes(32))
-        return kept.read_bytes()
+        return kept(self.state / _ORDER, lambda: secrets.token_bytes(32))
 
     def _opened(self, grant: Grant) -> Generator[Frame, Frame, tuple[int, int]]:
         """Agrees with all sides on the iterations that are done and on the last one."""
-        known = [iterations_left(grant, self.contract), *reached(self.state / _CHECKPOINTS)]
-        received = yield from say("open", {"known": to_json(known)}, {"agreed"})
-        done, last, *_ = (*whole_numbers(received["agreed"], "aggregator"), 0)
+        own = known(grant, self.contract, self.state / _CHECKPOINTS)
+        received = yield from say("open", {"known": to_json(own)}, {"agreed"})
+        done, last = from_json(received["agreed"], "aggregator", _Agreed)
         return done, last
 
     def _facts(self, grant: Grant, private: PrivateSeries) -> Facts:
         """Buys this party's part of the facts, or finds what it bought before."""
-        kept, own = self.state / _FACTS, private.panel.schema
-        if kept.exists():
-            return Facts.from_arrays(from_arrays(kept.read_bytes(), self.party))
-        for label in {entry.label for entry in grant.plan.entries} & set(parts_of(own, self.contract.schema)):
-            require_unused(grant, label, self.contract)
-        self.progress("buying", 0.0)
-        facts = buy_part(private, grant, self.contract.schema)
-        with whole_file(kept) as draft:
-            draft.write_bytes(to_arrays(facts.to_arrays()))
-        return facts
+
+        def bought() -> bytes:
+            parts = set(parts_of(private.panel.schema, self.contract.schema))
+            for label in {entry.label for entry in grant.plan.entries} & parts:
+                require_unused(grant, label, self.contract)
+            self.progress("buying", 0.0)
+            return to_arrays(buy_part(private, grant, self.contract.schema).to_arrays())
+
+        return Facts.from_arrays(from_arrays(kept(self.state / _FACTS, bought), self.party))
 
     def _rows(self, grant: Grant, private: PrivateSeries, facts: Facts) -> Rows:
         """Returns the rows to train on; those of mode `local` are noised once in a run and kept."""
-        rows, kept = own_rows(private, facts, self.contract.schema), self.state / _ROWS
+        rows, schema = own_rows(private, facts, self.contract.schema), self.contract.schema
         if self.contract.method.mode != "local":
             return rows
-        if kept.exists():
-            return Rows(**load_tensors(kept.read_bytes()))
-        require_unused(grant, NOISY_ROWS, self.contract)
-        (noisy,) = noisy_rows([rows], grant, private, num_values(self.contract.schema))
-        with whole_file(kept) as draft:
-            draft.write_bytes(dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label}))
-        return noisy
+
+        def noised() -> bytes:
+            require_unused(grant, NOISY_ROWS, self.contract)
+            (noisy,) = noisy_rows([rows], grant, private, num_values(schema))
+            return dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label})
+
+        return Rows(**load_tensors(kept(self.state / _ROWS, noised)))
 
     def _cosigned(self, grant: Grant, generators: dict[str, np.ndarray]) -> PartySide:
         """Hands its generators over, checks the release that all made, co-signs it and keeps a copy."""
@@ -207,7 +206,7 @@ class AggregatorRun(_Side):
         contract = self.contract
         frames = yield {}
         for party, said in self._received(frames, "hello", {"contract"}).items():
-            if said["contract"] != self.contract.digest.encode():
+            if said["contract"] != contract.digest.encode():
                 raise InputError(
                     f"'{party}': the contract of this run is expected, got another: its schema, its options or its "
                     "version differ. Give all sides the same contract. Nothing was charged."
@@ -215,19 +214,19 @@ class AggregatorRun(_Side):
         frames = yield self._to_all("hello", {})
         if contract.alignment == "psi":
             frames = yield from passed_on(contract.parties, frames)
-        known = self._received(frames, "open", {"known"})
+        opened = self._received(frames, "open", {"known"})
         grant = self.account.grant(contract, AGGREGATOR)
-        done, last = self._agreed(known, grant)
+        done, last = self._agreed(opened, grant)
         frames = yield self._to_all("open", {"agreed": to_json([done, last])})
         facts = self._facts(self._received(frames, "facts", {"facts"}))
         frames = yield self._to_all("facts", {})
         frames = yield from self._trained(frames, grant, facts, done, last)
         yield from self._released(frames, grant, facts)
 
-    def _agreed(self, known: Received, grant: Grant) -> tuple[int, int]:
+    def _agreed(self, received: Received, grant: Grant) -> tuple[int, int]:
         """Returns the last checkpoint that all sides have, and the iteration with which what all may still run ends."""
-        sides = [whole_numbers(said["known"], party) for party, said in known.items()]
-        sides.append([iterations_left(grant, self.contract), *reached(self.state / _CHECKPOINTS)])
+        sides = [from_json(said["known"], party, _Known) for party, said in received.items()]
+        sides.append(known(grant, self.contract, self.state / _CHECKPOINTS))
         left = min(side[0] for side in sides)
         done = max(set.intersection(*(set(side[1:]) for side in sides)), default=0)
         return done, done + left if self.contract.method.mode == "sound" else self.contract.method.recipe.iterations
@@ -244,14 +243,11 @@ class AggregatorRun(_Side):
 
     def _trained(self, frames: Frames, grant: Grant, facts: Facts, done: int, last: int) -> Step:
         contract, rule = self.contract, self._rule(grant, done)
-        server = Aggregator(contract.parties, contract.run_config, rule.aggregator, rule.batches, facts.label_share)
-        if contract.noise_seed is not None:
-            server.randomness.manual_seed(contract.test_seed("coins"))
-        folder, updates = self.state / _CHECKPOINTS, {"shared": server.update}
-        kept = Checkpoints(folder, grant, contract, updates, server.randomness, server.losses)
-        kept.begin(done, last)
-        frames = yield from _until_the_end(server.side(self._counted(kept.before, last), done, last), frames)
-        kept.end()
+        config = contract.method.run_config(contract.schema)
+        server = Aggregator(contract.parties, config, rule.aggregator, rule.batches, facts.label_share)
+        saved, before = self._resumed(grant, server, {"shared": server.update}, done, last)
+        frames = yield from server.lead(frames, before, done, last)
+        saved.end()
         with whole_file(self.state / LOSSES) as draft:  # public in every mode
             draft.write_text(canonical.dumps(server.losses), encoding="utf-8")
         return frames
@@ -290,20 +286,8 @@ class AggregatorRun(_Side):
         return {party: frame_of(0, stage, documents) for party in self.contract.parties}
 
 
-def _until_the_end(side: AggregatorSide, frames: Frames) -> Step:
-    """Runs an inner conversation to its end, and returns the frames that come after it."""
-    next(side)
-    ended = False
-    while not ended:
-        answers = side.send(frames)
-        ended = all(answer.stage == END for answer in answers.values())
-        frames = yield answers
-    side.close()
-    return frames
-
-
 def _entry(party: str, content: bytes) -> dict[str, Any]:
-    entry = from_json(content, party)
-    if not isinstance(entry, dict) or entry.get("party") != party or not isinstance(entry.get("executed"), dict):
+    entry: dict[str, Any] = from_json(content, party, dict[str, Any])
+    if entry.get("party") != party or not isinstance(entry.get("executed"), dict):
         raise InputError(f"'{party}': an entry about itself is expected, got another. The run is stopped.")
     return entry

@@ -9,18 +9,17 @@ anything). The state of noise is never saved, nor in `sound` that of latents.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
-from torch import Tensor
 
 from understudy.errors import InputError, LedgerError
 from understudy.federated.contract import Contract
-from understudy.files import whole_folder
+from understudy.files import whole_file, whole_folder
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.charges import Entry
 from understudy.privacy.events import to_json
@@ -35,17 +34,11 @@ _KEPT, _REST = 2, "rest.safetensors"
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """The ledger of the people that one side answers for.
+    """The ledger of the people that one side answers for: all that is ever done to their data is charged to it."""
 
-    Attributes:
-        file: Made on first use.
-        name: Of the population: all that is ever done to these people's data is charged to the ledger of that name.
-        guarantee: All that may ever be spent on them.
-    """
-
-    file: Path
-    name: str
-    guarantee: Guarantee
+    file: Path  # made on first use
+    name: str  # of the population
+    guarantee: Guarantee  # all that may ever be spent on them
     max_runs: int = 1
 
     def ledger(self, contract: Contract) -> Ledger:
@@ -83,11 +76,24 @@ class Account:
         return ledger.resume(entry.run, noise=noise)
 
 
-def iterations_left(grant: Grant, contract: Contract) -> int:
-    """Returns how many iterations may still run. Those that were counted and lost in a crash are not given back."""
+def kept(file: Path, make: Callable[[], bytes]) -> bytes:
+    """Returns what a run made before, or makes it and keeps it, so that a resumed run has the same."""
+    if not file.exists():
+        content = make()
+        with whole_file(file) as draft:
+            draft.write_bytes(content)
+    return file.read_bytes()
+
+
+def known(grant: Grant, contract: Contract, checkpoints: Path) -> list[int]:
+    """Returns how many iterations may still run, then those after which there is a checkpoint.
+
+    Iterations that were counted and lost in a crash are not given back.
+    """
+    left = contract.method.recipe.iterations
     if contract.method.mode == "sound":
-        return grant.remaining(TRAINING)
-    return contract.method.recipe.iterations
+        left = grant.remaining(TRAINING)
+    return [left, *reached(checkpoints)]
 
 
 def require_unused(grant: Grant, label: str, contract: Contract) -> None:
@@ -115,12 +121,12 @@ def reached(folder: Path) -> list[int]:
 
 
 class Checkpoints:
-    """One side's checkpoints of one run.
+    """One side's checkpoints of one run, from the one after `done` iterations on; not all sides have later ones.
 
     Args:
         updates: All that is trained at this side, by name.
         randomness: The source of latents and dropout.
-        losses: Public figures to save with them, if there are any.
+        losses: Public figures to save with them.
     """
 
     def __init__(
@@ -130,14 +136,14 @@ class Checkpoints:
         contract: Contract,
         updates: Mapping[str, Update],
         randomness: torch.Generator,
-        losses: list[float] | None = None,
+        losses: list[float],
+        *,
+        done: int,
+        last: int,
     ) -> None:
-        self._folder, self._grant, self._contract = folder, grant, contract
+        self._folder, self._grant, self._contract, self._start, self._last = folder, grant, contract, done, last
         self._updates, self._randomness, self._losses = updates, randomness, losses
-        self._start = self._last = 0
-
-    def begin(self, done: int, last: int) -> None:
-        """Goes back to the checkpoint after `done` iterations; later ones, which not all sides have, are dropped."""
+        self._sound = contract.method.mode == "sound"
         if done == last == 0:
             raise InputError(
                 "All iterations of the run were counted before the first checkpoint was saved: none is left. Start a "
@@ -145,7 +151,6 @@ class Checkpoints:
             )
         if done and done not in reached(self._folder):
             raise InputError(f"'aggregator': it goes on from iteration {done}, which was not saved here.")
-        self._start, self._last = done, last
         for path in self._folder.glob("*"):
             if not path.name.isdigit() or int(path.name) > done:  # drafts of a crash, too
                 shutil.rmtree(path)
@@ -159,7 +164,7 @@ class Checkpoints:
             return
         if done > self._start:
             self._save(done)
-        if self._contract.method.mode == "sound":
+        if self._sound:
             self._grant.begin_block(TRAINING, min(self._contract.checkpoint_every, self._last - done))
 
     def end(self) -> None:
@@ -171,35 +176,31 @@ class Checkpoints:
         with whole_folder(self._folder / str(iteration)) as draft:
             for name, update in self._updates.items():
                 checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser, None)
-            (draft / _REST).write_bytes(dump_tensors(self._rest()))
+            rest = {"losses": torch.tensor(self._losses, dtype=torch.float64)}
+            if not self._sound:
+                rest["randomness"] = self._randomness.get_state()
+            (draft / _REST).write_bytes(dump_tensors(rest))
         for old in reached(self._folder)[:-_KEPT]:
             shutil.rmtree(self._folder / str(old))
 
     def _load(self, iteration: int) -> None:
         folder = self._folder / str(iteration)
-        executed = self._grant.executed[TRAINING] if self._contract.method.mode == "sound" else iteration
+        executed = self._grant.executed[TRAINING] if self._sound else iteration
         for name, update in self._updates.items():
             checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser, None)
         rest = load_tensors((folder / _REST).read_bytes())
         if "randomness" in rest:
             self._randomness.set_state(rest["randomness"])
-        if self._losses is not None:
-            self._losses[:] = rest["losses"].tolist()
-
-    def _rest(self) -> dict[str, Tensor]:
-        rest = {"losses": torch.tensor(self._losses or [], dtype=torch.float64)}
-        if self._contract.method.mode != "sound":
-            rest["randomness"] = self._randomness.get_state()
-        return rest
+        self._losses[:] = rest["losses"].tolist()
 
     def _identity(self, update: Update) -> checkpoint.Identity:
-        receipt, plan = self._grant.receipt, self._grant.plan
-        labelled = [entry for entry in plan.entries if entry.label == TRAINING]
+        receipt = self._grant.receipt
+        events = [to_json(entry.event) for entry in self._grant.plan.entries if entry.label == TRAINING]
         return checkpoint.Identity(
             ledger=receipt.ledger,
             run=receipt.run,
             label=self._contract.label,
-            event=to_json(labelled[0].event) if labelled else {},
+            event=events[0] if events else {},
             clip_norm=self._contract.method.recipe.clip_norm,
             parameters=update.flat.values.numel(),
         )

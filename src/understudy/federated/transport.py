@@ -91,8 +91,7 @@ class Identity:
 def make_identities(folder: Path, parties: Iterable[str], *, host: str, days: float = 365) -> list[str]:
     """Writes one folder per side under `folder`, and returns the sides' names. The authority's key is not kept.
 
-    Args:
-        host: Name or address under which parties reach the aggregator; the aggregator's certificate names it.
+    The aggregator's certificate names `host`, at which parties reach it.
     """
     names = [AGGREGATOR, *parties]
     if len(set(names)) != len(names) or any(not name or "/" in name for name in names):
@@ -146,30 +145,32 @@ def _alternative(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-@dataclass(frozen=True)
-class _Gone:
-    """The other side's stream has ended, and why."""
+Heard = bytes | str  # a frame, or why the other side's stream has ended
 
-    reason: str
+
+def _taken(heard: "queue.Queue[Heard]", timeout: float, whose: str) -> Frame:
+    """Returns the next frame, or raises when the other side is gone or silent; `whose` begins the error."""
+    try:
+        next_one = heard.get(timeout=timeout)
+    except queue.Empty:
+        next_one = f"nothing was received from it for {timeout:g} s"
+    if isinstance(next_one, str):
+        raise InputError(f"{whose}: {next_one}. What was charged stays charged; start all sides again.")
+    return Frame.from_bytes(next_one)
 
 
 class GrpcAggregatorLink:
-    """The aggregator's end of all streams; final, implements `AggregatorLink`.
-
-    Args:
-        parties: Names that are expected, as their certificates say them.
-        timeout: Seconds to wait for the slowest party before the run is stopped.
-    """
+    """The aggregator's end of the streams of parties that their certificates name; `timeout` is in seconds."""
 
     def __init__(self, parties: Sequence[str], timeout: float) -> None:
         self._timeout, self._stopped = timeout, ""
-        self._received: dict[str, queue.Queue[bytes | _Gone]] = {name: queue.Queue() for name in parties}
+        self._received: dict[str, queue.Queue[Heard]] = {name: queue.Queue() for name in parties}
         self._answers: dict[str, queue.Queue[bytes | None]] = {name: queue.Queue() for name in parties}
         self._present: set[str] = set()
 
     def gather(self) -> Frames:
         """Returns the next frame of every party, or raises when one is gone or silent."""
-        return {name: self._next_frame(name) for name in self._received}
+        return {name: _taken(heard, self._timeout, f"'{name}' is gone") for name, heard in self._received.items()}
 
     def scatter(self, answers: Frames) -> None:
         """Sends every party its answer."""
@@ -192,7 +193,7 @@ class GrpcAggregatorLink:
             logger.warning("A stream was refused: its certificate names a side that is not expected, or there already.")
             context.abort(grpc.StatusCode.PERMISSION_DENIED, "This certificate has no place in this run.")
         self._present.add(name)
-        context.add_callback(lambda: self._received[name].put(_Gone("its stream ended")))
+        context.add_callback(lambda: self._received[name].put("its stream ended"))
         for frame in frames:
             self._received[name].put(frame)
             answer = self._answers[name].get()
@@ -201,24 +202,13 @@ class GrpcAggregatorLink:
             else:
                 yield answer
 
-    def _next_frame(self, name: str) -> Frame:
-        try:
-            heard = self._received[name].get(timeout=self._timeout)
-        except queue.Empty:
-            heard = _Gone(f"nothing was received from it for {self._timeout:g} s")
-        if isinstance(heard, _Gone):
-            raise InputError(
-                f"'{name}' is gone: {heard.reason}. What was charged stays charged; start all sides again."
-            )
-        return Frame.from_bytes(heard)
-
 
 class GrpcPartyLink:
-    """A party's end of its stream; final, implements `PartyLink`."""
+    """A party's end of its stream."""
 
     def __init__(self, call: Callable[..., Iterator[bytes]], timeout: float) -> None:
         self._frames: queue.Queue[bytes | None] = queue.Queue()
-        self._answers: queue.Queue[bytes | _Gone] = queue.Queue()
+        self._answers: queue.Queue[Heard] = queue.Queue()
         self._timeout = timeout
         stream = call(iter(self._frames.get, None), wait_for_ready=True)
         threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
@@ -226,13 +216,7 @@ class GrpcPartyLink:
     def exchange(self, frame: Frame) -> Frame:
         """Sends a frame and returns its answer, or raises when the aggregator is gone."""
         self._frames.put(frame.to_bytes())
-        try:
-            answer = self._answers.get(timeout=self._timeout)
-        except queue.Empty:
-            answer = _Gone(f"nothing was received from it for {self._timeout:g} s. Start all sides again.")
-        if isinstance(answer, _Gone):
-            raise InputError(f"The aggregator ended the run: {answer.reason}")
-        return Frame.from_bytes(answer)
+        return _taken(self._answers, self._timeout, "The aggregator ended the run")
 
     def close(self) -> None:
         """Ends the stream."""
@@ -242,13 +226,13 @@ class GrpcPartyLink:
         """Takes answers as they come, so that waiting for one can have an end."""
         import grpc
 
-        reason = "its stream ended. Start all sides again."
+        reason = "its stream ended"
         try:
             for answer in stream:
                 self._answers.put(answer)
         except grpc.RpcError as problem:
-            reason = str(problem.details())
-        self._answers.put(_Gone(reason))
+            reason = str(problem.details()).rstrip(".")
+        self._answers.put(reason)
 
 
 @contextmanager

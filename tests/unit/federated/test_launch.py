@@ -139,10 +139,10 @@ def over_sockets(keys: Path, made: Banks, timeout: float = 60.0) -> None:
 
             def join(name: str) -> None:
                 with connect(Identity.load(keys / name), f"127.0.0.1:{port}", timeout) as own:
-                    take_part(made.members[name].side(), own)
+                    take_part(made.members[name].side(), own.exchange)
 
             running = [pool.submit(join, name) for name in made.members]
-            preside(made.aggregator.side(), link, FAREWELL)
+            preside(made.aggregator.side(), link.gather, link.scatter, FAREWELL)
         for each in running:
             each.result(timeout=timeout)
 
@@ -174,14 +174,14 @@ def test_a_party_with_an_unknown_certificate_is_refused_and_the_run_goes_on_with
         def join(name: str, side: str) -> None:
             try:
                 with connect(Identity.load(tmp_path / "keys" / name), f"127.0.0.1:{port}", 60.0) as own:
-                    take_part(made.members[side].side(), own)
+                    take_part(made.members[side].side(), own.exchange)
             except InputError as problem:
                 told.append(str(problem))
 
         pool.submit(join, "stranger", "shop").result(timeout=60)
         assert "no place in this run" in told[0]
         running = [pool.submit(join, name, name) for name in ("bank", "shop")]
-        preside(made.aggregator.side(), link, FAREWELL)
+        preside(made.aggregator.side(), link.gather, link.scatter, FAREWELL)
         for each in running:
             each.result(timeout=60)
     assert len(told) == 1

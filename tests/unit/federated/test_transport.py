@@ -57,10 +57,10 @@ def run_over_sockets(keys: Path, sides: dict[str, PartySide], timeout: float = 2
 
             def join(name: str, side: PartySide) -> None:
                 with connect(Identity.load(keys / name), f"127.0.0.1:{port}", timeout) as own:
-                    take_part(side, own)
+                    take_part(side, own.exchange)
 
             running = [pool.submit(join, name, side) for name, side in sides.items()]
-            preside(aggregator(), link)
+            preside(aggregator(), link.gather, link.scatter)
         for each in running:
             each.result(timeout=timeout)
 
@@ -113,7 +113,7 @@ def test_one_bad_party_stops_the_run_for_all_and_they_are_told(
     def join(name: str, side: PartySide, port: int) -> None:
         try:
             with connect(Identity.load(keys / name), f"127.0.0.1:{port}", 10.0) as own:
-                take_part(side, own)
+                take_part(side, own.exchange)
         except (InputError, KeyboardInterrupt) as problem:
             told.append(f"{name}: {problem}")
 
@@ -122,7 +122,7 @@ def test_one_bad_party_stops_the_run_for_all_and_they_are_told(
             for name, side in {"bank": party(1.0, []), "shop": party(2.0, [], damage)}.items():
                 threads.append(threading.Thread(target=join, args=(name, side, port)))
                 threads[-1].start()
-            preside(aggregator(), link)
+            preside(aggregator(), link.gather, link.scatter)
 
     with pytest.raises(InputError, match=says):
         lead()
@@ -139,7 +139,7 @@ def test_an_aggregator_that_says_nothing_is_not_waited_for_without_end(keys: Pat
             connect(Identity.load(keys / "bank"), f"127.0.0.1:{port}", 1.0) as own,
             pytest.raises(InputError, match="nothing was received from it for 1 s"),
         ):
-            take_part(party(1.0, []), own)
+            take_part(party(1.0, []), own.exchange)
         link.close()
 
 
@@ -152,7 +152,7 @@ def test_a_certificate_without_a_place_in_the_run_is_refused_and_logged(
             connect(Identity.load(keys / "stranger"), f"127.0.0.1:{port}", 5.0) as own,
             pytest.raises(InputError, match="no place in this run"),
         ):
-            take_part(party(1.0, []), own)
+            take_part(party(1.0, []), own.exchange)
         link.close()
     assert "refused" in caplog.text
     assert "stranger" not in caplog.text

@@ -135,7 +135,7 @@ def _over_streams(name: str, keys: Path, times: _Times) -> float:
     link, watch = GrpcAggregatorLink(_PARTIES, _PATIENCE), _Watch()
     with serve(link, Identity.load(keys / "aggregator"), "127.0.0.1:0", len(_PARTIES)) as port:
         running = [_party_process(name, party, keys, port) for party in _PARTIES]
-        preside(aggregator.side(watch.look), link)
+        preside(aggregator.side(watch.look), link.gather, link.scatter)
         watch.look()
         heard = [process.communicate(timeout=_PATIENCE) for process in running]
     if any(process.returncode for process in running):
@@ -155,7 +155,7 @@ def _be_a_party(name: str, party: str, keys: str, port: str) -> None:
     own = _world(name)[0][party]
     watch = _Watch()
     with connect(Identity.load(Path(keys)), f"127.0.0.1:{port}", _PATIENCE) as link:
-        take_part(own.side(watch.look), link)
+        take_part(own.side(watch.look), link.exchange)
         watch.look()
     print(json.dumps({"memory_mb": peak_rss_mb(), "processor_seconds": statistics.fmean(watch.gaps[1])}))
 

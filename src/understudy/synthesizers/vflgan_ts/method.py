@@ -17,7 +17,7 @@ References: VFLGAN-TS (doi:10.1145/3776587); Seyfi et al. 2022 (CosciGAN); Abadi
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from torch import nn
 
 from understudy.data import Panel, Schema
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.events import Gaussian, NonPrivate
+from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
@@ -40,12 +40,13 @@ from understudy.synthesizers.options import require_no_guarantee, require_one_of
 from understudy.synthesizers.sampling import NODES, calibrated, num_pooled, panel_of, sample_classes, score_nodes
 from understudy.synthesizers.vflgan_ts import modes
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
-from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, partition, rows_of
+from understudy.synthesizers.vflgan_ts.network import AttributeDiscriminators, FeatureExtractor, SharedDiscriminator
+from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, num_values, partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, converse
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate, generators_for
 from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, PAPER, SCALES, Mode, Recipe, Scale
-from understudy.training.networks import load_arrays, to_arrays
-from understudy.training.plan import TRAINING, DPSGDConfig
+from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
+from understudy.training.plan import TRAINING, DPSGDConfig, noise_ratio, training_plan
 
 PARTY = "party"  # arrays of a party's generators begin with it and the party's place
 _RATE_OF_UNKNOWN = 0.02  # sampling rate where the population is still to be counted
@@ -85,19 +86,18 @@ class VFLGANTS(Synthesizer):
         partition(schema)
         shares = bought.shares_of(schema, marginals=self.scale == "bought")
         if self.mode in NOT_PRIVATE:
-            return self._plan_without_privacy(guarantee, tuple(shares))
-        if self.mode == "local":
-            modes.check_rows_stay(schema)
-            shares[NOISY_ROWS] = 1 - sum(shares.values())
-        multipliers = noise_multipliers(guarantee, shares) if shares else {}
+            require_no_guarantee(guarantee, self.mode, NOT_PRIVATE[self.mode])
+            facts = tuple(PlanEntry(label, Gaussian(_FACTS_UNNOISED)) for label in shares)
+            return SpendingPlan((*facts, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE[self.mode]))), guarantee)
+        if self.mode == "sound":
+            return training_plan(self._config(schema), shares, guarantee)
+        modes.check_rows_stay(schema)
+        shares[NOISY_ROWS] = 1 - sum(shares.values())
         entries = tuple(
             PlanEntry(label, Gaussian(multiplier, relation="values" if label == NOISY_ROWS else "add-or-remove"))
-            for label, multiplier in multipliers.items()
+            for label, multiplier in noise_multipliers(guarantee, shares).items()
         )
-        if self.mode == "local":
-            return SpendingPlan(entries, guarantee)
-        config = self._config(schema).calibrated(guarantee, others=[entry.event for entry in entries])
-        return SpendingPlan((*entries, PlanEntry(TRAINING, config.event)), guarantee)
+        return SpendingPlan(entries, guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Buys the facts, trains, and returns every party's generators.
@@ -112,7 +112,9 @@ class VFLGANTS(Synthesizer):
         panel, labels, number = private.panel, classes_of(private.panel), num_classes(schema)
         rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in partition(schema)]
         if self.mode == "sound":
-            rule = modes.sound_rule(private, grant, self.recipe, len(rows))
+            unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
+            rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
+            grant.begin_block(TRAINING, self.recipe.iterations)  # all are counted before the first one runs
         else:
             rule = modes.unprotected_rule(self.mode, grant, self.recipe, private.population, self.seed)
         if self.mode == "local":
@@ -120,12 +122,7 @@ class VFLGANTS(Synthesizer):
             rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]
         nearest = self.mode in NOT_PRIVATE  # an exact statistic of real rows chooses; no guarantee covers that
         generators = train(
-            self.run_config(schema),
-            rows,
-            rule,
-            facts.label_share,
-            nearest_checkpoint=nearest,
-            progress=lambda share: progress("training", share),
+            self.run_config(schema), rows, rule, facts.label_share, nearest_checkpoint=nearest, progress=progress
         )
         own = {name: to_arrays(module, "") for (name, _), module in zip(rows, generators, strict=True)}
         return self.released_arrays(schema, facts, own)
@@ -161,14 +158,42 @@ class VFLGANTS(Synthesizer):
         if self.mode in NOT_PRIVATE:
             return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
         learned = self.learned_schema(schema)
-        return modes.outlook(self.mode, learned, self.plan(learned, guarantee), self.recipe)
+        plan, columns = self.plan(learned, guarantee), partition(learned)
+        if self.mode == "local":
+            event, values = plan.event(NOISY_ROWS), num_values(learned) - num_classes(learned)
+            assert isinstance(event, Gaussian)
+            size = event.noise_multiplier * math.sqrt(values * learned.unit.max_series)
+            return (
+                f"Every value of every row gets noise {size:.3g} times as large as a typical value, before training.",
+            )
+        training, number = modes.training_event(plan), self._num_noised(learned)
+        noise, drawn = training.noise_multiplier * math.sqrt(number), self._units_drawn(learned, training)
+        return (
+            f"{len(columns)} parties and an aggregator noise {number} parameters {training.iterations} times: the sum "
+            f"of {drawn:.3g} gradients of length {self.recipe.clip_norm:g} at the most against noise of length "
+            f"{noise:.3g}.",
+            self.trust(learned, plan)[-1],
+        )
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
-        """That of discriminators and extractors in the mode `sound`."""
-        learned = self.learned_schema(schema)
+        """That of all owners together in the mode `sound`."""
         if self.mode != "sound":
             return None
-        return modes.gradient_noise(learned, self.plan(learned, guarantee), self.recipe)
+        learned = self.learned_schema(schema)
+        event = modes.training_event(self.plan(learned, guarantee))
+        return noise_ratio(event.noise_multiplier, self._num_noised(learned), self._units_drawn(learned, event))
+
+    def _num_noised(self, schema: Schema) -> int:
+        """Returns how many parameters see real rows: discriminators, extractors and the shared discriminator."""
+        recipe, steps, sizes = self.recipe, schema.num_steps, [own.num_attributes for own in partition(schema)]
+        with meta_device():
+            shared = SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
+            own = [AttributeDiscriminators(number, steps, recipe.widths) for number in sizes]
+            extractors = [FeatureExtractor(number * steps, recipe.features) for number in sizes]
+        return sum(map(num_parameters, (shared, *own, *extractors)))
+
+    def _units_drawn(self, schema: Schema, event: SubsampledGaussian) -> float:
+        return event.sampling_rate * (schema.population.size or 1)
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""
@@ -194,11 +219,6 @@ class VFLGANTS(Synthesizer):
             parts.append(generate(module, latent).numpy())
         return joined(columns, tuple(parts), encoding)
 
-    def _plan_without_privacy(self, guarantee: Guarantee, labels: tuple[str, ...]) -> SpendingPlan:
-        require_no_guarantee(guarantee, self.mode, NOT_PRIVATE[self.mode])
-        facts = tuple(PlanEntry(label, Gaussian(_FACTS_UNNOISED)) for label in labels)
-        return SpendingPlan((*facts, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE[self.mode]))), guarantee)
-
     def _config(self, schema: Schema) -> DPSGDConfig:
         """How units are sampled. Events change windows and do not remove them, which sampling does not amplify."""
         size, recipe = schema.population.size, self.recipe
@@ -217,8 +237,8 @@ def train(
     rule: Rule,
     class_share: np.ndarray,
     *,
-    nearest_checkpoint: bool = False,
-    progress: Callable[[float], None] = lambda share: None,
+    nearest_checkpoint: bool,
+    progress: Progress,
 ) -> tuple[nn.Module, ...]:
     """Returns every party's generators after a whole run in one process.
 
@@ -234,7 +254,7 @@ def train(
 
     def before_iteration(iteration: int) -> None:
         if iteration % every == 1 or every == 1:
-            progress(iteration / config.recipe.iterations)
+            progress("training", iteration / config.recipe.iterations)
             if best is not None:
                 best.compare()
 

@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, pairwise
+from itertools import count
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.stats import binom
 from torch import Tensor
 
@@ -19,7 +20,6 @@ from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.synthesizers.vflgan_ts.partition import PartyColumns, partition
 from understudy.synthesizers.vflgan_ts.published import (
     CLAIMED_EPSILON,
     Batches,
@@ -30,7 +30,7 @@ from understudy.synthesizers.vflgan_ts.published import (
 from understudy.synthesizers.vflgan_ts.recipe import MODES, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
 from understudy.training.batches import UnitWindows
-from understudy.training.plan import TRAINING, DPSGDConfig, UnitBatches, charged_config, noise_ratio
+from understudy.training.plan import TRAINING, UnitBatches, charged_config
 
 NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
 NOT_PRIVATE = {
@@ -97,49 +97,12 @@ def against_a_party(plan: SpendingPlan) -> float:
     A unit is sampled more than `most` times with probability δ/2 at the most; if not, `most` plain Gaussian releases of
     it cost (ε, δ/2). Batches do not depend on data, so (ε, δ) holds in all.
     """
-    event, delta = _training(plan), plan.guarantee.delta / 2
+    event, delta = training_event(plan), plan.guarantee.delta / 2
     most = event.iterations
     if event.sampling_rate < 1:
         most = int(binom.isf(delta, event.iterations, event.sampling_rate))
     others: list[Event] = [entry.event for entry in plan.entries if entry.label != TRAINING]
     return accounting.epsilon((*others, Gaussian(event.noise_multiplier, max(1, most))), delta)
-
-
-def outlook(mode: str, schema: Schema, plan: SpendingPlan, recipe: Recipe) -> tuple[str, ...]:
-    """Returns what public facts foretell about a run."""
-    columns = partition(schema)
-    if mode == "local":
-        event = plan.event(NOISY_ROWS)
-        assert isinstance(event, Gaussian)
-        values = schema.num_steps * sum(own.num_attributes for own in columns)
-        noise = event.noise_multiplier * math.sqrt(values * schema.unit.max_series)
-        return (f"Every value of every row gets noise {noise:.3g} times as large as a typical value, before training.",)
-    training, number = _training(plan), num_parameters(columns, schema.num_steps, recipe)
-    noise = training.noise_multiplier * math.sqrt(number)
-    drawn = training.sampling_rate * (schema.population.size or 1)
-    return (
-        f"{len(columns)} parties and an aggregator noise {number} parameters {training.iterations} times: the sum of "
-        f"{drawn:.3g} gradients of length {recipe.clip_norm:g} at the most against noise of length {noise:.3g}.",
-        trust(mode, plan)[-1],
-    )
-
-
-def gradient_noise(schema: Schema, plan: SpendingPlan, recipe: Recipe) -> float:
-    """Returns the ratio of the noise on a summed gradient, of all owners together, to the largest possible sum."""
-    event, number = _training(plan), num_parameters(partition(schema), schema.num_steps, recipe)
-    return noise_ratio(event.noise_multiplier, number, event.sampling_rate * (schema.population.size or 1))
-
-
-def num_parameters(columns: Sequence[PartyColumns], num_steps: int, recipe: Recipe) -> int:
-    """Returns how many parameters see real rows: discriminators, extractors and the shared discriminator."""
-
-    def perceptron(*sizes: int) -> int:
-        return sum((first + 1) * second for first, second in pairwise(sizes))
-
-    attributes = [own.num_attributes for own in columns]
-    shared = perceptron(recipe.features * len(columns), *recipe.shared_widths, 1)
-    extractors = sum(recipe.features * (number * num_steps + 1) for number in attributes)
-    return sum(attributes) * perceptron(num_steps, *recipe.widths, 1) + shared + extractors
 
 
 @dataclass(frozen=True)
@@ -151,36 +114,36 @@ class Rule:
     batches: Batches
 
 
-def sound_rule(private: PrivateSeries, grant: Grant, recipe: Recipe, num_parties: int) -> Rule:
-    """Joint clipping and noise of M + 1 owners.
+def sound_rule(
+    grant: Grant,
+    recipe: Recipe,
+    num_parties: int,
+    population: int,
+    influence: int = 1,
+    unit: NDArray[np.int64] | None = None,
+) -> Rule:
+    """Returns joint clipping and noise of M + 1 owners, with batches after the iterations that were executed.
 
-    Privacy: all iterations are counted as executed before the first one runs.
+    `unit` says whose each row is; None where every row is a unit of its own.
+
+    Privacy: the caller counts iterations as executed before they run.
     """
-    plan, update = sound_update(grant, recipe, num_parties, private.population, private.influence)
-    grant.begin_block(TRAINING, plan.iterations)
-    panel = private.panel
-    by_itself = panel.schema.unit.kind == "event"  # then every window is sampled
-    unit = np.arange(panel.num_series) if by_itself else panel.unit
-    windows = UnitWindows({"row": np.arange(panel.num_series)}, unit, UnitBatches(), np.random.default_rng())
+    plan = charged_config(training_event(grant.plan), population, recipe.clip_norm, UnitBatches())
+    executed = grant.executed[TRAINING]
+    update = partial(ClippedUpdate, block=plan.split(num_parties + 1, influence), noise=grant.noise)
 
     def batches(num_rows: int) -> Iterator[Tensor]:
-        for drawn in plan.draw(windows.num_candidates, grant.noise):
+        rows = np.arange(num_rows)
+        windows = UnitWindows({"row": rows}, rows if unit is None else unit, UnitBatches(), np.random.default_rng())
+        for drawn in plan.draw(windows.num_candidates, grant.noise, done=executed):
             yield windows.batch(drawn)["row"]
 
     return Rule(update, update, batches)
 
 
-def sound_update(
-    grant: Grant, recipe: Recipe, num_parties: int, population: int, influence: int = 1
-) -> tuple[DPSGDConfig, MakeUpdate]:
-    """Returns the plan of all owners together, and how each of them updates its block with its own grant's noise."""
-    plan = charged_config(_training(grant.plan), population, recipe.clip_norm, UnitBatches())
-    return plan, partial(ClippedUpdate, block=plan.split(num_parties + 1, influence), noise=grant.noise)
-
-
-def unprotected_rule(mode: str, grant: Grant, recipe: Recipe, population: int, seed: int) -> Rule:
-    """Updates whose gradients carry no noise, or that of the paper; rows of `local` were noised before."""
-    batches = fixed_batches(recipe.batch, seed)
+def unprotected_rule(mode: str, grant: Grant, recipe: Recipe, population: int, seed: int, done: int = 0) -> Rule:
+    """Returns updates without noise, or with that of the paper; rows of `local` were noised before."""
+    batches = fixed_batches(recipe.batch, seed, done)
     if mode in NOT_PRIVATE and grant.remaining(TRAINING):
         grant.without_privacy(TRAINING)
     if mode != "paper":
@@ -190,25 +153,6 @@ def unprotected_rule(mode: str, grant: Grant, recipe: Recipe, population: int, s
     # C = 1/64 on the mean of a batch of 64, as in the released code; the shared discriminator takes raw gradients.
     update = partial(FirstLayerUpdate, clip_norm=1 / recipe.batch, noise_multiplier=noise, noise=grant.noise)
     return Rule(update, PlainUpdate, batches)
-
-
-def owner_rule(
-    mode: str, grant: Grant, recipe: Recipe, num_parties: int, population: int, seed: int, done: int = 0
-) -> Rule:
-    """Returns how one owner of a run in several processes updates, and the batches after `done` iterations.
-
-    Privacy: in `sound` the caller counts iterations before they run.
-    """
-    if mode != "sound":
-        rule = unprotected_rule(mode, grant, recipe, population, seed)
-        return Rule(rule.party, rule.aggregator, lambda num_rows: islice(rule.batches(num_rows), done, None))
-    whole, update = sound_update(grant, recipe, num_parties, population)
-    executed = grant.executed[TRAINING]
-
-    def batches(num_rows: int) -> Iterator[Tensor]:
-        return map(torch.from_numpy, whole.draw(num_rows, grant.noise, done=executed))
-
-    return Rule(update, update, batches)
 
 
 def noisy_rows(
@@ -240,18 +184,21 @@ def row_bound(num_values: int) -> float:
     return _VALUES_WITHIN * math.sqrt(num_values)
 
 
-def fixed_batches(batch: int, seed: int) -> Batches:
-    """Returns batches of a fixed size without replacement, as published; no amplification is claimed."""
+def fixed_batches(batch: int, seed: int, done: int = 0) -> Batches:
+    """Returns batches of a fixed size without replacement, as published, after those of the iterations done."""
 
     def batches(num_rows: int) -> Iterator[Tensor]:
         rng = np.random.default_rng(seed)
-        while True:
-            yield torch.from_numpy(rng.permutation(num_rows)[:batch])
+        for iteration in count():
+            drawn = rng.permutation(num_rows)[:batch]
+            if iteration >= done:
+                yield torch.from_numpy(drawn)
 
     return batches
 
 
-def _training(plan: SpendingPlan) -> SubsampledGaussian:
+def training_event(plan: SpendingPlan) -> SubsampledGaussian:
+    """Returns what all iterations of the mode `sound` cost."""
     event = plan.event(TRAINING)
     assert isinstance(event, SubsampledGaussian)
     return event

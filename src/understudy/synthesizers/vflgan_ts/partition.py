@@ -33,18 +33,12 @@ _CHUNK = 4096  # series encoded at a time
 
 @dataclass(frozen=True)
 class PartyColumns:
-    """The working columns of one party.
-
-    Attributes:
-        channels: Places among working channels.
-        static: Places among working static columns.
-        label: Whether the party holds the label.
-    """
+    """The columns of one party, by their places among working channels and working static columns."""
 
     party: str
     channels: tuple[int, ...]
     static: tuple[int, ...]
-    label: bool
+    label: bool  # whether the party holds the label
 
     @property
     def num_attributes(self) -> int:
@@ -53,11 +47,7 @@ class PartyColumns:
 
 
 def partition(schema: Schema) -> tuple[PartyColumns, ...]:
-    """Returns the columns of each party, in the order in which the schema names them.
-
-    Raises:
-        InputError: some columns name their party and others do not, or a party holds no channel or static column.
-    """
+    """Returns the columns of each party, in the order in which the schema names them."""
     columns = (*schema.channels, *schema.static)
     named = [column.party for column in columns]
     if any(party is None for party in named) and any(party is not None for party in named):
@@ -100,8 +90,7 @@ def joined(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (working series [row, step, channel], static columns [row, column]) from all parties' attributes."""
     num_rows, _, num_steps = parts[0].shape
-    series = np.empty((num_rows, num_steps, encoding.num_channels))
-    static = np.empty((num_rows, encoding.num_static))
+    series, static = np.empty((num_rows, num_steps, encoding.num_channels)), np.empty((num_rows, encoding.num_static))
     for own, part in zip(columns, parts, strict=True):
         working = part / _stretches(own, encoding)[:, None]
         first = len(own.channels)
@@ -111,24 +100,17 @@ def joined(
 
 
 def _places(columns: tuple[Channel, ...], party: str) -> tuple[int, ...]:
-    places: list[int] = []
-    begin = 0
-    for column in columns:
-        width = num_codes(column) or 1
-        if (column.party or ALONE) == party:
-            places += range(begin, begin + width)
-        begin += width
-    return tuple(places)
+    holders = [column.party or ALONE for column in columns for _ in range(num_codes(column) or 1)]
+    return tuple(place for place, holder in enumerate(holders) if holder == party)
 
 
 def _stretches(columns: PartyColumns, encoding: Encoding) -> np.ndarray:
     """Returns the factor of each attribute: numbers are stretched, codes are not."""
-    coded = [
-        {place for begin, end in groups for place in range(begin, end)}
-        for groups in (encoding.channel_codes, encoding.static_codes)
-    ]
-    places = [(place, coded[0]) for place in columns.channels] + [(place, coded[1]) for place in columns.static]
-    return np.array([1.0 if place in codes else 1 / _STRETCH for place, codes in places], dtype=np.float32)
+    stretches = []
+    for places, groups in ((columns.channels, encoding.channel_codes), (columns.static, encoding.static_codes)):
+        codes = {place for begin, end in groups for place in range(begin, end)}
+        stretches += [1.0 if place in codes else 1 / _STRETCH for place in places]
+    return np.array(stretches, dtype=np.float32)
 
 
 def own_schema(schema: Schema, party: str) -> Schema:
@@ -140,10 +122,7 @@ def own_schema(schema: Schema, party: str) -> Schema:
 
 
 def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
-    """Releases a party's part of every fact that was charged.
-
-    Args:
-        schema: Of the joined table.
+    """Releases a party's part of every fact of the joined table that was charged.
 
     Privacy: bounds are those of the joined table, so with the other parties' parts this is the release that each
     party was charged for.
@@ -154,10 +133,11 @@ def buy_part(private: PrivateSeries, grant: Grant, schema: Schema) -> Facts:
 
 def parts_of(own: Schema, schema: Schema) -> dict[str, float]:
     """Returns the facts of which a party makes a part, with the bound of the whole over that of the part."""
+    marginals = [part.num_channels + len(single_columns(part, with_context=False)) for part in (own, schema)]
     sizes = {
-        "marginals": (_num_columns(own), _num_columns(schema)),
-        "labels": (int(own.label is not None), 1),
-        "absence": (len(gappy_channels(own)), len(gappy_channels(schema))),
+        "marginals": marginals,
+        "labels": [int(own.label is not None), 1],
+        "absence": [len(gappy_channels(part)) for part in (own, schema)],
     }
     return {label: math.sqrt(whole / part) for label, (part, whole) in sizes.items() if part}
 
@@ -168,10 +148,7 @@ def num_values(schema: Schema) -> int:
 
 
 def own_rows(private: PrivateSeries, facts: Facts, schema: Schema) -> Rows:
-    """Returns a party's rows by what it has released about its columns.
-
-    Privacy: private; every row follows from its own series and from public facts.
-    """
+    """Returns a party's rows by what it has released about its columns; private."""
     own = private.schema
     encoding = Encoding.of(own, facts.marginals, linear_scales(own, None))
     (columns,) = partition(own)
@@ -187,27 +164,25 @@ def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:
         waiting = {party: iter(own) for party, own in pieces.items()}
         return [next(waiting[str(column.party)]) for column in columns]
 
+    def all_of(name: str) -> dict[str, np.ndarray]:
+        return {party: getattr(facts, name) for party, facts in parts.items()}
+
     def end_to_end(name: str, extra: int) -> np.ndarray:
-        if not any(len(facts.column_cells) for facts in parts.values()):  # distributions were not bought
+        if not with_cells:
             return np.asarray(getattr(next(iter(parts.values())), name))
-        ends = {party: np.cumsum(facts.column_cells + extra) for party, facts in parts.items()}
-        pieces = {party: np.split(getattr(facts, name), ends[party], axis=-1)[:-1] for party, facts in parts.items()}
+        ends = {party: np.cumsum(own + extra) for party, own in all_of("column_cells").items()}
+        pieces = {party: np.split(own, ends[party], axis=-1)[:-1] for party, own in all_of(name).items()}
         return np.concatenate(in_order(every, pieces), axis=-1)
 
-    bought_cells = {party: facts.column_cells for party, facts in parts.items()}
-    gaps = {party: facts.gap_model for party, facts in parts.items()}
+    with_cells = any(map(len, all_of("column_cells").values()))  # or distributions were not bought
+    gaps, label = all_of("gap_model"), schema.label_column
     gappy = [schema.channels[place] for place in gappy_channels(schema)]
-    label = next((column.party for column in schema.static if column.name == schema.label), None)
     return Facts(
         cells=end_to_end("cells", 0),
         cumulative=end_to_end("cumulative", 1),
-        column_cells=np.array(in_order(every if any(map(len, bought_cells.values())) else (), bought_cells), dtype=int),
-        label_share=np.ones(1) if label is None else parts[label].label_share,
-        static_missing=np.array(in_order(static, {party: own.static_missing for party, own in parts.items()}), float),
+        column_cells=np.array(in_order(every if with_cells else (), all_of("column_cells")), dtype=int),
+        label_share=np.ones(1) if label is None else parts[str(label.party)].label_share,
+        static_missing=np.array(in_order(static, all_of("static_missing")), float),
         gap_model=np.stack(in_order(gappy, gaps)) if any(map(len, gaps.values())) else np.zeros((0, 1)),
         length_share=np.zeros(0),
     )
-
-
-def _num_columns(schema: Schema) -> int:
-    return schema.num_channels + len(single_columns(schema, with_context=False))

@@ -8,17 +8,17 @@ Privacy: frames carry private features of single units and their gradients. Noth
 promises a reader of frames is stated in its method's claim.
 """
 
-import hashlib
 import json
 import math
 import secrets
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pydantic
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_numpy
@@ -38,15 +38,10 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Named tensors of one stage of one iteration.
+    """Named tensors of one stage of one iteration."""
 
-    Attributes:
-        iteration: Counts from 1; 0 is the greeting.
-        stage: What the sender has done, or, in an answer, what the receiver is to do next.
-    """
-
-    iteration: int
-    stage: str
+    iteration: int  # counts from 1; 0 is the greeting
+    stage: str  # what the sender has done, or, in an answer, what the receiver is to do next
     tensors: Mapping[str, Tensor]
 
     def expect(
@@ -55,10 +50,7 @@ class Frame:
         """Returns the tensors if they are finite and just those that were to come now, or refuses the frame.
 
         A frame that is replayed, early, late, of another shape or not a number stops the run: going on would train on
-        something else than was agreed.
-
-        Args:
-            shapes: What each tensor has to look like; None allows any size.
+        something else than was agreed. In `shapes` None allows any size.
         """
         if (self.iteration, self.stage) != (iteration, stage):
             raise InputError(
@@ -101,35 +93,23 @@ PartySide = Generator[Frame, Frame, None]  # hands out frames, takes answers
 AggregatorSide = Generator[Frames, Frames, None]  # primed with `next`; takes one frame of every party, answers each
 
 
-class PartyLink(Protocol):
-    """A party's way to the aggregator: sends a frame and returns its answer, or raises when the aggregator is gone."""
-
-    def exchange(self, frame: Frame) -> Frame: ...
-
-
-class AggregatorLink(Protocol):
-    """The aggregator's way to all parties: the next frame of every party, and an answer to each."""
-
-    def gather(self) -> Frames: ...
-
-    def scatter(self, answers: Frames) -> None: ...
-
-
-def take_part(side: PartySide, link: PartyLink) -> None:
-    """Runs a party's side over a link until the aggregator ends it."""
+def take_part(side: PartySide, exchange: Callable[[Frame], Frame]) -> None:
+    """Runs a party's side until the aggregator ends it; `exchange` sends a frame and returns its answer."""
     with suppress(StopIteration):
         frame = next(side)
         while True:
-            frame = side.send(link.exchange(frame))
+            frame = side.send(exchange(frame))
 
 
-def preside(side: AggregatorSide, link: AggregatorLink, last: str = END) -> None:
-    """Runs the aggregator's side over a link until it answers `last`; all sides have that answer on return."""
+def preside(
+    side: AggregatorSide, gather: Callable[[], Frames], scatter: Callable[[Frames], None], last: str = END
+) -> None:
+    """Runs the aggregator's side until all have its answer `last`; `scatter` sends each answer to its party."""
     next(side)
     ended = False
     while not ended:
-        answers = side.send(link.gather())
-        link.scatter(answers)
+        answers = side.send(gather())
+        scatter(answers)
         ended = all(answer.stage == last for answer in answers.values())
     side.close()
 
@@ -139,11 +119,7 @@ def converse(
     aggregator: AggregatorSide,
     watch: Callable[[str, Frame], None] | None = None,
 ) -> None:
-    """Runs all sides in one process, without copies, one after another.
-
-    Args:
-        watch: Is shown every frame with the name of its sender or receiver, for counting.
-    """
+    """Runs all sides in one process; `watch` is shown every frame with the name of its sender or receiver."""
     next(aggregator)
     frames = {name: next(side) for name, side in parties.items()}
     while frames:
@@ -159,10 +135,8 @@ def converse(
 
 
 def _fits(tensor: Tensor, shape: tuple[int | None, ...]) -> bool:
-    sizes = len(tensor.shape) == len(shape) and all(
-        wanted is None or size == wanted for size, wanted in zip(tensor.shape, shape, strict=True)
-    )
-    return sizes and tensor.dtype in (torch.float32, torch.int64, torch.uint8)
+    known = tensor.dtype in (torch.float32, torch.int64, torch.uint8) and len(tensor.shape) == len(shape)
+    return known and all(wanted in (None, size) for size, wanted in zip(tensor.shape, shape, strict=True))
 
 
 class Stage(NamedTuple):
@@ -174,19 +148,13 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What all parties and the aggregator agree on before they start, all of it public.
+    """What all parties and the aggregator agree on before they start, all of it public."""
 
-    Attributes:
-        schema: Of the joined table.
-        seed: Seed of everything but privacy noise and batches; in the mode `sound` of the initial weights alone.
-        num_classes: Classes that condition the generators; 0 without a label.
-    """
-
-    schema: Schema
+    schema: Schema  # of the joined table
     recipe: Recipe
     mode: str
-    seed: int
-    num_classes: int
+    seed: int  # of everything but privacy noise and batches; in the mode `sound` of the initial weights alone
+    num_classes: int  # that condition the generators; 0 without a label
 
     @property
     def num_latent(self) -> int:
@@ -207,45 +175,27 @@ class RunConfig:
         return torch.Generator().manual_seed(secrets.randbits(63) if self.mode == "sound" else torch.initial_seed())
 
     def stages(self, done: int = 0, last: int | None = None) -> list[Stage]:
-        """Returns all exchanges of a run after `done` iterations, the end included.
+        """Returns all exchanges after `done` iterations up to the last one, by default that of the recipe.
 
-        Args:
-            last: The last iteration; None for that of the recipe. A run that was stopped ends earlier, because
-                iterations that were counted and lost are not given back.
+        A run that was stopped ends earlier, because iterations that were counted and lost are not given back.
         """
         last = self.recipe.iterations if last is None else last
-        stages: list[Stage] = []
-        for iteration in range(done + 1, last + 1):
-            stages += [Stage(iteration, "discriminate"), Stage(iteration, "generate")]
-        return [*stages, Stage(last, "end")]
+        both: tuple[Literal["discriminate", "generate"], ...] = ("discriminate", "generate")
+        return [*(Stage(n, name) for n in range(done + 1, last + 1) for name in both), Stage(last, "end")]
 
-    def digest(self) -> bytes:
-        """Returns a hash by which two sides find out whether they mean the same run."""
-        facts = [self.schema.dumps(), asdict(self.recipe), self.mode, self.seed, self.num_classes]
-        return hashlib.sha256(json.dumps(facts).encode()).digest()
 
-    def greeting(self, num_rows: int) -> Mapping[str, Tensor]:
-        """Returns what a party says first: which run it means and how many rows it has aligned.
+def greeting(num_rows: int) -> Frame:
+    """Returns what a party says first: how many rows it has aligned, which all sides know from the alignment."""
+    return Frame(0, "greeting", {"num_rows": torch.tensor([num_rows])})
 
-        Privacy: the number of rows is private; parties and aggregator know it from the alignment.
-        """
-        digest = torch.frombuffer(bytearray(self.digest()), dtype=torch.uint8)
-        return {"config": digest, "num_rows": torch.tensor([num_rows])}
 
-    def check(self, greetings: Frames) -> int:
-        """Returns how many rows all parties hold, or refuses parties that do not belong together."""
-        sizes = set()
-        own = self.greeting(0)["config"]
-        for name, frame in greetings.items():
-            said = frame.expect(0, "greeting", {"config": (len(own),), "num_rows": (1,)}, sender=name)
-            if not torch.equal(said["config"], own):
-                raise InputError(
-                    f"'{name}': this run's schema and options are expected, got others. Give all the same."
-                )
-            sizes.add(int(said["num_rows"]))
-        if len(sizes) != 1:
-            raise InputError("Parties hold different numbers of rows. Align them by entity before training.")
-        return sizes.pop()
+def common_rows(greetings: Frames) -> int:
+    """Returns how many rows all parties hold, or refuses parties whose rows do not belong together."""
+    shape = {"num_rows": (1,)}
+    sizes = {int(said.expect(0, "greeting", shape, sender=name)["num_rows"]) for name, said in greetings.items()}
+    if len(sizes) != 1:
+        raise InputError("Parties hold different numbers of rows. Align them by entity before training.")
+    return sizes.pop()
 
 
 @contextmanager
@@ -259,8 +209,8 @@ def seeded(seed: int, name: str) -> Iterator[None]:
 
 def frame_of(round_number: int, stage: str, documents: Documents) -> Frame:
     """Returns a frame that holds documents by name."""
-    bytes_of = {name: np.frombuffer(content, dtype=np.uint8).copy() for name, content in documents.items()}
-    return Frame(round_number, stage, {name: torch.from_numpy(array) for name, array in bytes_of.items()})
+    numbers = {name: np.frombuffer(content, dtype=np.uint8).copy() for name, content in documents.items()}
+    return Frame(round_number, stage, {name: torch.from_numpy(array) for name, array in numbers.items()})
 
 
 def documents_of(frame: Frame, round_number: int, stage: str, names: set[str], sender: str) -> Documents:
@@ -284,20 +234,12 @@ def to_json(body: Any) -> bytes:
     return canonical.dumps(body).encode()
 
 
-def from_json(content: bytes, sender: str) -> Any:
-    """Returns the facts that `to_json` wrote."""
+def from_json(content: bytes, sender: str, kind: Any = Any) -> Any:
+    """Returns the facts of a kind that `to_json` wrote."""
     try:
-        return canonical.loads(content)
-    except ValueError as problem:
-        raise InputError(f"'{sender}': facts are expected, got bytes that are none. The run is stopped.") from problem
-
-
-def whole_numbers(content: bytes, sender: str) -> list[int]:
-    """Returns the list of counts that `to_json` wrote."""
-    body = from_json(content, sender)
-    if not isinstance(body, list) or not all(type(number) is int and number >= 0 for number in body) or len(body) < 1:
-        raise InputError(f"'{sender}': counts are expected, got other facts. Both sides need the same version.")
-    return body
+        return pydantic.TypeAdapter(kind).validate_python(canonical.loads(content), strict=True)
+    except ValueError as problem:  # pydantic's own is one
+        raise InputError(f"'{sender}': facts are expected, got others. Both sides need the same version.") from problem
 
 
 def to_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -44,6 +44,8 @@ from understudy.synthesizers.vflgan_ts.protocol import (
     PartySide,
     RunConfig,
     Stage,
+    common_rows,
+    greeting,
     seeded,
 )
 from understudy.synthesizers.vflgan_ts.recipe import HIDDEN, LATENT
@@ -60,17 +62,10 @@ _MECHANISMS = 2  # Theorem 4.3 counts an attribute's discriminator and its party
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """A party's aligned rows.
+    """A party's aligned rows; private, and how many there are is too."""
 
-    Privacy: private; how many there are is too.
-
-    Attributes:
-        series: [row, attribute, step].
-        label: One-hot classes [row, class] if this party holds the label; [row, 0] if not.
-    """
-
-    series: Tensor
-    label: Tensor
+    series: Tensor  # [row, attribute, step]
+    label: Tensor  # one-hot classes [row, class] if this party holds the label; [row, 0] if not
 
 
 class Party:
@@ -94,21 +89,19 @@ class Party:
         self.generator_update = PlainUpdate(((self.generators, rate),))
 
     def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> PartySide:
-        """Takes part in Algorithm 1.
+        """Takes part in Algorithm 1 after the iterations that are done, up to the last one.
 
-        Args:
-            before_iteration: Called with the number of each iteration before any of its rows is read, for counting.
-            done: Iterations finished earlier, when a run resumes.
-            last: The iteration to end with; None for that of the recipe.
+        `before_iteration` is called with the number of each before any of its rows is read, for counting.
         """
-        answer = yield Frame(0, "greeting", self._config.greeting(len(self._rows.series)))
+        answer = yield greeting(len(self._rows.series))
         stages = self._config.stages(done, last)
         given = self._received(answer, stages[0], {})
         for now, then in pairwise(stages):
             if now.name == "discriminate":
                 before_iteration(now.iteration)
-            step = self._discriminate if now.name == "discriminate" else self._generate
-            given = yield from step(given, now, then)
+                given = yield from self._discriminate(given, now, then)
+            else:
+                given = yield from self._generate(given, now, then)
 
     def _discriminate(self, given: Given, now: Stage, then: Stage) -> Generator[Frame, Frame, Given]:
         """Lines 3 to 22: tells real from synthetic, attribute by attribute, and helps the aggregator to."""
@@ -162,9 +155,7 @@ class Party:
 
     def _shown(self, *groups: Rows) -> list[dict[str, Tensor]]:
         """Returns groups of rows as the networks take them, with what dropout leaves of each row."""
-        shown = [
-            {"series": rows.series, "inputs": torch.cat([rows.series.flatten(1), rows.label], 1)} for rows in groups
-        ]
+        shown = [{"series": own.series, "inputs": torch.cat([own.series.flatten(1), own.label], 1)} for own in groups]
         widths = (self._config.recipe.features, *self._config.recipe.widths)
         return with_masks(shown, widths, self._config.dropout, self.randomness)
 
@@ -206,7 +197,13 @@ class Aggregator:
     def side(self, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None) -> AggregatorSide:
         """Leads Algorithm 1; arguments as for a party."""
         frames = yield {}
-        batches = self._batches(self._config.check(frames))
+        yield from self.lead(frames, before_iteration, done, last)
+
+    def lead(
+        self, frames: Frames, before_iteration: Callable[[int], None], done: int = 0, last: int | None = None
+    ) -> Generator[Frames, Frames, Frames]:
+        """Leads Algorithm 1 from the greetings on, and returns the frames that come after its end."""
+        batches = self._batches(common_rows(frames))
         answers: Answers = {name: {} for name in self._parties}
         for stage in self._config.stages(done, last):
             if stage.name == "discriminate":
@@ -219,6 +216,7 @@ class Aggregator:
                 answers = self._discriminate(stage, frames, len(task["rows"]))
             elif stage.name == "generate":
                 answers = self._generate(stage, frames)
+        return frames
 
     def latent(self) -> Tensor:
         """Returns the same noise, and the same classes, for all parties."""
@@ -285,7 +283,7 @@ def generate(generators: nn.Module, latent: Tensor) -> Tensor:
 
 
 class FirstLayerUpdate(PlainUpdate):
-    """Noise on the first layer of every network and nowhere else (lines 15 to 21); implements `Update`.
+    """Noise on the first layer of every network and nowhere else (lines 15 to 21).
 
     Privacy: none. Theorem 4.3 calls what follows the first layer post-processing, but later layers are trained on raw
     gradients of the same rows.

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from understudy.synthesizers.options import require_above_zero
 
 Mode = Literal["sound", "local", "plain", "paper"]
 Scale = Literal["bought", "bounds"]
-MODES = ("sound", "local", "plain", "paper")
-SCALES = ("bought", "bounds")
+MODES, SCALES = get_args(Mode), get_args(Scale)
 
 LATENT, HIDDEN = 32, 256  # section 5.1.3 of the paper, and the code released with it
 DROPOUT = 0.3  # in discriminators and extractors, as in the released code; none where a guarantee is claimed

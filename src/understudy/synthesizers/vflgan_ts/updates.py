@@ -5,7 +5,6 @@ they pass through networks by themselves: not even a rounding error of theirs ma
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,23 +19,10 @@ Losses = Callable[[Shown], Tensor]  # the loss of each row
 Groups = Sequence[tuple[nn.Module, float]]  # networks of one owner with their learning rates
 
 
-class Update(Protocol):
-    """One update of one owner's networks; `flat` and `optimiser` are what a checkpoint of it holds."""
-
-    flat: FlatParameters
-    optimiser: torch.optim.Adam
-
-    def __call__(self, losses: Losses, real: Shown, fake: Shown) -> None:
-        """Descends along the losses of real rows and of synthetic rows."""
-
-
-MakeUpdate = Callable[[Groups], Update]
-
-
 class PlainUpdate:
-    """The gradient of the mean losses as it is; implements `Update`.
+    """Descends along the mean losses of real rows and of synthetic rows, by their gradient as it is.
 
-    Privacy: none.
+    `flat` and `optimiser` are what a checkpoint holds. Privacy: none.
     """
 
     def __init__(self, groups: Groups) -> None:
@@ -61,7 +47,7 @@ class PlainUpdate:
 
 
 class ClippedUpdate:
-    """Every row's gradient clipped over all parameters of the owner, noise on each; final, implements `Update`.
+    """The same with every row's gradient clipped over all parameters of the owner, and noise on each.
 
     Privacy: one execution of the block's mechanism for every call, also for an empty batch. What leaves is noisy; the
     public gradient is added afterwards.
@@ -96,3 +82,7 @@ def _adam(groups: Groups, flat: FlatParameters) -> torch.optim.Adam:
         pieces.append({"params": [piece], "lr": rate})
         begin = end
     return torch.optim.Adam(pieces, betas=BETAS, fused=True)
+
+
+Update = PlainUpdate | ClippedUpdate  # one update of one owner's networks
+MakeUpdate = Callable[[Groups], Update]

@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -93,14 +93,6 @@ def test_parties_with_different_numbers_of_rows_are_refused() -> None:
     assert "9" not in str(caught.value)
 
 
-def test_parties_that_mean_another_run_are_refused() -> None:
-    one, other = world(rows()), world(rows(), replace(SMALL, clip_norm=2.0))
-    parties, aggregator = one.sides
-    parties["shop"] = other.sides[0]["shop"]
-    with pytest.raises(InputError, match="'shop': this run's schema and options"):
-        converse(parties, aggregator)
-
-
 def test_a_party_that_sends_what_is_not_a_number_stops_the_run() -> None:
     held = rows()
     held["shop"] = Rows(torch.full_like(held["shop"].series, float("nan")), held["shop"].label)
@@ -180,8 +172,12 @@ class _Mail:
         self._up: dict[str, queue.Queue[bytes]] = {name: queue.Queue() for name in names}
         self._down: dict[str, queue.Queue[bytes]] = {name: queue.Queue() for name in names}
 
-    def exchange_of(self, name: str) -> "_Post":
-        return _Post(self._up[name], self._down[name])
+    def exchange_of(self, name: str) -> Callable[[Frame], Frame]:
+        def exchange(frame: Frame) -> Frame:
+            self._up[name].put(frame.to_bytes())
+            return Frame.from_bytes(self._down[name].get(timeout=20))
+
+        return exchange
 
     def gather(self) -> Frames:
         return {name: Frame.from_bytes(box.get(timeout=20)) for name, box in self._up.items()}
@@ -189,15 +185,6 @@ class _Mail:
     def scatter(self, answers: Frames) -> None:
         for name, answer in answers.items():
             self._down[name].put(answer.to_bytes())
-
-
-class _Post:
-    def __init__(self, up: "queue.Queue[bytes]", down: "queue.Queue[bytes]") -> None:
-        self._up, self._down = up, down
-
-    def exchange(self, frame: Frame) -> Frame:
-        self._up.put(frame.to_bytes())
-        return Frame.from_bytes(self._down.get(timeout=20))
 
 
 def _over_queues(run: World) -> None:
@@ -208,7 +195,7 @@ def _over_queues(run: World) -> None:
     ]
     for thread in threads:
         thread.start()
-    preside(aggregator, mail)
+    preside(aggregator, mail.gather, mail.scatter)
     for thread in threads:
         thread.join(timeout=20)
         assert not thread.is_alive()
