@@ -66,9 +66,9 @@ def run_party(config: PartyConfig, progress: Progress) -> Certificate:
 
     Privacy: the table is read and checked here; its values are used after the charge.
     """
-    identity, contract = _prepared(config, config.contract.parties), config.contract
     if not config.table.exists():
         raise MissingData(f"table: nothing is at '{config.table}'. Check the path.")
+    identity, contract = _prepared(config, config.contract.parties), config.contract
     schema, few = config.table_schema(identity.name), contract.few_units is not None
     panel = read_panel(config.table, schema, allow_few_units=few)
     panel = replace(panel, schema=own_schema(contract.schema, identity.name))
@@ -90,7 +90,8 @@ def _prepared(config: SideConfig, sides: Sequence[str]) -> Identity:
     identity = Identity.load(config.keys)
     identity.check()
     if identity.name not in sides:
-        raise InputError(f"keys: those of {' or '.join(sides)} are expected, got those of '{identity.name}'.")
+        wanted = f"one of {', '.join(sides)}" if len(sides) > 1 else f"'{sides[0]}'"
+        raise InputError(f"keys: those of {wanted} are expected, got those of '{identity.name}'.")
     if config.out.exists():
         raise ReleaseError(f"out: '{config.out}' exists already: this run is complete. A new run needs another place.")
     config.state.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ def _table_6(name: str) -> dict[str, float]:
 
     def watch(party: str, frame: Frame) -> None:
         if frame.stage != "greeting" and party == "first":
-            counted.append(frame.num_bytes)
+            counted.append(sum(tensor.nbytes for tensor in frame.tensors.values()))
 
     converse({party: own.side(_ignore) for party, own in parties.items()}, aggregator.side(_ignore), watch)
     first = parties["first"]

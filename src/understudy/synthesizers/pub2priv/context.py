@@ -152,18 +152,12 @@ class FeatureMap:
     Prices of one market move together: public windows show in which few directions contexts differ. Features are
     turned into these directions and scaled most of the way to equal size, so that a private sum spends no noise on
     directions that never move.
-
-    Attributes:
-        centre: Mean feature of public windows.
-        turn: Matrix [feature, direction].
-        products: Mean products [1 + direction, 1 + direction] of mapped public windows; empty without public windows.
-        clip: Bound on the length of the directions.
     """
 
-    centre: np.ndarray
-    turn: np.ndarray
-    products: np.ndarray
-    clip: float
+    centre: np.ndarray  # mean feature of public windows
+    turn: np.ndarray  # [feature, direction]
+    products: np.ndarray  # mean products [1 + direction, 1 + direction] of mapped public windows; empty without any
+    clip: float  # bound on the length of the directions
 
     @property
     def size(self) -> int:

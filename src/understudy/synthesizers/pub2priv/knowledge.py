@@ -123,11 +123,7 @@ def pretrain(
     provenance: dict[str, Any],
     progress: Callable[[str, float], None],
 ) -> Pack:
-    """Returns a pack of θ_T trained on public windows.
-
-    Args:
-        held_out: Windows that `windows` never shows; quality is measured on them.
-    """
+    """Returns a pack of θ_T trained on public windows; its quality is that on `held_out`, which these never show."""
     torch.manual_seed(seed)
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     model = KnowledgeTransformer(**recipe.network)

@@ -81,19 +81,13 @@ def identity_map(context: Context) -> FeatureMap:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What one series adds to the sum, and its bound; from public facts.
+    """What one series adds to the sum, and its bound; from public facts."""
 
-    Attributes:
-        num_shape, num_context: Numbers of s and of u.
-        shape_bound, context_bound: S and U.
-        context_known: Whether public windows gave the products of u with itself; else they are released as well.
-    """
-
-    num_shape: int
-    num_context: int
-    shape_bound: float
-    context_bound: float
-    context_known: bool
+    num_shape: int  # of s
+    num_context: int  # of u
+    shape_bound: float  # S
+    context_bound: float  # U
+    context_known: bool  # whether public windows gave the products of u with itself; else they are released as well
 
     @classmethod
     def of(cls, schema: Schema, mapped: FeatureMap) -> "Layout":

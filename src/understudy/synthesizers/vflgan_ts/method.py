@@ -240,12 +240,9 @@ def train(
     nearest_checkpoint: bool,
     progress: Progress,
 ) -> tuple[nn.Module, ...]:
-    """Returns every party's generators after a whole run in one process.
+    """Returns every party's generators after a whole run in one process: the last, or those of the nearest checkpoint.
 
-    Args:
-        nearest_checkpoint: Keep the generators of the least AWD instead of the last; reads real rows without noise.
-
-    Privacy: what the rule's updates promise; generators themselves see synthetic rows and gradients of networks only.
+    Privacy: what the rule's updates promise. The nearest checkpoint is found by real rows without noise.
     """
     made = {name: Party(name, rows, config, rule.party) for name, rows in parties}
     aggregator = Aggregator(tuple(made), config, rule.aggregator, rule.batches, class_share)

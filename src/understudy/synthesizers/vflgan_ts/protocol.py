@@ -81,11 +81,6 @@ class Frame:
         except (SafetensorError, KeyError, TypeError, ValueError) as problem:
             raise InputError("A frame is expected, got bytes that are none. Both sides need one version.") from problem
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of the numbers, without the header."""
-        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
-
 
 Frames = Mapping[str, Frame]  # by party
 Documents = Mapping[str, bytes]  # what sides send each other besides tensors, as bytes that run nothing
