@@ -4,20 +4,28 @@ Bounds and categories are public facts that a person declares. Nothing here is e
 """
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import pydantic
 
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
 from understudy.data.type_checks import check_fields, wrong_key
 from understudy.errors import SchemaError
 
-OutOfBounds = Literal["refuse", "clip"]
-Aggregate = Literal["mean", "sum", "count", "last", "max", "min"]
+
+def _whole(given: Any) -> Any:
+    """Returns a whole number for one that is written with a point."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
 EVENT_AGGREGATES = ("sum", "count")
 LARGEST = 1e37  # panels hold float32
-AGGREGATES = ("mean", "last", "max", "min", *EVENT_AGGREGATES)
+OutOfBounds = Literal["refuse", "clip"]
+Aggregate = Literal["mean", "sum", "count", "last", "max", "min"]
+CodeAggregate = Literal["last", "max", "min"]  # categories have no mean or sum
+Bound = Annotated[float, pydantic.Field(ge=-LARGEST, le=LARGEST)]
+WholeBound = Annotated[int, pydantic.Field(ge=-(10**37), le=10**37), pydantic.BeforeValidator(_whole)]
 
 
 @dataclass(frozen=True)
@@ -38,8 +46,8 @@ class Continuous:
     kind: ClassVar[str] = "continuous"
 
     name: str
-    low: float | None = None
-    high: float | None = None
+    low: Bound | None = None
+    high: Bound | None = None
     _: KW_ONLY
     missing: bool = False
     out_of_bounds: OutOfBounds = "refuse"
@@ -67,8 +75,8 @@ class Integer:
     kind: ClassVar[str] = "integer"
 
     name: str
-    low: int | None = None
-    high: int | None = None
+    low: WholeBound | None = None
+    high: WholeBound | None = None
     _: KW_ONLY
     missing: bool = False
     out_of_bounds: OutOfBounds = "refuse"
@@ -77,18 +85,10 @@ class Integer:
     party: str | None = None
 
     def __post_init__(self) -> None:
-        for end in ("low", "high"):
-            bound: Any = getattr(self, end)
-            if bound is not None:
-                _require_holdable(bound, f"{self.name}.{end}")
-                if int(bound) != bound:
-                    raise wrong_key(f"{self.name}.{end}", "a whole number is expected for an integer column.")
-                object.__setattr__(self, end, int(bound))
         _check_column(self, INTEGER_DTYPES + FLOAT_DTYPES)
-        for end in ("low", "high"):
-            if getattr(self, end) is not None:
-                require_fit(self.dtype, getattr(self, end), f"{self.name}.{end}")
         _check_bounds(self)
+        for end in ("low", "high"):
+            require_fit(self.dtype, getattr(self, end) or 0, f"{self.name}.{end}")
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -106,24 +106,28 @@ class Categorical:
     categories: tuple[str | int, ...] = ()
     _: KW_ONLY
     missing: bool = False
-    aggregate: Aggregate = "last"
+    aggregate: CodeAggregate = "last"
     dtype: str = "string"
     party: str | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, str(self.name))
-        whole = bool(self.categories) and all(isinstance(item, int) for item in self.categories)
+        whole = bool(self.categories) and all(type(item) is not str for item in self.categories)
         if whole and self.dtype == "string":
             object.__setattr__(self, "dtype", "int64")
         _check_column(self, INTEGER_DTYPES if whole else TEXT_DTYPES)
-        _check_categories(self, whole=whole)
+        key, items = f"{self.name}.categories", self.categories
+        if not whole and any(isinstance(item, int) for item in items):
+            raise wrong_key(key, "all text or all whole numbers expected. Write one kind.")
+        if len(set(items)) != len(items):
+            raise wrong_key(key, "a category is listed twice. List each one once.")
+        for item in items if whole else ():
+            require_fit(self.dtype, int(item), key)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The smallest and the largest code."""
         if not self.categories:
-            key = f"{self.name}.categories"
-            raise SchemaError(f"Key '{key}' is not declared. Categories are public: list them in the schema.", key=key)
+            raise _open(self.name, "categories")
         return 0.0, float(len(self.categories) - 1)
 
 
@@ -136,7 +140,7 @@ class Binary:
     name: str
     _: KW_ONLY
     missing: bool = False
-    aggregate: Aggregate = "last"
+    aggregate: CodeAggregate = "last"
     dtype: str = "bool"
     party: str | None = None
 
@@ -173,60 +177,31 @@ def undeclared(channel: Channel) -> str | None:
     return "low" if channel.low is None else "high" if channel.high is None else None
 
 
-def _check_column(channel: "Channel", dtypes: tuple[str, ...]) -> None:
+def _check_column(channel: Channel, dtypes: tuple[str, ...]) -> None:
     """Checks what all kinds have in common."""
-    name, aggregate = channel.name, channel.aggregate
-    check_fields(channel, str(name))
-    if not name:
+    check_fields(channel, str(channel.name))
+    if not channel.name:
         raise wrong_key("name", "a column name is expected, got an empty one. Name the column.")
-    if aggregate not in AGGREGATES:
-        raise wrong_key(f"{name}.aggregate", f"one of {', '.join(AGGREGATES)} is expected, got '{aggregate}'.")
-    if isinstance(channel, Categorical | Binary) and aggregate in ("mean", *EVENT_AGGREGATES):
-        raise wrong_key(f"{name}.aggregate", "categories have no mean or sum. Use 'last', 'max' or 'min'.")
-    require_dtype(channel.dtype, dtypes, f"{name}.dtype")
-
-
-def _check_categories(channel: Categorical, *, whole: bool) -> None:
-    key, items = f"{channel.name}.categories", channel.categories
-    text = all(isinstance(item, str) for item in items)
-    if not (whole or text) or any(isinstance(item, bool) for item in items):
-        raise wrong_key(key, "all text or all whole numbers expected. Write one kind.")
-    if len(set(items)) != len(items):
-        raise wrong_key(key, "a category is listed twice. List each one once.")
-    for item in items:
-        if isinstance(item, int):
-            require_fit(channel.dtype, item, key)
+    require_dtype(channel.dtype, dtypes, f"{channel.name}.dtype")
 
 
 def _check_bounds(channel: Continuous | Integer) -> None:
-    name, number = channel.name, float if isinstance(channel, Continuous) else int
-    if channel.out_of_bounds not in ("refuse", "clip"):
-        raise wrong_key(f"{name}.out_of_bounds", f"'refuse' or 'clip' is expected, got '{channel.out_of_bounds}'.")
-    for end in ("low", "high"):
-        bound = getattr(channel, end)
-        if bound is not None:
-            _require_holdable(bound, f"{name}.{end}")
-            object.__setattr__(channel, end, number(bound))
     low, high = channel.low, channel.high
     if low is not None and high is not None and not np.float32(low) < np.float32(high):
-        raise wrong_key(
-            f"{name}.high", f"a bound above low is expected, got low = {low}, high = {high}. Swap or widen them."
-        )
-
-
-def _require_holdable(bound: Any, key: str) -> None:
-    if isinstance(bound, bool) or not isinstance(bound, Real) or not -LARGEST <= float(bound) <= LARGEST:
-        raise wrong_key(
-            key, f"a number from {-LARGEST:g} to {LARGEST:g} is expected. Declare one from public knowledge."
-        )
+        problem = f"a bound above low is expected, got low = {low}, high = {high}. Swap or widen them."
+        raise wrong_key(f"{channel.name}.high", problem)
 
 
 def _declared(name: str, low: float | None, high: float | None) -> tuple[float, float]:
     if low is None or high is None:
-        key = f"{name}.{'low' if low is None else 'high'}"
-        raise SchemaError(
-            f"Key '{key}' is not declared. Bounds are public and are never read from the data: declare it from public "
-            "knowledge, or buy it with a DP quantile.",
-            key=key,
-        )
+        raise _open(name, "low" if low is None else "high")
     return float(low), float(high)
+
+
+def _open(name: str, fact: str) -> SchemaError:
+    key = f"{name}.{fact}"
+    return SchemaError(
+        f"Key '{key}' is not declared. Bounds and categories are public and are never read from the data: write {fact} "
+        "from public knowledge, or buy it with a DP query.",
+        key=key,
+    )

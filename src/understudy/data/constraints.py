@@ -1,9 +1,10 @@
 """Facts about the values that hold for everyone, and that samples are made to obey."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
+import pydantic
 from jaxtyping import Bool, Float, Float32, Int
 
 from understudy.data.channels import Integer
@@ -40,10 +41,6 @@ class Monotone:
 
     def __post_init__(self) -> None:
         check_fields(self, f"constraints.{self.channel}")
-        if self.direction not in ("increasing", "decreasing"):
-            raise wrong_key(
-                f"constraints.{self.channel}.direction", "'increasing' or 'decreasing' is expected. Write one of them."
-            )
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,8 @@ class Sum:
     def __post_init__(self) -> None:
         check_fields(self, f"constraints.{self.total}")
         if len(set(self.parts)) != len(self.parts) or len(self.parts) < 1 or self.total in self.parts:
-            raise wrong_key(
-                f"constraints.{self.total}.parts",
-                "different channels, none of them the total, are expected. List them.",
-            )
+            problem = "different channels, none of them the total, are expected. List them."
+            raise wrong_key(f"constraints.{self.total}.parts", problem)
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,7 @@ class ZeroWhen:
 
     channel: str
     _: KW_ONLY
-    hours: tuple[int, ...] | None = None
+    hours: tuple[Annotated[int, pydantic.Field(ge=0, le=23)], ...] | None = None
     context: str | None = None
     below: float | None = None
 
@@ -81,10 +76,8 @@ class ZeroWhen:
         check_fields(self, key)
         if (self.hours is None) == (self.context is None) or (self.context is None) != (self.below is None):
             raise wrong_key(key, "either hours, or context with below, is expected. Declare one.")
-        if self.hours is not None and (not self.hours or not all(0 <= hour <= 23 for hour in self.hours)):
-            raise wrong_key(f"{key}.hours", "hours from 0 to 23 are expected. Change them.")
-        if self.below is not None:
-            object.__setattr__(self, "below", float(self.below))
+        if self.hours == ():
+            raise wrong_key(f"{key}.hours", "hours from 0 to 23 are expected. List them.")
 
 
 Constraint = NonNegative | Monotone | Sum | ZeroWhen

@@ -9,17 +9,18 @@ import codecs
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import pydantic
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
 from understudy.data.constraints import Constraint, Monotone, NonNegative, Sum, ZeroWhen, constrained_channels
 from understudy.data.dtypes import INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
 from understudy.data.timegrid import Time
-from understudy.data.type_checks import check_fields, require_argument, require_path, wrong_key
-from understudy.errors import SchemaError
+from understudy.data.type_checks import Count, Positive, check_fields, require_argument, require_path, wrong_key
+from understudy.errors import MissingData, SchemaError
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Binary",
     "BudgetDeclaration",
     "Categorical",
@@ -38,10 +39,7 @@ __all__ = [
     "ZeroWhen",
 ]
 
-SCHEMA_VERSION = 1
 FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
-UNIT_KINDS = ("entity", "event", "overlapping-window")
-COMPOSITIONS = ("basic", "rdp", "zcdp")
 MAX_WIDE_COLUMNS = 100_000
 _SHOWN = 10  # names that an error lists
 
@@ -61,17 +59,12 @@ class PrivacyUnit:
 
     kind: Literal["entity", "event", "overlapping-window"] = "entity"
     column: str | None = None
-    max_series: int = 1
-    event_steps: int = 1
+    max_series: Count = 1
+    event_steps: Count = 1
     dtype: str = "string"
 
     def __post_init__(self) -> None:
         check_fields(self, "unit")
-        if self.kind not in UNIT_KINDS:
-            raise wrong_key("unit.kind", f"one of {', '.join(UNIT_KINDS)} is expected, got '{self.kind}'.")
-        for name in ("max_series", "event_steps"):
-            if getattr(self, name) < 1:
-                raise wrong_key(f"unit.{name}", "a number of at least 1 is expected. Raise it.")
         require_dtype(self.dtype, INTEGER_DTYPES + TEXT_DTYPES, "unit.dtype")
 
     @property
@@ -106,8 +99,8 @@ class Population:
     Delta, sampling rates and batch sizes come from it and never from the number of rows, which is private.
     """
 
-    size: int | None = None
-    count_epsilon: float | None = None
+    size: Count | None = None
+    count_epsilon: Positive | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, "population")
@@ -117,12 +110,6 @@ class Population:
                 "either a size or a count_epsilon is expected. Write population = 10000, "
                 "or population = { count_epsilon = 0.1 } to buy the count.",
             )
-        if self.size is not None and self.size < 1:
-            raise wrong_key("population", "a size of at least 1 is expected. Raise it.")
-        if self.count_epsilon is not None:
-            object.__setattr__(self, "count_epsilon", float(self.count_epsilon))
-            if not 0 < float(self.count_epsilon) < float("inf"):
-                raise SchemaError("Key 'population.count_epsilon': a number above 0 is expected.", key="population")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,25 +123,13 @@ class BudgetDeclaration:
         composition: How runs add up.
     """
 
-    epsilon: float
-    delta: float | None = None
-    max_runs: int = 1
+    epsilon: Positive
+    delta: Annotated[float, pydantic.Field(gt=0, lt=1)] | None = None
+    max_runs: Count = 1
     composition: Literal["basic", "rdp", "zcdp"] = "basic"
 
     def __post_init__(self) -> None:
         check_fields(self, "budget")
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        if not 0 < self.epsilon < float("inf"):
-            raise wrong_key("budget.epsilon", "a finite number above 0 is expected. Raise it.")
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise wrong_key("budget.delta", "a number between 0 and 1 is expected. Change it.")
-        if self.max_runs < 1:
-            raise wrong_key("budget.max_runs", "at least 1 is expected. Raise it.")
-        if self.composition not in COMPOSITIONS:
-            raise SchemaError(
-                f"Key 'budget.composition': one of {', '.join(COMPOSITIONS)} is expected.",
-                key="budget.composition",
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +144,7 @@ class CsvFormat:
     """
 
     delimiter: str = ","
-    decimal: str = "."
+    decimal: Literal[".", ","] = "."
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ()
 
@@ -177,13 +152,13 @@ class CsvFormat:
         check_fields(self, "csv")
         sign = self.delimiter
         if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in "\r\n\"'.-+\0":
-            raise _refused("delimiter", "one character such as ',', ';' or a tab is expected, no letter or digit")
-        if self.decimal not in (".", ","):
-            raise _refused("decimal", "'.' or ',' is expected")
-        if self.decimal == self.delimiter:
-            raise _refused("decimal", "a sign other than the delimiter is expected; declare delimiter = ';' as well")
+            raise wrong_key(
+                "csv.delimiter", "one character such as ',' or ';' is expected, no letter. Write the file's."
+            )
+        if self.decimal == sign:
+            raise wrong_key("csv.decimal", "a sign other than the delimiter is expected. Declare delimiter = ';' too.")
         if not _is_encoding(self.encoding):
-            raise _refused("encoding", "an encoding such as 'utf-8', 'latin-1' or 'cp1252' is expected")
+            raise wrong_key("csv.encoding", "'utf-8', 'latin-1', 'cp1252' or the like is expected. Write the file's.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,16 +195,10 @@ class Schema:
     ignore: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     csv: CsvFormat = field(default_factory=CsvFormat)
-    version: int = SCHEMA_VERSION
+    version: Literal[1] = 1
 
     def __post_init__(self) -> None:
         check_fields(self, "")
-        if self.version != SCHEMA_VERSION:
-            raise wrong_key(
-                "version",
-                f"version {SCHEMA_VERSION} is expected, got {self.version}. Write the schema again with "
-                "`understudy init`, or use the release of Understudy that wrote it.",
-            )
         if not self.name:
             raise wrong_key("name", "the population's name is expected. Give it one.")
         if not self.channels:
@@ -302,10 +271,15 @@ class Schema:
     @classmethod
     def load(cls, path: str | Path, *, draft: bool = False) -> "Schema":
         """Reads a schema file; `draft` lets bounds that are still open pass."""
-        from understudy.data.toml import load
-
         require_path(path, "Schema.load")
-        return load(Path(path), draft=draft)
+        if not Path(path).is_file():
+            raise MissingData(f"No schema at {path}. Write one with `understudy init`.")
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            message = f"{path}: expected UTF-8 text. Save the file as UTF-8."
+            raise SchemaError(message, file=str(path), key=None) from None
+        return cls.loads(text, file=str(path), draft=draft)
 
     @classmethod
     def loads(cls, text: str, *, file: str = "schema.toml", draft: bool = False) -> "Schema":
@@ -338,10 +312,10 @@ def column_names(schema: Schema, channel: str) -> list[str]:
 
 def table_columns(schema: Schema) -> tuple[str, ...]:
     """Returns the names of the user's table in the user's order."""
-    return schema.columns or default_columns(schema)
+    return schema.columns or _default_columns(schema)
 
 
-def default_columns(schema: Schema) -> tuple[str, ...]:
+def _default_columns(schema: Schema) -> tuple[str, ...]:
     """Returns the table's columns in the order of a schema that declares none: unit, series, time, channels, static."""
     keys = [schema.unit.column, schema.time.series_column]
     channels = [name for channel in schema.channels for name in column_names(schema, channel.name)]
@@ -352,30 +326,20 @@ def default_columns(schema: Schema) -> tuple[str, ...]:
 
 
 def _check_names(schema: Schema) -> None:
-    columns = [c.name for group in (schema.channels, schema.static, schema.context) for c in group]
-    keys = [schema.unit.column, schema.time.column, schema.time.series_column]
-    declared = Counter([*columns, *(key for key in keys if key is not None), *schema.ignore])
-    in_table = Counter([*default_columns(schema), *schema.ignore])
-    for name in (name for names in (declared, in_table) for name, number in names.items() if number > 1):
-        places = _places(schema, name)
-        where = f", {places}" if places else ""
-        raise wrong_key(name, f"the column is declared twice{where}. Declare each column once: remove one.")
+    keys = {"unit.column": schema.unit.column, "time.column": schema.time.column}
+    keys |= {"time.series_column": schema.time.series_column}
+    places = {f"as {key}": (column,) for key, column in keys.items() if column is not None}
+    for group in ("channels", "static", "context"):
+        places[f"under [[{group}]]"] = tuple(column.name for column in getattr(schema, group))
+    places["under ignore"] = schema.ignore
+    declared = Counter(name for names in places.values() for name in names)
+    for name, number in (declared | Counter([*_default_columns(schema), *schema.ignore])).items():
+        if number > 1:
+            where = " and ".join(place for place, names in places.items() if name in names) or "by wide columns"
+            raise wrong_key(name, f"the column is declared twice, {where}. Declare each column once: remove one.")
     for channel in (*schema.static, *schema.context):
         if channel.aggregate == "count":
             raise wrong_key(f"{channel.name}.aggregate", "only a channel can be a count of rows. Choose another.")
-
-
-def _places(schema: Schema, name: str) -> str:
-    """Says where a name is declared."""
-    keys = {
-        "unit.column": schema.unit.column,
-        "time.column": schema.time.column,
-        "time.series_column": schema.time.series_column,
-    }
-    found = [f"as {key}" for key, column in keys.items() if column == name]
-    for group in ("channels", "static", "context"):
-        found += [f"under [[{group}]]" for column in getattr(schema, group) if column.name == name]
-    return " and ".join([*found, *(["under ignore"] if name in schema.ignore else [])])
 
 
 def _check_layout(schema: Schema) -> None:
@@ -389,7 +353,7 @@ def _check_layout(schema: Schema) -> None:
     if not schema.columns:
         return
     context = {channel.name for channel in schema.context}
-    expected, listed = set(default_columns(schema)), set(schema.columns) - context
+    expected, listed = set(_default_columns(schema)), set(schema.columns) - context
     if listed != expected or len(set(schema.columns)) != len(schema.columns):
         names = ", ".join(sorted(f"'{name}'" for name in listed ^ expected)[:_SHOWN]) or "a name listed twice"
         raise wrong_key("columns", f"every declared column, once, is expected. Correct: {names}.")
@@ -419,10 +383,6 @@ def _check_constraint(constraint: Constraint, schema: Schema) -> None:
         raise wrong_key(key, "the channel's bounds leave out zero. Widen them.")
     elif isinstance(constraint, NonNegative) and high < 0:
         raise wrong_key(key, "the channel's bounds are below zero. Widen them.")
-
-
-def _refused(key: str, expected: str) -> SchemaError:
-    return wrong_key(f"csv.{key}", f"{expected}. Write what the file uses.")
 
 
 def _is_encoding(name: str) -> bool:

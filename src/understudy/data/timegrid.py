@@ -3,10 +3,11 @@
 import datetime as dt
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
+import pydantic
 from jaxtyping import Int64
 
 from understudy.data.dtypes import (
@@ -19,13 +20,8 @@ from understudy.data.dtypes import (
     local_ticks,
     require_fit,
 )
-from understudy.data.type_checks import check_fields, wrong_key
+from understudy.data.type_checks import Count, check_fields, wrong_key
 
-_CHOICES = {
-    "align": ("calendar", "relative"),
-    "layout": ("long", "wide"),
-    "off_grid": ("refuse", "floor", "nearest"),
-}
 _MICROSECONDS = {
     "us": 1,
     "ms": 10**3,
@@ -92,8 +88,8 @@ class Time:
     column: str | None = None
     frequency: str = "1h"
     start: str = "2024-01-01T00:00:00"
-    steps: int = 168
-    min_steps: int | None = None
+    steps: Annotated[int, pydantic.Field(ge=1, le=MAX_STEPS)] = 168
+    min_steps: Count | None = None
     align: Literal["calendar", "relative"] = "calendar"
     layout: Literal["long", "wide"] = "long"
     wide_columns: str = "{channel}_{step}"
@@ -104,13 +100,8 @@ class Time:
 
     def __post_init__(self) -> None:
         check_fields(self, "time")
-        if not 1 <= self.steps <= MAX_STEPS:
-            raise wrong_key("time.steps", f"a number from 1 to {MAX_STEPS} is expected. Change it.")
-        if self.min_steps is not None and not 1 <= self.min_steps <= self.steps:
+        if self.min_steps is not None and self.min_steps > self.steps:
             raise wrong_key("time.min_steps", "a number from 1 to time.steps is expected. Change it.")
-        for field, allowed in _CHOICES.items():
-            if getattr(self, field) not in allowed:
-                raise wrong_key(f"time.{field}", f"one of {', '.join(allowed)} is expected. Write one of them.")
         self._check_zone()
         self._check_start()
         self._check_dtype()

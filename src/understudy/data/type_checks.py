@@ -1,21 +1,20 @@
-"""Type checks of public declarations and arguments: an error names the expected type, and never a value."""
+"""Checks of public declarations and arguments: an error names what is expected and, of private data, never a value."""
 
-import collections.abc
 import dataclasses
-import numbers
 import types
 import typing
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import pydantic
 
 from understudy.errors import InputError, SchemaError
 
-_NUMBERS = {int: numbers.Integral, float: numbers.Real}
-_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", types.NoneType: "None"}
-_UNIONS = (typing.Union, types.UnionType)
+Count = Annotated[int, pydantic.Field(ge=1, lt=2**63)]  # that ledgers and arrays hold
+Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+_WORDS = {"int_type": "a whole number", "float_type": "a number", "string_type": "text", "tuple_type": "a list"}
 
 
 def wrong_key(key: str, problem: str) -> SchemaError:
@@ -24,26 +23,29 @@ def wrong_key(key: str, problem: str) -> SchemaError:
 
 
 def check_fields(item: Any, key: str) -> None:
-    """Refuses a dataclass of which a field holds another type than it declares; makes lists tuples.
+    """Refuses a dataclass of which a field holds something else than it declares; makes lists tuples.
 
-    Privacy: for public declarations only; the message names types and never a value.
+    Privacy: for public declarations only; of what has another type the message names the type.
     """
-    kind: Any = type(item)
-    for field, hint in field_types(kind).items():
-        given = getattr(item, field)
-        if isinstance(given, np.generic):
-            object.__setattr__(item, field, given.item())
-        elif isinstance(given, list):
-            object.__setattr__(item, field, tuple(given))
-        if not fits(getattr(item, field), hint):
-            name = f"{key}.{field}" if key else field
-            raise wrong_key(name, f"{_mismatch(getattr(item, field), hint)} {_remedy(hint, type(item).__name__)}")
+    for name, declared in _fields(type(item)).items():
+        try:
+            checked = declared.validate_python(_of_python(getattr(item, name)), strict=True)
+        except pydantic.ValidationError as problem:
+            wrong = problem.errors(include_url=False)
+            expected = " or ".join(dict.fromkeys(_expected(error["type"], error["msg"]) for error in wrong))
+            given = wrong[0]["input"]
+            got = type(given).__name__ if wrong[0]["type"].endswith("_type") else repr(given)
+            raise wrong_key(f"{key}.{name}".strip("."), f"{expected} is expected, got {got}. Change it.") from None
+        object.__setattr__(item, name, checked)
 
 
 def require_argument(given: Any, hint: Any, argument: str, remedy: str) -> None:
     """Refuses an argument of a public function that is of another type; the message names types and no value."""
-    if not fits(given, hint):
-        raise InputError(f"{argument}: {_mismatch(given, hint)} {remedy}")
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    accepted = (*kinds, int) if float in kinds else kinds
+    if not isinstance(_of_python(given), accepted) or (isinstance(given, bool) and bool not in kinds):
+        expected = " or ".join("None" if kind is types.NoneType else kind.__name__ for kind in kinds)
+        raise InputError(f"{argument}: {expected} is expected, got {type(given).__name__}. {remedy}")
 
 
 def require_path(given: Any, argument: str) -> None:
@@ -52,53 +54,19 @@ def require_path(given: Any, argument: str) -> None:
 
 
 @cache
-def field_types(kind: Any) -> dict[str, Any]:
-    """Returns the declared type of every field of a dataclass."""
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+def _fields(kind: Any) -> dict[str, pydantic.TypeAdapter[Any]]:
+    """Returns what checks each field of a dataclass."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {field.name: pydantic.TypeAdapter(hints[field.name]) for field in dataclasses.fields(kind)}
 
 
-def fits(given: Any, hint: Any) -> bool:
-    """Returns whether a value is of a declared type; which word of a `Literal` it is, its dataclass checks."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in _UNIONS:
-        return any(fits(given, part) for part in parts)
-    if origin is typing.Literal:
-        return isinstance(given, str)
-    if origin is tuple:
-        return isinstance(given, tuple) and all(fits(part, parts[0]) for part in given)
-    if origin is collections.abc.Mapping:
-        return isinstance(given, collections.abc.Mapping)
-    if isinstance(given, bool | np.bool_):
-        return hint is bool
-    return isinstance(given, _NUMBERS.get(hint, hint))
+def _of_python(given: Any) -> Any:
+    """Returns numbers of numpy as numbers of Python, and lists as tuples."""
+    if isinstance(given, list | tuple):
+        return tuple(map(_of_python, given))
+    return given.item() if isinstance(given, np.generic) else given
 
 
-def _mismatch(given: Any, hint: Any) -> str:
-    parts = typing.get_args(hint)
-    if typing.get_origin(hint) is tuple and isinstance(given, tuple):
-        wrong = next(part for part in given if not fits(part, parts[0]))
-        return f"{_expected(hint)} is expected, and one item is {_article(type(wrong).__name__)}."
-    return f"{_expected(hint)} is expected, got {_article(type(given).__name__)}."
-
-
-def _remedy(hint: Any, whole: str) -> str:
-    made = next((part for part in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(part)), None)
-    return f"Write {getattr(made, '__name__', '')}(…)." if made is not None else f"Change it in {whole}(…)."
-
-
-def _expected(hint: Any) -> str:
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in _UNIONS:
-        return " or ".join(_expected(part) for part in parts)
-    if origin is typing.Literal:
-        return f"one of {', '.join(map(repr, parts))}"
-    if origin is tuple:
-        return f"a list of items that are each {_expected(parts[0])}"
-    return _WORDS.get(hint) or _article(getattr(hint, "__name__", str(hint)))
-
-
-def _article(name: str) -> str:
-    if name == "NoneType":
-        return "None"
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+def _expected(kind: str, told: str) -> str:
+    told = _WORDS.get(kind) or told.removeprefix("Input should be ")
+    return f"a number {told}" if told.startswith(("greater", "less")) else told

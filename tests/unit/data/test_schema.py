@@ -118,17 +118,17 @@ def test_a_toml_timestamp_is_as_good_as_text():
 @pytest.mark.parametrize(
     ("old", "new", "key"),
     [
-        ("low = 0.0\n", "", "channels.power.low"),
-        ("high = 50\n", "", "channels.visits.high"),
-        ('categories = ["off", "idle", "on"]\n', "", "channels.state.categories"),
-        ("low = 0.0", "low = 'zero'", "channels.power.low"),
+        ("low = 0.0\n", "", "power.low"),
+        ("high = 50\n", "", "visits.high"),
+        ('categories = ["off", "idle", "on"]\n', "", "state.categories"),
+        ("low = 0.0", "low = 'zero'", "power.low"),
         ("high = 10.0", "high = -3.0", "power.high"),
         ("high = 10.0", "high = inf", "power.high"),
         ("missing = true", "misssing = true", "channels.power.misssing"),
         ("version = 1", "version = 2", "version"),
         ("population = 200\n", "", "population"),
-        ("population = 200", "population = 0", "population"),
-        ("population = 200", "population = { count_epsilon = -1.0 }", "population"),
+        ("population = 200", "population = 0", "population.size"),
+        ("population = 200", "population = { count_epsilon = -1.0 }", "population.count_epsilon"),
         ("steps = 5", "steps = 0", "time.steps"),
         ('frequency = "1h"', 'frequency = "hourly"', "time.frequency"),
         ("start = ", "start = 'soon' #", "time.start"),
@@ -160,11 +160,11 @@ def test_broken_toml_is_refused(text):
 @pytest.mark.parametrize(
     ("old", "new", "key"),
     [
-        ("population = 200", "population = 9223372036854775808", "population"),
+        ("population = 200", "population = 9223372036854775808", "population.size"),
         ("max_runs = 3", "max_runs = 9223372036854775808", "budget.max_runs"),
-        ("high = 50", "high = 9223372036854775808", "channels.visits.high"),
+        ("high = 50", "high = 9223372036854775808", "visits.high"),
         ("high = 10.0", "high = 1e38", "power.high"),
-        ("high = 10.0", "high = 1" + "0" * 400, "channels.power.high"),
+        ("high = 10.0", "high = 1" + "0" * 400, "power.high"),
         ("high = 10.0", "high = 1e-60", "power.high"),
     ],
 )

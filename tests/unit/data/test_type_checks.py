@@ -96,10 +96,10 @@ def test_numbers_of_numpy_are_numbers():
 UNKNOWN_HERE = {
     "unit.series_column": ('kind = "entity"', 'kind = "entity"\nseries_column = "trip"', r"belongs under \[time\]"),
     "time.population": ("steps = 5", "steps = 5\npopulation = 3", "before any"),
-    "time.start": ("start = ", "start = 5 #", "timestamp such as"),
+    "time.start": ("start = ", "start = 5 #", "text is expected"),
     "time.steps": ("steps = 5", 'steps = "5"', "whole number"),
-    "channels.power.low": ("low = 0.0", 'low = "0"', "number, without quotes"),
-    "population": ("population = 200", 'population = "many"', "whole number such as"),
+    "power.low": ("low = 0.0", 'low = "0"', "a number is expected"),
+    "population.size": ("population = 200", 'population = "many"', "a whole number"),
 }
 
 
