@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from understudy.errors import InputError
@@ -19,31 +18,23 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """The scheduler of a Dask cluster whose workers see the same files, as `tcp://host:port`."""
-
-    address: str
-
-
-Workers = int | Cluster  # a number of processes, or others' processes
+# A number of processes, or the scheduler (`tcp://host:port`) of a Dask cluster whose workers see the same files.
+Workers = int | str
 
 
 def trusted_workers(workers: Workers) -> tuple[str, ...]:
     """Returns who has to be trusted because others' processes read the table, a sentence each."""
     if isinstance(workers, int):
         return ()
-    return (
-        "Not protected against: the workers of a cluster, which read the private rows to add them up, and their "
-        "scheduler, which passes on sums without noise.",
-    )
+    told = "the workers of a cluster, which read the private rows to add them up, and their scheduler, which passes on"
+    return (f"Not protected against: {told} sums without noise.",)
 
 
-def cluster_of(text: str) -> Cluster:
+def cluster_of(text: str) -> str:
     """Returns the scheduler that an option `--cluster` names."""
     if not text.startswith(_SCHEMES):
         raise InputError(f"--cluster: the scheduler of a Dask cluster as tcp://host:port is expected, got '{text}'.")
-    return Cluster(text.replace("dask://", "tcp://", 1))
+    return text.replace("dask://", "tcp://", 1)
 
 
 def workers_of(text: str) -> Workers:
@@ -62,20 +53,16 @@ def pool(workers: Workers) -> "Iterator[joblib.Parallel]":
 
     if isinstance(workers, int):
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "A worker stopped", UserWarning
-            )  # one that grew is replaced; nothing is lost
+            warnings.filterwarnings("ignore", "A worker stopped", UserWarning)  # one that grew is replaced
             # max_nbytes: no copies on disk
             yield joblib.Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", max_nbytes=None)
         return
     with naming_extras("workers"):
         from distributed import Client
     try:
-        client = Client(workers.address, timeout=_PATIENCE, set_as_default=True)
+        client = Client(workers, timeout=_PATIENCE, set_as_default=True)
     except (OSError, ValueError) as problem:
-        raise InputError(
-            f"workers: no scheduler answers at '{workers.address}'. Start one with `dask scheduler`."
-        ) from problem
+        raise InputError(f"workers: no scheduler answers at '{workers}'. Start one with `dask scheduler`.") from problem
     with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=_PATIENCE):
         yield joblib.Parallel(return_as="generator_unordered")
 

@@ -173,7 +173,7 @@ def fit_shadows(
     """Returns features [shadow, feature] of both arms, by name; fits what the folder does not hold yet.
 
     Args:
-        workers: Processes on this machine, or a `Cluster` whose workers see `folder`.
+        workers: Processes on this machine, or the scheduler of a cluster whose workers see `folder`.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     note, identity = folder / "shadows.json", shadows.identity()

@@ -31,7 +31,7 @@ def existing_table(place: Path | str, what: str) -> Path | str:
 
     located = stores.located(place)
     try:
-        if not stores.is_folder(located):
+        if not located.is_dir():
             stores.existing(located)
     except MissingData as missing:
         raise MissingData(f"{what}: {missing}") from None

@@ -46,12 +46,9 @@ def with_bounds(schema: Schema, bounds: Mapping[str, Interval]) -> Schema:
 def reading_schema(schema: Schema, bounds: Mapping[str, Interval]) -> Schema:
     """Returns a schema to read the table with: `bounds` filled in; open and public columns left out."""
     known = with_bounds(replace(schema, label=None, constraints=(), columns=()), bounds)
-    channels = tuple(channel for channel in known.channels if not undeclared(channel))
-    static = tuple(channel for channel in known.static if not undeclared(channel))
+    channels, static = (tuple(c for c in group if not undeclared(c)) for group in (known.channels, known.static))
     left_out = [column.name for column in (*known.static, *known.context) if column not in static]
-    for channel in known.channels:
-        if channel not in channels:
-            left_out += column_names(known, channel.name)
+    left_out += [name for c in known.channels if c not in channels for name in column_names(known, c.name)]
     if not channels:
         if schema.time.layout == "wide":
             raise InputError("Every channel of this wide table is still open. Declare or buy the bounds of one first.")

@@ -80,14 +80,11 @@ def has_zone(dtype: str) -> bool:
 
 def require_fit(dtype: str, number: int, key: str) -> None:
     """Refuses a dtype that can't hold a whole number which is going to be written to the column."""
-    if dtype in INTEGER_DTYPES:
-        limits = np.iinfo(dtype)
-        if not limits.min <= int(float(number)) <= limits.max:  # a panel's numbers are rounded before they are written
-            raise wrong_key(
-                key,
-                f"{number} is expected to fit, and {dtype} holds {limits.min} to {limits.max}. "
-                "Declare a wider dtype or a smaller number.",
-            )
+    limits = np.iinfo(dtype) if dtype in INTEGER_DTYPES else None
+    # a panel's numbers are rounded before they are written
+    if limits is not None and not limits.min <= int(float(number)) <= limits.max:
+        told = f"{number} is expected to fit, and {dtype} holds {limits.min} to {limits.max}."
+        raise wrong_key(key, f"{told} Declare a wider dtype or a smaller number.")
 
 
 def require_dtype(dtype: str, allowed: tuple[str, ...], key: str) -> None:

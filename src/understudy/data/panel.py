@@ -175,12 +175,9 @@ def in_pieces(panel: Panel) -> tuple[Panel, ...]:
         return (panel,)
     borders = np.searchsorted(panel.unit, panel.unit[::size], side="left")
     borders = np.unique(np.append(borders, panel.num_series))
-    return tuple(
-        panel._series(
-            slice(a, b), panel.unit[a:b] - panel.unit[a], slice(int(panel.unit[a]), int(panel.unit[b - 1]) + 1)
-        )
-        for a, b in pairwise(borders.tolist())
-    )
+    first = np.append(panel.unit, panel.num_units)[borders].tolist()  # unit at each border
+    pieces = zip(pairwise(borders.tolist()), pairwise(first), strict=True)
+    return tuple(panel._series(slice(a, b), panel.unit[a:b] - c, slice(c, d)) for (a, b), (c, d) in pieces)
 
 
 def broadcast_context(
@@ -213,19 +210,18 @@ def _shared_context(panel: Panel) -> np.ndarray | None:
 def _check_shapes(panel: Panel) -> None:
     series, schema = panel.values.shape[0], panel.schema
     steps, columns = schema.num_steps, len(schema.context)
-    expected: dict[str, tuple[str, tuple[int, ...]]] = {
-        "values": ("float32", (series, steps, schema.num_channels)),
-        "lengths": ("int32", (series,)),
-        "unit": ("int64", (series,)),
-        "static": ("float32", (series, len(schema.static))),
-        "context": ("float32", (series, steps, columns)),
-        "shared_context": ("float32", (steps, columns)),
-        "ticks": ("int64", (series, steps)),
+    expected: dict[str, tuple[str, str, tuple[int, ...]]] = {
+        "values": ("float32", "[series, step, channel]", (series, steps, schema.num_channels)),
+        "lengths": ("int32", "[series]", (series,)),
+        "unit": ("int64", "[series]", (series,)),
+        "static": ("float32", "[series, static]", (series, len(schema.static))),
+        "context": ("float32", "[series, step, context]", (series, steps, columns)),
+        "shared_context": ("float32", "[step, context]", (steps, columns)),
+        "ticks": ("int64", "[series, step]", (series, steps)),
     }
-    for name, (dtype, shape) in expected.items():
+    for name, (dtype, axes, shape) in expected.items():
         array = getattr(panel, name)
         if array is not None and (array.shape != shape or array.dtype != np.dtype(dtype)):
-            axes = {"values": "[series, step, channel]", "static": "[series, static]"}.get(name, "one row per series")
             raise ValueError(f"Panel.{name}: expected {axes} as the schema declares, in {dtype}.")
 
 
@@ -239,13 +235,9 @@ def _check_contents(panel: Panel) -> None:
     if panel.unit_ids is not None and len(panel.unit_ids) != panel.num_units:
         raise ValueError("Panel.unit_ids: expected one identifier per unit.")
     context = panel.context
-    own = (
-        context is not None
-        and context.strides[0]
-        and not np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
-    )
-    if own and panel.private and panel.schema.time.align == "calendar":
-        # One series' own context would pass for that of all series, and public context is released as it is.
+    alike = context is None or not context.strides[0] or not panel.private or panel.schema.time.align == "relative"
+    # One series' own context would pass for that of all series, and public context is released as it is.
+    if not alike and not np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True):
         raise ValueError("Panel.context: series on one calendar share one context; use time.align = 'relative'.")
     for rows in row_chunks(panel.values):
         beyond = np.arange(panel.num_steps) >= lengths[rows, None]

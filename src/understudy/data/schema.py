@@ -360,9 +360,9 @@ def _check_layout(schema: Schema) -> None:
 
 
 def _check_constraint(constraint: Constraint, schema: Schema) -> None:
-    key = f"constraints.{constrained_channels(constraint)[0]}"
-    channels = {channel.name: channel for channel in schema.channels}
-    for name in constrained_channels(constraint):
+    names = constrained_channels(constraint)
+    key, channels = f"constraints.{names[0]}", {channel.name: channel for channel in schema.channels}
+    for name in names:
         if not isinstance(channels.get(name), Continuous | Integer):
             raise wrong_key(key, f"'{name}' is not a continuous or integer channel. Name one that is.")
     if isinstance(constraint, ZeroWhen):
@@ -370,18 +370,14 @@ def _check_constraint(constraint: Constraint, schema: Schema) -> None:
             raise wrong_key(f"{key}.context", "the name of a public context channel is expected. Declare the channel.")
         if constraint.hours is not None and schema.time.align != "calendar":
             raise wrong_key(f"{key}.hours", "hours of day need time.align = 'calendar'. Declare that, or no hours.")
-    bounds = {name: channels[name] for name in constrained_channels(constraint)}
-    if any(undeclared(channel) for channel in bounds.values()):
+    if any(undeclared(channels[name]) for name in names):
         return
-    low, high = bounds[constrained_channels(constraint)[0]].bounds
-    if isinstance(constraint, Sum):
-        lowest = sum(bounds[part].bounds[0] for part in constraint.parts)
-        highest = sum(bounds[part].bounds[1] for part in constraint.parts)
-        if lowest > high or highest < low:
-            raise wrong_key(key, "the parts' bounds never add up to the total's. Widen them.")
-    elif isinstance(constraint, ZeroWhen) and not low <= 0 <= high:
+    (low, high), *parts = (channels[name].bounds for name in names)
+    if isinstance(constraint, Sum) and (sum(p[0] for p in parts) > high or sum(p[1] for p in parts) < low):
+        raise wrong_key(key, "the parts' bounds never add up to the total's. Widen them.")
+    if isinstance(constraint, ZeroWhen) and not low <= 0 <= high:
         raise wrong_key(key, "the channel's bounds leave out zero. Widen them.")
-    elif isinstance(constraint, NonNegative) and high < 0:
+    if isinstance(constraint, NonNegative) and high < 0:
         raise wrong_key(key, "the channel's bounds are below zero. Widen them.")
 
 

@@ -7,31 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float32, Int64, UInt64
 
-from understudy.data.dtypes import INTEGER_DTYPES
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.checks import Tally
 from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
 from understudy.data.io.long import Grid, roles
 from understudy.data.io.read import grid_of, panel_of, read_panel
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
-from understudy.data.io.stores import (
-    Fingerprint,
-    Place,
-    existing,
-    fingerprint,
-    is_array_file,
-    is_folder,
-    located,
-    require_unchanged,
-    table_files,
-)
+from understudy.data.io.stores import Fingerprint, Place, existing, fingerprint, located, require_unchanged, table_files
 from understudy.data.panel import Panel, concatenate, in_pieces
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema
 from understudy.data.type_checks import require_argument
@@ -148,10 +137,10 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     require_argument(path, str | Path, "open_table: path", "Give a path or a URL as text, or a Path.")
     schema.require_declared()
     place = located(path)
-    folder = is_folder(place)
+    folder = place.is_dir()
     files = table_files(place) if folder else [existing(place)]
     if not folder:
-        array = is_array_file(path if isinstance(place, Path) else place.url)
+        array = place.suffix.lower() in (".npy", ".npz")
         columns = () if array else open_file(place, schema).columns
         # an array, or series that no column distinguishes
         if array or (schema.time.layout == "long" and unit_column(columns, schema) not in columns):
@@ -162,17 +151,16 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     if isinstance(given, np.ndarray) and given.ndim != 2:
         raise DataError("Context: one [step, context] for all series of a table in partitions is expected.")
     before = [fingerprint(file) for file in files]
-    runs = [_Runs.of(file, schema, place.name, secret) for file in files]
-    if _repeated([each.keys for each in runs]):
+    runs = [_runs_of(file, schema, place.name, secret) for file in files]
+    keys = np.concatenate([each.keys for each in runs])
+    if len(np.unique(keys)) < len(keys):
         raise DataError(
             f"{place.name}: all rows of a unit are expected in one partition, and a unit has rows in two. "
             f"{_REPARTITION}",
             column=schema.unit.column,
         )
-    checked = [
-        _File(file=file, name=place.name, schema=schema, before=facts, grouped=each.grouped)
-        for file, facts, each in zip(files, before, runs, strict=True)
-    ]
+    facts = zip(files, before, (each.grouped for each in runs), strict=True)
+    checked = [_File(file, place.name, schema, when, grouped) for file, when, grouped in facts]
     found = _check_files(checked, given, allow_few_units=allow_few_units)
     partitions = [replace(file, context=found) for file in checked]
     if not folder:
@@ -247,7 +235,7 @@ class _Without:
             yield replace(panel.take_units(np.flatnonzero(stays)), unit_ids=None)
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _File:
     """A file, or rows of one, that is checked when the table is opened."""
 
@@ -298,59 +286,47 @@ def _check_files(
     return given if given is not None or not context else context[0]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Runs:
+class _Runs(NamedTuple):
     """Runs of rows of one unit in a file; private."""
 
-    keys: UInt64[np.ndarray, "unit 2"]  # 128 bits for every unit; none where every row is a unit
+    keys: UInt64[np.ndarray, " run"]  # 64 bits for the unit of each; none where every row is a unit
     starts: Int64[np.ndarray, " run"] | None  # row at which each run begins; None where every row is a unit
     grouped: bool  # whether every unit has one run
 
-    @classmethod
-    def of(cls, file: Place, schema: Schema, name: str, secret: bytes) -> "_Runs":
-        """Finds the runs from the column of identifiers alone."""
-        none = np.empty((0, 2), dtype=np.uint64)
-        columns = open_file(file, schema, name=name).columns
-        column = unit_column(columns, schema)
-        if column is None or columns.count(column) != 1:
-            return cls(none, None, grouped=True)
-        keys, starts, row, last = [none], [np.empty(0, dtype=np.int64)], 0, none
-        for batch in open_file(file, schema, name=name, only=column).batches:
-            if not batch.num_rows:
-                continue
-            encoded = encode(batch.column(column), column, schema.unit.dtype)
-            codes = encoded.indices.to_numpy()
-            begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-            found = _unit_keys(encoded.dictionary, schema.unit.dtype, secret)[codes[begins]]
-            continued = int(np.array_equal(found[:1], last))
-            keys.append(found[continued:])
-            starts.append(row + begins[continued:])
-            row, last = row + batch.num_rows, found[-1:]
-        together = np.concatenate(keys)
-        grouped = not _repeated([together])
-        return cls(together if grouped else np.unique(together, axis=0), np.concatenate(starts), grouped=grouped)
 
-
-def _unit_keys(identifiers: pa.Array, dtype: str, secret: bytes) -> UInt64[np.ndarray, "unit 2"]:
-    """Returns 128 bits for each identifier: a whole number as it is, text as a keyed hash.
-
-    Two texts share a key with a probability below 10⁻²⁴ among 10⁷ units.
-    """
-    if dtype in INTEGER_DTYPES:
-        numbers = identifiers.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
-        return np.stack([numbers, np.zeros_like(numbers)], axis=1)
-    blake = hashlib.blake2b
-    digests = b"".join(blake(text.encode(), digest_size=16, key=secret).digest() for text in identifiers.to_pylist())
-    return np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)
-
-
-def _repeated(keys: list[UInt64[np.ndarray, "_ 2"]]) -> bool:
-    """Returns whether a key is there twice, in one array or in two."""
+def _runs_of(file: Place, schema: Schema, name: str, secret: bytes) -> _Runs:
+    """Finds the runs from the column of identifiers alone."""
+    none = np.empty(0, dtype=np.uint64)
+    columns = open_file(file, schema, name=name).columns
+    column = unit_column(columns, schema)
+    if column is None or columns.count(column) != 1:
+        return _Runs(none, None, grouped=True)
+    keys, starts, row, last = [none], [np.empty(0, dtype=np.int64)], 0, none
+    for batch in open_file(file, schema, name=name, only=column).batches:
+        encoded = encode(batch.column(column), column, schema.unit.dtype)
+        codes = encoded.indices.to_numpy()
+        begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+        found = _unit_keys(encoded.dictionary, secret)[codes[begins]]
+        continued = int(np.array_equal(found[:1], last))
+        keys.append(found[continued:])
+        starts.append(row + begins[continued:])
+        row, last = row + batch.num_rows, found[-1:]
     together = np.concatenate(keys)
-    first = np.sort(together[:, 0])
-    ties = np.unique(first[1:][first[1:] == first[:-1]])
-    tied = together[np.isin(together[:, 0], ties)] if len(ties) else together[:0]
-    return len(np.unique(tied, axis=0)) < len(tied)
+    grouped = len(np.unique(together)) == len(together)
+    return _Runs(together if grouped else np.unique(together), np.concatenate(starts), grouped=grouped)
+
+
+def _unit_keys(identifiers: pa.Array, secret: bytes) -> UInt64[np.ndarray, " unit"]:
+    """Returns 64 bits for each identifier: a whole number as it is, text as a keyed hash.
+
+    Two of 10⁷ texts share a key with a probability below 10⁻⁵. Then a table is read in one piece or refused although
+    its partitions share no unit; opened again, under another key, it is not.
+    """
+    if pa.types.is_integer(identifiers.type):
+        return identifiers.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+    blake = hashlib.blake2b
+    digests = b"".join(blake(text.encode(), digest_size=8, key=secret).digest() for text in identifiers.to_pylist())
+    return np.frombuffer(digests, dtype=np.uint64)
 
 
 def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[RowRange | None]:

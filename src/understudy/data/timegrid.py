@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,15 +22,9 @@ from understudy.data.dtypes import (
 )
 from understudy.data.type_checks import Count, check_fields, wrong_key
 
-_MICROSECONDS = {
-    "us": 1,
-    "ms": 10**3,
-    "s": 10**6,
-    "min": 60 * 10**6,
-    "h": 3600 * 10**6,
-    "d": 24 * 3600 * 10**6,
-    "w": 7 * 24 * 3600 * 10**6,
-}
+_SECOND = 10**6
+_MICROSECONDS = {"us": 1, "ms": 1000, "s": _SECOND, "min": 60 * _SECOND, "h": 3600 * _SECOND}
+_MICROSECONDS |= {"d": 24 * _MICROSECONDS["h"], "w": 7 * 24 * _MICROSECONDS["h"]}
 _MONTHS = {"mo": 1, "y": 12}
 MAX_STEPS = 1_000_000
 _YEAR, _LAST_YEAR = 365.2425 * _MICROSECONDS["d"], 9999
@@ -39,8 +33,7 @@ _WIDE_FIELD = re.compile(r"\{channel\}|\{step(?::0?[1-9]?d)?\}")
 _FREQUENCY = re.compile(r"([1-9][0-9]{0,17})(us|ms|s|min|h|d|w|mo|y)")
 
 
-@dataclass(frozen=True)
-class Frequency:
+class Frequency(NamedTuple):
     """Distance between two steps: a fixed number of microseconds or of calendar months (the other is 0)."""
 
     microseconds: int
@@ -119,17 +112,12 @@ class Time:
                 f"timestamp[s|ms|us|ns], date32, string or a whole-number type is expected, got '{self.dtype}'.",
             )
         require_fit(self.dtype, self.steps - 1, "time.dtype")
-        if not holds_ticks(self.dtype, *_telling_ticks(self)):
+        zoned = self.zone is None or has_zone(self.dtype) or self.dtype == "string" or self.counts_steps
+        if not zoned or not holds_ticks(self.dtype, *_telling_ticks(self)):
+            needed = "knows time.zone" if not zoned else f"holds every step of {self.frequency} from {self.start}"
             raise wrong_key(
                 "time.dtype",
-                f"a type that holds every step of {self.frequency} from {self.start} is expected, "
-                f"and '{self.dtype}' does not: steps would share a time or lie elsewhere. Write "
-                f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
-            )
-        if self.zone is not None and not (has_zone(self.dtype) or self.dtype == "string" or self.counts_steps):
-            raise wrong_key(
-                "time.dtype",
-                f"a type with a time zone is expected with time.zone, got '{self.dtype}'. Write "
+                f"a type that {needed} is expected, and '{self.dtype}' does not. Write "
                 f'dtype = "{chosen_dtype(self)}" under [time], or leave dtype out.',
             )
 

@@ -100,26 +100,24 @@ def dumps(schema: Schema) -> str:
     population = schema.population.size or {"count_epsilon": schema.population.count_epsilon}
     head = {"version": schema.version, "name": schema.name, "population": population}
     head |= {key: getattr(schema, key) for key in ("label", "ignore", "columns") if getattr(schema, key)}
-    time = _fields(schema.time)
-    if schema.time.dtype == chosen_dtype(schema.time):
-        del time["dtype"]
-    parts = [_lines(head), "\n[unit]\n" + _lines(_fields(schema.unit)), "\n[time]\n" + _lines(time)]
+    parts = [_lines(head), "\n[unit]\n" + changed_lines(schema.unit), "\n[time]\n" + changed_lines(schema.time)]
     if schema.csv != CsvFormat():
-        parts.append("\n[csv]\n" + _lines(_fields(schema.csv)))
+        parts.append("\n[csv]\n" + changed_lines(schema.csv))
     for group in _GROUPS:
         for item in getattr(schema, group):
-            parts.append(f"\n[[{group}]]\n" + _lines({"kind": item.kind} | _fields(item)))
+            parts.append(f'\n[[{group}]]\nkind = "{item.kind}"\n{changed_lines(item)}')
     if schema.budget is not None:
-        parts.append("\n[budget]\n" + _lines(_fields(schema.budget)))
+        parts.append("\n[budget]\n" + changed_lines(schema.budget))
     return "".join(parts)
 
 
-def _fields(item: Any) -> dict[str, Any]:
-    values = {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
+def changed_lines(item: Any) -> str:
+    """Returns the TOML lines of the fields that differ from their defaults, and of those a reader expects."""
     defaults = {field.name: field.default for field in dataclasses.fields(item)}
-    return {
-        key: value for key, value in values.items() if value is not None and (key in _ALWAYS or value != defaults[key])
-    }
+    if isinstance(item, Time):
+        defaults["dtype"] = chosen_dtype(item)
+    values = {name: value for name in defaults if (value := getattr(item, name)) is not None}
+    return _lines({name: value for name, value in values.items() if name in _ALWAYS or value != defaults[name]})
 
 
 def _lines(table: dict[str, Any]) -> str:

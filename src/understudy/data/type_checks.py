@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic
 
-from understudy.errors import InputError, SchemaError
+from understudy.errors import DataError, InputError, SchemaError
 
 Count = Annotated[int, pydantic.Field(ge=1, lt=2**63)]  # that ledgers and arrays hold
 Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
@@ -20,6 +20,11 @@ _WORDS = {"int_type": "a whole number", "float_type": "a number", "string_type":
 def wrong_key(key: str, problem: str) -> SchemaError:
     """Returns the error about one key of a schema."""
     return SchemaError(f"Key '{key}': {problem}", key=key)
+
+
+def wrong_column(name: str, problem: str) -> DataError:
+    """Returns the error about one column of a table."""
+    return DataError(f"Column '{name}': {problem}", column=name)
 
 
 def check_fields(item: Any, key: str) -> None:

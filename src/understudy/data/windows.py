@@ -107,7 +107,7 @@ def without_empty_steps(windows: Panel) -> Panel:
         Protects events. An event that is taken away leaves empty steps, so the windows it touched are left out and
         all others stay as they were: neighbours differ by windows that are there or not, never by changed ones.
     """
-    return windows.take_series(np.asarray(np.asarray(windows.observed.any(axis=2)).all(axis=1)))
+    return windows.take_series(windows.observed.any(axis=2).all(axis=1))
 
 
 def without_empty(windows: Panel) -> Panel:
@@ -117,15 +117,13 @@ def without_empty(windows: Panel) -> Panel:
         Protects events. A unit that has no row without an event is not in the table at all; its windows without any
         observation would leave with it, however many, although the event did not touch them.
     """
-    return windows.take_series(np.asarray(windows.observed.any(axis=(1, 2))))
+    return windows.take_series(windows.observed.any(axis=(1, 2)))
 
 
 def _check(schema: Schema, window_steps: int, stride: int) -> None:
     if not 1 <= window_steps <= schema.num_steps or stride < 1:
-        raise SchemaError(
-            f"Windows: 1 to {schema.num_steps} steps and a stride of at least 1 are expected.",
-            key="time.steps",
-        )
+        told = f"Windows: 1 to {schema.num_steps} steps and a stride of at least 1 are expected."
+        raise SchemaError(told, key="time.steps")
 
 
 def _capped(
@@ -150,19 +148,11 @@ def window_schema(schema: Schema, window_steps: int, stride: int, max_windows_pe
     """The windows' own contract: windows start at different times, so hours of the day no longer apply."""
     _check(schema, window_steps, stride)
     num_starts = (schema.num_steps - window_steps) // stride + 1
-    same_start = num_starts == 1
-    constraints = [c for c in schema.constraints if same_start or not (isinstance(c, ZeroWhen) and c.hours)]
     most = schema.unit.max_series * num_starts
     max_series = most if max_windows_per_unit is None else min(max_windows_per_unit, most)
-    return replace(
-        schema,
-        unit=replace(schema.unit, max_series=max_series),
-        time=replace(
-            schema.time,
-            steps=window_steps,
-            min_steps=None,
-            align="calendar" if same_start and schema.time.align == "calendar" else "relative",
-        ),
-        constraints=tuple(constraints),
-        columns=() if schema.time.layout == "wide" else schema.columns,
-    )
+    time, constraints = replace(schema.time, steps=window_steps, min_steps=None), schema.constraints
+    if num_starts > 1:
+        time = replace(time, align="relative")
+        constraints = tuple(c for c in constraints if not (isinstance(c, ZeroWhen) and c.hours))
+    unit, columns = replace(schema.unit, max_series=max_series), schema.columns if time.layout == "long" else ()
+    return replace(schema, unit=unit, time=time, constraints=constraints, columns=columns)

@@ -1,16 +1,17 @@
 """Arrow columns become numbers: float32 values and codes, integer ticks, integer keys."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float32, Int64
 
-from understudy.data.channels import Binary, Categorical, Channel, Integer
+from understudy.data.channels import Binary, Categorical, Channel, Continuous
 from understudy.data.dtypes import INTEGER_DTYPES, instants
 from understudy.data.timegrid import Time
+from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -25,26 +26,34 @@ def to_values(array: pa.Array, channel: Channel) -> Float32[np.ndarray, " row"]:
     array = plain(array)
     if isinstance(channel, Categorical):
         return _codes(array, channel)
-    if isinstance(channel, Binary):
-        return _binary(array, channel)
+    if isinstance(channel, Binary) and pa.types.is_boolean(array.type):
+        array = array.cast(pa.int8())
     if not _is_number(array.type):
-        raise DataError(f"Column '{channel.name}': numbers are expected. Convert the column.", column=channel.name)
+        raise wrong_column(channel.name, "numbers are expected. Convert the column.")
     short = pa.types.is_float32(array.type) and array.null_count == 0
     numbers = _numpy(array) if short else _floats(array, channel.name)
+    _check_numbers(numbers, channel)
+    return numbers if short else np.clip(numbers, -_LARGEST, _LARGEST, out=numbers).astype(np.float32)
+
+
+def array_values(array: np.ndarray, name: str, channels: tuple[Channel, ...]) -> Float32[np.ndarray, "..."]:
+    """Returns an array whose last axis holds these columns, checked as `to_values` does; categories are codes."""
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"Array `{name}`: numbers are expected. Convert it.", column=name)
+    for index, channel in enumerate(channels if array.shape[-1:] == (len(channels),) else ()):
+        _check_numbers(array[..., index], channel)
+    return (np.clip(array, -_LARGEST, _LARGEST) if array.dtype.kind == "f" else array).astype(np.float32)
+
+
+def _check_numbers(numbers: np.ndarray, channel: Channel) -> None:
     if np.isinf(numbers).any():
-        raise DataError(
-            f"Column '{channel.name}' holds an infinite value. Remove it or make it missing.", column=channel.name
+        raise wrong_column(channel.name, "it holds an infinite value. Remove it or make it missing.")
+    if isinstance(channel, Binary) and not (np.isnan(numbers) | (numbers == 0) | (numbers == 1)).all():
+        raise wrong_column(channel.name, "0 and 1 are expected, as declared. Recode it or declare it categorical.")
+    if not isinstance(channel, Continuous) and not np.array_equal(np.rint(numbers), numbers, equal_nan=True):
+        raise wrong_column(
+            channel.name, f"whole numbers are expected, as declared ({channel.kind}). Round it or declare another kind."
         )
-    if isinstance(channel, Integer) and not np.array_equal(np.rint(numbers), numbers, equal_nan=True):
-        raise DataError(
-            f"Column '{channel.name}' is declared integer and holds a value that is not whole. Round the "
-            "column or declare it continuous.",
-            column=channel.name,
-        )
-    if short:
-        return numbers
-    np.clip(numbers, -_LARGEST, _LARGEST, out=numbers)
-    return numbers.astype(np.float32)
 
 
 def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
@@ -52,10 +61,10 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
     name = str(time.column)
     array = plain(array)
     if array.null_count:
-        raise DataError(f"Column '{name}' misses a timestamp. Fill it in or drop the row.", column=name)
+        raise wrong_column(name, "it misses a timestamp. Fill it in or drop the row.")
     if time.counts_steps:
         if not pa.types.is_integer(array.type):
-            raise DataError(f"Column '{name}': whole step numbers are expected, as declared.", column=name)
+            raise wrong_column(name, "whole step numbers are expected, as declared. Convert the column.")
         with _uncastable(name, "whole step numbers"):
             return _numpy(array.cast(pa.int64())).astype(np.int64, copy=False)
     moments = _moments(array, name)
@@ -63,10 +72,10 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
         try:
             moments = instants(moments, time.zone)
         except pa.ArrowInvalid:
-            raise DataError(
-                f"Column '{name}' holds a time that occurs twice or never in time.zone = '{time.zone}', where "
-                "clocks change. Write the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
-                column=name,
+            raise wrong_column(
+                name,
+                f"it holds a time that occurs twice or never in time.zone = '{time.zone}', where clocks change. Write "
+                "the times in UTC or with their offset (2024-01-31T12:00:00+01:00).",
             ) from None
     return _numpy(moments.cast(pa.int64())).astype(np.int64, copy=False)
 
@@ -74,7 +83,7 @@ def to_ticks(array: pa.Array, time: Time) -> Int64[np.ndarray, " row"]:
 def encode(array: pa.Array, column: str, dtype: str) -> pa.DictionaryArray:
     """Returns a column of keys as codes and the keys they stand for, in the order of their first appearance."""
     if array.null_count:
-        raise DataError(f"Column '{column}' misses an identifier. Fill it in or drop the row.", column=column)
+        raise wrong_column(column, "it misses an identifier. Fill it in or drop the row.")
     if pa.types.is_dictionary(array.type):  # each key is looked at once, and not in every row
         used = array.indices.dictionary_encode()
         keys = encode(array.dictionary.take(used.dictionary), column, dtype)
@@ -88,50 +97,31 @@ def _codes(array: pa.Array, channel: Categorical) -> Float32[np.ndarray, " row"]
     whole = isinstance(channel.categories[0], int)
     target = pa.int64() if whole else pa.large_string()
     if not whole and _is_number(array.type):
-        raise DataError(f"Column '{channel.name}': text categories are expected, as declared.", column=channel.name)
+        raise wrong_column(channel.name, "text categories are expected, as declared. Convert the column.")
     with _uncastable(channel.name, "the declared categories"):
         array = array.cast(target)
     codes = pc.index_in(array, value_set=pa.array(list(channel.categories), type=target))
     if codes.null_count != array.null_count:
-        raise DataError(
-            f"Column '{channel.name}' holds a category that is not declared. Categories are public: add it "
-            "to the schema's list, or recode the column.",
-            column=channel.name,
+        raise wrong_column(
+            channel.name,
+            "it holds a category that is not declared. Categories are public: add it to the schema's list, or recode.",
         )
     return _floats(codes, channel.name).astype(np.float32)
 
 
-def _binary(array: pa.Array, channel: Binary) -> Float32[np.ndarray, " row"]:
-    if not (pa.types.is_boolean(array.type) or _is_number(array.type)):
-        raise DataError(f"Column '{channel.name}': true/false or 0/1 are expected.", column=channel.name)
-    numbers = _floats(array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array, channel.name)
-    if not (np.isnan(numbers) | (numbers == 0) | (numbers == 1)).all():
-        raise DataError(
-            f"Column '{channel.name}' is declared binary and holds something else than 0 and 1. Recode it "
-            "or declare it categorical.",
-            column=channel.name,
-        )
-    return numbers.astype(np.float32)
-
-
 def _moments(array: pa.Array, name: str) -> pa.Array:
-    unparsable = DataError(
-        f"Column '{name}' holds something that is not a timestamp. Write ISO 8601 (2024-01-31T12:00:00) or "
-        "store a timestamp type.",
-        column=name,
-    )
     if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
         with _uncastable(name, "timestamps no finer than a microsecond"):
             zone = pa.types.is_timestamp(array.type) and array.type.tz is not None
             return array.cast(pa.timestamp("us", tz="UTC" if zone else None))
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        raise unparsable
-    for measure, zone in (("us", None), ("us", "UTC"), ("ns", None), ("ns", "UTC")):
-        try:
+    text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    for measure, zone in (("us", None), ("us", "UTC"), ("ns", None), ("ns", "UTC")) if text else ():
+        with suppress(pa.ArrowInvalid):
             return array.cast(pa.timestamp(measure, tz=zone)).cast(pa.timestamp("us", tz=zone))
-        except pa.ArrowInvalid:
-            continue
-    raise unparsable
+    raise wrong_column(
+        name,
+        "it holds something that is not a timestamp. Write ISO 8601 (2024-01-31T12:00:00) or store a timestamp type.",
+    )
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -164,4 +154,4 @@ def _uncastable(column: str, expected: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise DataError(f"Column '{column}': {expected} are expected. Convert the column.", column=column) from None
+        raise wrong_column(column, f"{expected} are expected. Convert the column.") from None

@@ -9,6 +9,7 @@ from jaxtyping import Int64
 from understudy.data.channels import Channel, Continuous, Integer
 from understudy.data.panel import row_chunks
 from understudy.data.schema import Schema
+from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,10 +37,8 @@ class Tally:
         self.num_series += len(grid.unit)
         shortest = schema.time.min_steps
         if shortest is not None and len(grid.lengths) and grid.lengths.min() < shortest:
-            raise DataError(
-                f"A series is shorter than the declared time.min_steps = {shortest}. Lower it, or drop short series.",
-                column=schema.time.column,
-            )
+            told = f"A series is shorter than the declared time.min_steps = {shortest}. Lower it, or drop short series."
+            raise DataError(told, column=schema.time.column)
         for rows in row_chunks(grid.values):
             inside = steps < grid.lengths[rows, None]
             for index, channel in enumerate(schema.channels):
@@ -54,10 +53,7 @@ class Tally:
         columns = (*self.schema.channels, *self.schema.static)
         for channel, observed in zip(columns, (*self.channels, *self.static), strict=True):
             if not observed:
-                raise DataError(
-                    f"Column '{channel.name}' is missing everywhere. Drop it from the schema, or bring its values.",
-                    column=channel.name,
-                )
+                raise wrong_column(channel.name, "missing everywhere. Drop it from the schema, or bring its values.")
 
 
 def check_units(unit: Int64[np.ndarray, " series"], schema: Schema, *, allow_few_units: bool) -> None:
@@ -80,29 +76,23 @@ def check_series_per_unit(unit: Int64[np.ndarray, " series"], schema: Schema) ->
 
 def check_enough_units(num_units: int, num_series: int, schema: Schema, *, allow_few_units: bool) -> None:
     """Refuses an empty table, one unit and too few units."""
+    event_steps, protected, what = schema.unit.event_steps, num_units, "units"
     if num_units == 0:
         raise DataError("The table is empty. Expected rows.")
-    column = schema.unit.column
     if schema.unit.kind == "event":
-        if num_series * -(-schema.num_steps // schema.unit.event_steps) < MIN_UNITS and not allow_few_units:
-            raise DataError(
-                f"The table holds fewer than {MIN_UNITS} stretches of unit.event_steps = {schema.unit.event_steps} "
-                "steps, too few for useful private output. Bring longer or more series, or read with allow_few_units "
-                "(the override is recorded).",
-                column=column,
-            )
-        return
-    if num_units < 2:
+        protected = num_series * -(-schema.num_steps // event_steps)
+        what = f"stretches of unit.event_steps = {event_steps} steps"
+    elif num_units < 2:
         raise DataError(
             "The table holds a single unit: nobody can be hidden in it. Check unit.column, bring more units, or "
             "protect stretches of time in one series: unit.kind = 'event'.",
-            column=column,
+            column=schema.unit.column,
         )
-    if num_units < MIN_UNITS and not allow_few_units:
+    if protected < MIN_UNITS and not allow_few_units:
         raise DataError(
-            f"The table holds fewer than {MIN_UNITS} units, too few for useful private output. Bring more "
-            "units, or read with allow_few_units (the override is recorded).",
-            column=column,
+            f"The table holds fewer than {MIN_UNITS} {what}, too few for useful private output. Bring more, or read "
+            "with allow_few_units (the override is recorded).",
+            column=schema.unit.column,
         )
 
 
@@ -110,10 +100,10 @@ def settle_column(column: np.ndarray, channel: Channel, inside: np.ndarray) -> b
     """Checks one column in place; returns whether anything was observed."""
     missing = np.isnan(column)
     if not channel.missing and (missing & inside).any():
-        raise DataError(
-            f"Column '{channel.name}' has a missing value and is declared without. Set missing = true in "
-            "the schema, or fill the gap from public knowledge.",
-            column=channel.name,
+        raise wrong_column(
+            channel.name,
+            "it has a missing value and is declared without. Set missing = true in the schema, or fill the gap from "
+            "public knowledge.",
         )
     low, high = (np.float32(bound) for bound in channel.bounds)
     outside = (column < low) | (column > high)
@@ -121,10 +111,9 @@ def settle_column(column: np.ndarray, channel: Channel, inside: np.ndarray) -> b
         if isinstance(channel, Continuous | Integer) and channel.out_of_bounds == "clip":
             np.clip(column, low, high, out=column)
         else:
-            raise DataError(
-                f"Column '{channel.name}' leaves its declared bounds [{channel.bounds[0]:g}, {channel.bounds[1]:g}]. "
-                "Bounds are public and are not read from the data: widen them in the schema, or set "
-                'out_of_bounds = "clip".',
-                column=channel.name,
+            raise wrong_column(
+                channel.name,
+                f"it leaves its declared bounds [{channel.bounds[0]:g}, {channel.bounds[1]:g}]. Bounds are public and "
+                'are not read from the data: widen them in the schema, or set out_of_bounds = "clip".',
             )
     return not bool(missing.all())

@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float32, Int64
 
-from understudy.data.io.arrow import to_ticks, to_values
+from understudy.data.io.arrow import array_values, to_ticks, to_values
 from understudy.data.io.checks import settle_column
 from understudy.data.io.sources import open_source, refuse_unknown_columns
 from understudy.data.schema import Schema
 from understudy.data.timegrid import Time, parse_frequency, step_ticks
+from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 
@@ -38,11 +39,8 @@ def require_context(schema: Schema, *, given: bool) -> None:
     if given and not schema.context:
         raise DataError("Context was given and the schema declares none. Declare [[context]] columns.")
     if schema.context and not given:
-        name = schema.context[0].name
-        raise DataError(
-            f"Column '{name}': public context is declared and was not given. Pass a table of context by time.",
-            column=name,
-        )
+        problem = "public context is declared and was not given. Pass a table of context by time."
+        raise wrong_column(schema.context[0].name, problem)
 
 
 def read_context(
@@ -56,14 +54,9 @@ def read_context(
     """
     wanted = schema.num_steps if steps is None else steps
     if isinstance(source, np.ndarray):
-        array = np.array(source, dtype=np.float32)
+        array = array_values(source, "context", schema.context)
         if array.ndim not in (2, 3) or array.shape[-2:] != (wanted, len(schema.context)):
-            raise DataError(
-                f"Context: an array of {wanted} steps and {len(schema.context)} context channels is expected.",
-                column=None,
-            )
-        if np.isinf(array).any():
-            raise DataError("Context holds an infinite value. Remove it.")
+            raise DataError(f"Context: an array of {wanted} steps and {len(schema.context)} channels is expected.")
         _settle(array, schema)
         return array
     rows = context_rows(source, schema)
@@ -106,7 +99,7 @@ def context_rows(source: Any, schema: Schema) -> ContextRows:
     names = [channel.name for channel in schema.context]
     time = schema.time.column
     refuse_unknown_columns(opened, set(opened.columns), {*names, *([time] if time else [])})
-    return merge_context([context_part(batch, schema) for batch in opened.batches if batch.num_rows], schema)
+    return merge_context([context_part(batch, schema) for batch in opened.batches], schema)
 
 
 def context_part(batch: pa.RecordBatch, schema: Schema) -> ContextRows:
@@ -136,11 +129,10 @@ def _one_per_tick(
     differs = (values != kept[inverse]) & ~(np.isnan(values) & np.isnan(kept[inverse]))
     for index, channel in enumerate(schema.context):
         if differs[:, index].any():
-            raise DataError(
-                f"Column '{channel.name}' is declared public context and has two values at one time. "
-                "Context is the same for everybody: declare the column under [[channels]] or [[static]], "
-                "where it is protected.",
-                column=channel.name,
+            raise wrong_column(
+                channel.name,
+                "it is declared public context and has two values at one time. Context is the same for everybody: "
+                "declare the column under [[channels]] or [[static]], where it is protected.",
             )
     return ContextRows(unique, kept)
 

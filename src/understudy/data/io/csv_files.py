@@ -15,6 +15,7 @@ from understudy.data.channels import Binary, Categorical, Channel
 from understudy.data.dtypes import INTEGER_DTYPES
 from understudy.data.io.stores import Place
 from understudy.data.schema import CsvFormat, Schema, column_names
+from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 _BLOCK_BYTES = 1 << 23
@@ -35,9 +36,8 @@ def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tupl
     seen = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0]), None)
     if seen is not None:
         raise DataError(
-            f"{name}: columns separated by {spelled(written.delimiter)} are expected, and the first line "
-            f"has one column that holds {spelled(seen)}. Give `understudy init` --delimiter {spelled(seen)}; in a "
-            f"schema, write delimiter = {spelled(seen)} under [csv]."
+            f"{name}: columns separated by {spelled(written.delimiter)} are expected, and the first line has one that "
+            f"holds {spelled(seen)}. Give `understudy init` --delimiter {spelled(seen)}; in a schema, write it there."
         )
     return names
 
@@ -45,7 +45,7 @@ def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tupl
 def open_csv(
     path: Place, schema: Schema, columns: tuple[str, ...], only: str | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Opens the rows; types come from the schema, so that they never depend on what the first rows happen to hold."""
+    """Yields the rows; types come from the schema, so that they never depend on what the first rows happen to hold."""
     types, written = _csv_types(schema), schema.csv
     texts = {str(c) for group in (schema.channels, schema.static) for k in group for c in getattr(k, "categories", ())}
     nulls = [*pacsv.ConvertOptions().null_values, *written.missing]
@@ -58,7 +58,7 @@ def open_csv(
     )
     reading = pacsv.ReadOptions(block_size=_BLOCK_BYTES, encoding=without_mark(written.encoding))
     file = path if isinstance(path, Path) else path.open("rb")
-    return iter(pacsv.open_csv(file, read_options=reading, convert_options=options, parse_options=parsing(written)))
+    yield from pacsv.open_csv(file, read_options=reading, convert_options=options, parse_options=parsing(written))
 
 
 def declared_kinds(schema: Schema, columns: tuple[str, ...]) -> tuple[tuple[str, str] | None, ...]:
@@ -88,29 +88,25 @@ def readable(name: str, written: CsvFormat, kinds: tuple[tuple[str, str] | None,
 def _explained(told: str, name: str, written: CsvFormat, kinds: tuple[tuple[str, str] | None, ...]) -> DataError:
     if "invalid UTF8" in told:
         return _wrong_encoding(name, written)
+    form = f"{name}: columns separated by {spelled(written.delimiter)}, in {written.encoding}, are expected"
     if re.search(r"Expected \d+ columns, got \d+", told):
         return DataError(
-            f"{name}: as many columns in every row as in the first line are expected, and a row has more or fewer when "
-            f"it is split at {spelled(written.delimiter)}. If numbers have decimal commas, or text holds "
-            "the delimiter, save the file with another delimiter or with quotes, and declare delimiter and decimal "
-            "under [csv]."
+            f"{form}, and a row has more or fewer than the first line. If numbers have decimal commas, or text holds "
+            "the delimiter, save the file with another delimiter or with quotes, and declare both signs under [csv]."
         )
     match = re.search(r"CSV column #(\d+)", told)
     kind = kinds[int(match[1])] if match and int(match[1]) < len(kinds) else None
     if kind is None:
-        return DataError(
-            f"{name}: a CSV file with columns separated by {spelled(written.delimiter)}, in {written.encoding}, is "
-            "expected, and it can't be read as one. Save it again, or declare its format under [csv] in the schema."
-        )
+        return DataError(f"{form}, and it can't be read so. Save it again, or declare its format under [csv].")
+    column, expected = kind
     other = "," if written.decimal == "." else "."
-    remedy = (
-        f"If its decimal sign is '{other}', write decimal = \"{other}\" under [csv]. " if "decimal" in kind[1] else ""
+    sign = (
+        f"If its decimal sign is '{other}', write decimal = \"{other}\" under [csv]. " if "decimal" in expected else ""
     )
-    return DataError(
-        f"{name}: column '{kind[0]}': {kind[1]} are expected, as declared, and it holds other text. {remedy}If a word "
-        'stands for missing values, list it as missing = ["?"] under [csv]; else convert the column or declare another '
-        "kind.",
-        column=kind[0],
+    return wrong_column(
+        column,
+        f"{expected} are expected in {name}, as declared, and it holds other text. {sign}If a word stands for missing "
+        'values, list it as missing = ["?"] under [csv]; else convert the column or declare another kind.',
     )
 
 

@@ -11,25 +11,18 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from understudy.data.dtypes import schema_dtype
+from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, schema_dtype
 from understudy.data.io.csv_files import csv_header, parsing, readable, without_mark
 from understudy.data.io.sources import alike, unreadable
 from understudy.data.io.stores import existing
 from understudy.data.schema import CsvFormat
-from understudy.data.toml import format_value
+from understudy.data.toml import changed_lines, format_value
 from understudy.errors import DataError, InputError
 
 PEEKED_ROWS = 1000
 STATEMENT = (
     f"the text shape of up to {PEEKED_ROWS} rows of every column: whether all of it reads as whole numbers, numbers, "
     "true/false, timestamps, or none of these. No value, category, bound or count is taken over"
-)
-_SHAPES = (
-    (pa.types.is_integer, pa.int64()),
-    (pa.types.is_floating, pa.float64()),
-    (pa.types.is_boolean, pa.bool_()),
-    (pa.types.is_timestamp, pa.timestamp("s")),
-    (pa.types.is_date, pa.timestamp("s")),
 )
 _NO_ROW = "# Written from column names and types only; no value was read. Complete what says TODO."
 _PEEKED = f"# Peeked: kinds of columns come from a look at {STATEMENT}. This look is not protected by any guarantee."
@@ -50,15 +43,8 @@ _TIME = """\
 # start = "2024-01-01T00:00:00"
 # steps = 168
 """
-_BOUNDS = """\
-# TODO: smallest and largest value there can be, from public knowledge.
-# low = 0
-# high = 1
-"""
-_CATEGORIES = """\
-# TODO: every category there can be, from public knowledge.
-# categories = ["a", "b"]
-"""
+_BOUNDS = "# TODO: smallest and largest value there can be, from public knowledge.\n# low = 0\n# high = 1\n"
+_CATEGORIES = '# TODO: every category there can be, from public knowledge.\n# categories = ["a", "b"]\n'
 _KIND = """\
 # TODO: what the column holds; a CSV file does not say. One of
 # kind = "continuous"   # then low and high, from public knowledge
@@ -136,19 +122,11 @@ def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions 
     peeked = options.peek and is_csv
     first = f"{_PEEKED} Complete what says TODO.\n" if peeked else f"{_NO_ROW}\n"
     head = first + _HEAD.format(name=format_value(title), columns=format_value(arrow.names))
-    columns = sorted(
-        (field for field in arrow if field.name not in (time, unit)), key=lambda f: not _is_channel(f.type)
-    )
-    axis = _time(time, arrow, options.zone, is_csv)
-    parts = [
-        head,
-        _unit(unit, arrow),
-        axis,
-        _csv(options.csv if is_csv else CsvFormat()),
-        *map(_column, columns),
-        _BUDGET,
-    ]
-    return "".join(parts)
+    written = is_csv and options.csv != CsvFormat()
+    csv = f"\n# How CSV files of this table are written.\n[csv]\n{changed_lines(options.csv)}" if written else ""
+    columns = [_column(field) for field in arrow if field.name not in (time, unit)]
+    columns.sort(key=lambda column: "[[channels]]" not in column)
+    return "".join([head, _unit(unit, arrow), _time(time, arrow, options.zone, is_csv), csv, *columns, _BUDGET])
 
 
 def _check_names(names: list[str], options: DraftOptions) -> None:
@@ -156,14 +134,11 @@ def _check_names(names: list[str], options: DraftOptions) -> None:
     if len(set(names)) != len(names):
         raise DataError("Two columns of the table have the same name. Rename or drop one.")
     if not all(name.strip() for name in names):
-        raise DataError(
-            "A column of the table has no name. Give it one, or drop it (data frames save row numbers that way)."
-        )
+        raise DataError("A column of the table has no name. Name or drop it (data frames save row numbers that way).")
     # whole numbers and dates may be the steps of a wide table
     if any(re.fullmatch(r"-?(\d+\.\d*|\.\d+)", name.strip()) for name in names):
         raise DataError(
-            "A column is called by a number with a decimal point: a header line with names is expected, and this seems "
-            "to be a row of data. Add one."
+            "A header line with names is expected, and a column is called by a decimal number. Add the line."
         )
     if alike(names) and not options.columns_are_public:
         raise AlikeColumns(
@@ -186,9 +161,8 @@ def _file_types(path: Path, options: DraftOptions) -> pa.Schema:
     if suffix == ".csv":
         names = csv_header(path, options.csv)
         _check_names(list(names), options)  # before any row is looked at
-        return (
-            _peek_types(path, names, options.csv) if options.peek else pa.schema([(name, pa.null()) for name in names])
-        )
+        untyped = pa.schema([(name, pa.null()) for name in names])
+        return _peek_types(path, names, options.csv) if options.peek else untyped
     if suffix == ".parquet":
         return pq.read_schema(path)
     if suffix in (".arrow", ".feather"):
@@ -234,9 +208,10 @@ def _shape(column: pa.ChunkedArray) -> pa.DataType:
     """Returns one of five types, or null for a column without any text."""
     if column.null_count == len(column):
         return pa.null()
-    for fits, shape in _SHAPES:
-        if fits(column.type):
-            return shape
+    if any(fits(column.type) for fits in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
+        return column.type
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return pa.timestamp("s")
     try:
         pc.cast(column, pa.timestamp("us", tz="UTC"))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -251,7 +226,7 @@ def _unit(unit: str | None, arrow: pa.Schema) -> str:
             '# because a column is declared once. `understudy init --unit COLUMN` does both.\n# column = "household"\n'
         )
     dtype = schema_dtype(arrow.field(unit).type)
-    dtype = dtype if dtype.startswith(("int", "uint", "large", "dict")) else "string"
+    dtype = dtype if dtype in INTEGER_DTYPES + TEXT_DTYPES else "string"
     return f"column = {format_value(unit)}\ndtype = {format_value(dtype)}\n"
 
 
@@ -266,33 +241,19 @@ def _time(time: str | None, arrow: pa.Schema, zone: str | None, from_text: bool)
     return f"\n[time]\ncolumn = {format_value(time)}\n{stored}{_TIME}"
 
 
-def _csv(csv: CsvFormat) -> str:
-    usual, keys = CsvFormat(), ("delimiter", "decimal", "encoding", "missing")
-    changed = {key: getattr(csv, key) for key in keys if getattr(csv, key) != getattr(usual, key)}
-    lines = [f"{key} = {format_value(value)}\n" for key, value in changed.items()]
-    return "".join(["\n# How CSV files of this table are written.\n[csv]\n", *lines]) if changed else ""
-
-
-def _is_channel(arrow: pa.DataType) -> bool:
-    """Numbers and booleans may change along a series; text is drafted as static."""
-    kinds = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-    return any(kind(arrow) for kind in kinds)
-
-
 def _column(field: pa.Field) -> str:
-    dtype = schema_dtype(field.type)
+    """Drafts numbers and booleans as channels, which may change along a series, and text as static."""
+    name = format_value(field.name)
     if pa.types.is_null(field.type):
-        return f"\n[[channels]]\nname = {format_value(field.name)}\nmissing = true\n{_KIND}"
-    if pa.types.is_boolean(field.type):
-        return _block("channels", "binary", field.name, "bool", "")
-    if not _is_channel(field.type):
-        dtype = dtype if dtype in ("large_string", "dictionary") else "string"
-        return _block("static", "categorical", field.name, dtype, _CATEGORIES)
-    if pa.types.is_integer(field.type):
-        return _block("channels", "integer", field.name, dtype, _BOUNDS)
-    return _block("channels", "continuous", field.name, dtype if "float" in dtype else "float64", _BOUNDS)
-
-
-def _block(group: str, kind: str, name: str, dtype: str, todo: str) -> str:
-    head = f'\n[[{group}]]\nkind = "{kind}"\nname = {format_value(name)}\ndtype = {format_value(dtype)}\n'
-    return f"{head}missing = true\n{todo}"
+        return f"\n[[channels]]\nname = {name}\nmissing = true\n{_KIND}"
+    drafted = (
+        (pa.types.is_boolean, "channels", "binary", ("bool",), ""),
+        (pa.types.is_integer, "channels", "integer", INTEGER_DTYPES, _BOUNDS),
+        (pa.types.is_floating, "channels", "continuous", FLOAT_DTYPES, _BOUNDS),
+        (pa.types.is_decimal, "channels", "continuous", FLOAT_DTYPES, _BOUNDS),
+        (lambda _: True, "static", "categorical", TEXT_DTYPES, _CATEGORIES),
+    )
+    _, group, kind, dtypes, todo = next(row for row in drafted if row[0](field.type))
+    dtype = schema_dtype(field.type)
+    dtype = format_value(dtype if dtype in dtypes else dtypes[0])
+    return f'\n[[{group}]]\nkind = "{kind}"\nname = {name}\ndtype = {dtype}\nmissing = true\n{todo}'

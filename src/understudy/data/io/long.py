@@ -17,6 +17,7 @@ from understudy.data.io.context import ContextRows, context_part, merge_context
 from understudy.data.io.sources import Source, refuse_unknown_columns
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema
 from understudy.data.timegrid import Time, start_microseconds, steps_since
+from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 _ROWS_AT_A_TIME = 2_000_000
@@ -51,9 +52,8 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
     columns = roles(source, schema, with_context=with_context)
     batches, context = [], []
     for batch in source.batches:
-        if batch.num_rows:
-            batches.append(_compact(batch, schema, columns))
-            context += [context_part(batch, schema)] if columns.with_context else []
+        batches.append(_compact(batch, schema, columns))
+        context += [context_part(batch, schema)] if columns.with_context else []
     if not batches:
         raise DataError(f"{source.name}: the table is empty. Expected rows.")
     rows = pa.Table.from_batches(batches).unify_dictionaries()
@@ -131,11 +131,8 @@ def _static(
         static[series, index] = column
         kept = static[series, index]
         if ((column != kept) & ~(np.isnan(column) & np.isnan(kept))).any():
-            raise DataError(
-                f"Column '{channel.name}' is declared static and changes within a series. Declare it under "
-                "[[channels]], or make it constant.",
-                column=channel.name,
-            )
+            problem = "it is declared static and changes within a series. Declare it under [[channels]], or correct it."
+            raise wrong_column(channel.name, problem)
     return static
 
 
@@ -185,17 +182,14 @@ def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row
     same = series[1:] == series[:-1]
     name = str(schema.time.column)
     if ((ticks[1:] < ticks[:-1]) & same).any():
-        raise DataError(
-            f"Column '{name}': the timestamps of a series are not in order. Sort the table by series and time.",
-            column=name,
-        )
+        raise wrong_column(name, "the timestamps of a series are not in order. Sort the table by series and time.")
     repeats = bool(((ticks[1:] == ticks[:-1]) & same).any())
     binned = schema.time.off_grid != "refuse" or all(is_event_like(channel) for channel in schema.channels)
     if repeats and not binned:
-        raise DataError(
-            f"Column '{name}': a series has the same timestamp twice. Remove the duplicate; or, if rows are "
-            "events, declare time.off_grid = 'floor' and an aggregate for each channel.",
-            column=name,
+        raise wrong_column(
+            name,
+            "a series has the same timestamp twice. Remove the duplicate; or, if rows are events, declare "
+            "time.off_grid = 'floor' and an aggregate for each channel.",
         )
     return repeats
 
@@ -211,11 +205,10 @@ def _steps(
         found, on_grid = steps_since(ticks[rows], start, time)
         if not on_grid:
             counted_from = time.start if time.align == "calendar" else "the start of each series"
-            raise DataError(
-                f"Column '{time.column}': a timestamp lies between two steps of {time.frequency} counted from "
-                f"{counted_from}. Put the timestamps on the grid, or declare time.off_grid = 'floor' or 'nearest'."
-                + _about_zones(time),
-                column=time.column,
+            raise wrong_column(
+                str(time.column),
+                f"a timestamp lies between two steps of {time.frequency} counted from {counted_from}. Put the "
+                f"timestamps on the grid, or declare time.off_grid = 'floor' or 'nearest'.{_about_zones(time)}",
             )
         if found.min() < 0 or found.max() >= time.steps:
             raise _outside(time)
@@ -230,25 +223,22 @@ def _about_zones(time: Time) -> str:
     if time.zone is not None:
         return f" Timestamps without an offset are read as times of time.zone = '{time.zone}'."
     if dt.datetime.fromisoformat(time.start).tzinfo is not None:
-        return (
-            " time.start carries an offset: if the timestamps carry none, write time.start without it, or declare "
-            "their time.zone."
-        )
+        return " time.start has an offset: if the timestamps have none, write it without, or declare their time.zone."
     return (
-        " If the timestamps carry a time zone or an offset, they are compared in UTC, and time.start is read as UTC: "
-        f"write its offset (such as {time.start}+01:00), or declare time.zone."
+        " Timestamps with a time zone or an offset are compared in UTC, as which time.start is read: write its offset "
+        f"(such as {time.start}+01:00), or declare time.zone."
     )
 
 
 def _outside(time: Time) -> DataError:
     if time.align == "relative" or time.column is None:
-        message = f"a series is longer than the declared {time.steps} steps. Raise time.steps or cut the series."
-    else:
-        message = (
-            f"a timestamp lies outside the declared {time.steps} steps of {time.frequency} from "
-            f"{time.start}. Raise time.steps, move time.start, or drop the rows.{_about_zones(time)}"
-        )
-    return DataError(f"Column '{time.column or 'time'}': {message}", column=time.column)
+        problem = f"a series is longer than the declared {time.steps} steps. Raise time.steps or cut the series."
+        return DataError(f"Column '{time.column or 'time'}': {problem}", column=time.column)
+    return wrong_column(
+        time.column,
+        f"a timestamp lies outside the declared {time.steps} steps of {time.frequency} from {time.start}. Raise "
+        f"time.steps, move time.start, or drop the rows.{_about_zones(time)}",
+    )
 
 
 def _scatter(

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float, Float32, Int32
+from jaxtyping import Float32
 
-from understudy.data.channels import Channel, Continuous
-from understudy.data.io.arrow import encode, plain, to_values
+from understudy.data.io.arrow import array_values, encode, plain, to_values
 from understudy.data.io.checks import MIN_UNITS, Tally, check_units
 from understudy.data.io.context import ContextRows, align_context, given_context, require_context
 from understudy.data.io.long import Grid, read_long
@@ -18,7 +17,7 @@ from understudy.data.io.sources import Source, open_source, refuse_unknown_colum
 from understudy.data.io.stores import existing, is_array_file
 from understudy.data.panel import Panel, broadcast_context
 from understudy.data.schema import Schema, column_names, table_columns
-from understudy.data.type_checks import require_argument
+from understudy.data.type_checks import require_argument, wrong_column
 from understudy.errors import DataError, SchemaError
 
 __all__ = ["MIN_UNITS", "read_panel"]
@@ -110,10 +109,7 @@ def _own_contexts(
     if schema.time.align == "calendar":
         raise DataError("Context: one [step, context] for all is expected: series share a calendar.")
     if grid.order is None:
-        raise DataError(
-            "Context: an array per series is expected with an array of series only. Give a long table its context as "
-            "a table by time."
-        )
+        raise DataError("Context: an array per series needs an array of series. Give a long table a context by time.")
     if len(contexts) != len(grid.order):
         raise DataError("Context: an array with one context per series is expected. Bring one for each.")
     return np.ascontiguousarray(contexts[grid.order])
@@ -121,65 +117,60 @@ def _own_contexts(
 
 def _read_wide(source: Source, schema: Schema) -> Grid:
     """Reads a table with a row per series and a column per channel and step."""
-    context = {channel.name for channel in schema.context}
+    context, unit = {channel.name for channel in schema.context}, schema.unit.column
     required = {*table_columns(schema), *filter(None, [schema.time.series_column])} - context
     refuse_unknown_columns(source, required | context | set(schema.ignore), required)
-    batches = [_wide_batch(batch, schema) for batch in source.batches if batch.num_rows]
-    if not batches:
+    values, static, units = [], [], []
+    for batch in source.batches:
+        values.append(_wide_values(batch, schema))
+        columns = [to_values(batch.column(channel.name), channel) for channel in schema.static]
+        static.append(np.array(columns, dtype=np.float32).reshape(-1, batch.num_rows).T)
+        if unit is not None:
+            units.append(plain(encode(batch.column(unit), unit, schema.unit.dtype)))
+    if not values:
         raise DataError(f"{source.name}: the table is empty. Expected rows.")
-    values, static = (np.concatenate([batch[place] for batch in batches]) for place in (0, 1))
-    units = [batch[2] for batch in batches if batch[2] is not None]
-    if not units:
-        return _grid_of_series(values, schema, static=static)
+    grid = _grid_of_series(np.concatenate(values), np.concatenate(static), schema)
+    if unit is None:
+        return grid
     encoded = pa.concat_arrays(units).dictionary_encode()
-    unit, ids = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
-    order = np.argsort(unit, kind="stable")
-    if (np.diff(unit) < 0).any():  # bring the series of a unit side by side
-        values, static, unit = values[order], static[order], unit[order]
-    return _grid_of_series(values, schema, static=static, unit=unit, ids=np.array(ids, dtype=object), order=order)
+    return _by_unit(grid, encoded)
 
 
-def _wide_batch(
-    batch: pa.RecordBatch, schema: Schema
-) -> tuple[Float32[np.ndarray, "row step channel"], Float32[np.ndarray, "row static"], pa.Array | None]:
+def _wide_values(batch: pa.RecordBatch, schema: Schema) -> Float32[np.ndarray, "row step channel"]:
     values = np.empty((batch.num_rows, schema.num_steps, schema.num_channels), dtype=np.float32)
     for index, channel in enumerate(schema.channels):
         for step, name in enumerate(column_names(schema, channel.name)):
             values[:, step, index] = to_values(batch.column(name), channel)
-    static = np.empty((batch.num_rows, len(schema.static)), dtype=np.float32)
-    for index, channel in enumerate(schema.static):
-        static[:, index] = to_values(batch.column(channel.name), channel)
-    if schema.unit.column is None:
-        return values, static, None
-    return values, static, plain(encode(batch.column(schema.unit.column), schema.unit.column, schema.unit.dtype))
+    return values
 
 
 def _grid_of_series(
-    values: Float32[np.ndarray, "series step channel"],
-    schema: Schema,
-    *,
-    static: Float32[np.ndarray, "series static"],
-    unit: np.ndarray | None = None,
-    ids: np.ndarray | None = None,
-    lengths: Int32[np.ndarray, " series"] | None = None,
-    order: np.ndarray | None = None,
+    values: Float32[np.ndarray, "series step channel"], static: Float32[np.ndarray, "series static"], schema: Schema
 ) -> Grid:
-    """Makes a grid of series that are laid out already; each is its own unit unless told otherwise."""
-    if lengths is None:
-        lengths = np.full(len(values), schema.num_steps, dtype=np.int32)
-        if schema.time.variable_length:  # a series ends with its last observed step
-            lengths[:] = 1
-            for step in range(schema.num_steps):
-                lengths[~np.isnan(values[:, step]).all(axis=1)] = step + 1
+    """Makes a grid of series that are laid out already, each its own unit."""
+    lengths = np.full(len(values), schema.num_steps, dtype=np.int32)
+    if schema.time.variable_length:  # a series ends with its last observed step
+        observed = ~np.isnan(values).all(axis=2)
+        lengths -= np.argmax(observed[:, ::-1], axis=1).astype(np.int32)
+        lengths[~observed.any(axis=1)] = 1
     own = np.arange(len(values), dtype=np.int64)
-    return Grid(
-        values=values,
-        lengths=lengths,
-        unit=own if unit is None else unit,
-        static=static,
-        ids=ids,
-        origin=np.zeros(len(values), dtype=np.int64),
-        order=own if order is None else order.astype(np.int64),
+    origin = np.zeros(len(values), dtype=np.int64)
+    return Grid(values=values, lengths=lengths, unit=own, static=static, ids=None, origin=origin, order=own)
+
+
+def _by_unit(grid: Grid, units: pa.DictionaryArray) -> Grid:
+    """Brings the series of a unit side by side; units are numbered in the order of their first appearance."""
+    unit = units.indices.to_numpy().astype(np.int64)
+    order = np.argsort(unit, kind="stable")
+    rows = order if (np.diff(unit) < 0).any() else slice(None)
+    return replace(
+        grid,
+        values=grid.values[rows],
+        lengths=grid.lengths[rows],
+        unit=unit[rows],
+        static=grid.static[rows],
+        ids=np.array(units.dictionary.to_pylist(), dtype=object),
+        order=order,
     )
 
 
@@ -189,20 +180,24 @@ def _read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
     A .npz file has `values` and may have `lengths`, `unit` (whole numbers) and `static`.
     """
     arrays = {"values": source} if isinstance(source, np.ndarray) else _load_arrays(source)
-    values = _numbers(arrays["values"], "values", schema.channels)
+    values = array_values(arrays["values"], "values", schema.channels)
     if values.shape[1:] != (schema.num_steps, schema.num_channels):
         raise DataError(
             f"Array: [series, step, channel] with {schema.num_steps} steps and {schema.num_channels} "
             "channels is expected, as the schema declares. Reshape it."
         )
-    static = _numbers(arrays.get("static", np.empty((len(values), 0))), "static", schema.static)
+    static = array_values(arrays.get("static", np.empty((len(values), 0))), "static", schema.static)
     if static.shape != (len(values), len(schema.static)):
-        raise DataError(
-            "Array: the schema declares static columns; bring them as `static` in a .npz file.", column=None
-        )
-    lengths = arrays.get("lengths")
-    grid = _grid_of_series(values, schema, static=static, lengths=None if lengths is None else lengths.astype(np.int32))
-    return grid if "unit" not in arrays else _by_unit(grid, arrays["unit"])
+        raise DataError("Array: the schema declares static columns; bring them as `static` in a .npz file.")
+    grid = _grid_of_series(values, static, schema)
+    if "lengths" in arrays:
+        grid = replace(grid, lengths=arrays["lengths"].astype(np.int32))
+    if "unit" not in arrays:
+        return grid
+    unit = arrays["unit"]
+    if unit.shape != (len(values),) or unit.dtype.kind not in "iu":
+        raise DataError("Array `unit`: one whole number per series is expected.", column="unit")
+    return _by_unit(grid, pa.array(unit).dictionary_encode())
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -216,42 +211,6 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _numbers(array: np.ndarray, name: str, channels: tuple[Channel, ...]) -> Float32[np.ndarray, "..."]:
-    """Returns an array of numbers; refuses fractions in columns of whole numbers and codes."""
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"Array `{name}`: numbers are expected. Convert it.", column=name)
-    if np.isinf(array).any():
-        raise DataError(f"Array `{name}` holds an infinite value. Remove it or make it missing (NaN).", column=name)
-    largest = np.finfo(np.float32).max
-    numbers = (np.clip(array, -largest, largest) if array.dtype.kind == "f" else array).astype(np.float32)
-    if numbers.shape[-1:] != (len(channels),):
-        return numbers
-    for index, channel in enumerate(channels):
-        column = numbers[..., index]
-        if not isinstance(channel, Continuous) and not np.array_equal(np.rint(column), column, equal_nan=True):
-            raise DataError(
-                f"Column '{channel.name}': whole numbers or category codes are expected.", column=channel.name
-            )
-    return numbers
-
-
-def _by_unit(grid: Grid, unit: np.ndarray) -> Grid:
-    if unit.shape != (len(grid.values),) or unit.dtype.kind not in "iu":
-        raise DataError("Array `unit`: one whole number per series is expected.", column="unit")
-    _, first, code = np.unique(unit, return_index=True, return_inverse=True)
-    appearance = np.argsort(np.argsort(first))[code]
-    order = np.argsort(appearance, kind="stable")
-    return replace(
-        grid,
-        values=grid.values[order],
-        lengths=grid.lengths[order],
-        unit=appearance[order].astype(np.int64),
-        static=grid.static[order],
-        ids=unit[np.sort(first)].astype(object),
-        order=order.astype(np.int64),
-    )
-
-
 def _read_overlapping_windows(source: Source, schema: Schema) -> Grid:
     """Reads one long series and cuts it into windows at every step, each its own unit.
 
@@ -260,17 +219,16 @@ def _read_overlapping_windows(source: Source, schema: Schema) -> Grid:
     names = {channel.name for channel in schema.channels}
     known = names | {schema.time.column or ""} | set(schema.ignore)
     refuse_unknown_columns(source, known, names)
-    rows: list[Float[np.ndarray, "row channel"]] = [
+    rows = [
         np.stack([to_values(batch.column(channel.name), channel) for channel in schema.channels], axis=1)
         for batch in source.batches
-        if batch.num_rows
     ]
     if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
         raise DataError(f"{source.name}: more rows than the declared steps are expected.")
     # The last possible window is left out, as in the papers whose window counts this has to match.
     views = np.lib.stride_tricks.sliding_window_view(np.concatenate(rows), schema.num_steps, axis=0)[:-1]
     windows = np.ascontiguousarray(np.moveaxis(views, 1, 2))
-    return _grid_of_series(windows, schema, static=np.empty((len(windows), len(schema.static)), dtype=np.float32))
+    return _grid_of_series(windows, np.empty((len(windows), 0), dtype=np.float32), schema)
 
 
 def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[list[str], bool]:
@@ -282,10 +240,7 @@ def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[lis
         Reads private data and releases nothing. A unit's category comes from its own rows, in the table's order.
     """
     if is_array_file(source) or isinstance(source, np.ndarray):
-        raise DataError(
-            f"Column '{column}': an array holds codes and no names. Bring a table (.parquet, .csv, .arrow, .feather).",
-            column=column,
-        )
+        raise wrong_column(column, "an array holds codes and no names. Bring a table (.parquet, .csv, .arrow).")
     opened, unit = open_source(source, schema), schema.unit.column or schema.time.series_column
     dtype = schema.unit.dtype if schema.unit.column else "string"
     changes = column in [channel.name for channel in schema.channels]
@@ -296,14 +251,10 @@ def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[lis
     whole = False
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
     for batch in opened.batches:
-        if not batch.num_rows:
-            continue
         arrays = [plain(batch.column(name)) for name in columns]  # a row of a wide table has a category per step
         whole = all(pa.types.is_integer(array.type) for array in arrays)
         if not whole and not all(any(test(array.type) for test in text) for array in arrays):
-            raise DataError(
-                f"Column '{column}': text or whole numbers are expected. Convert the column.", column=column
-            )
+            raise wrong_column(column, "text or whole numbers are expected. Convert the column.")
         categories = pc.coalesce(*(array.cast(pa.large_string()) for array in arrays)).to_pylist()
         rows = range(len(first), len(first) + batch.num_rows)  # each its own unit where no column names units
         owners = rows if unit is None else encode(batch.column(unit), unit, dtype).to_pylist()

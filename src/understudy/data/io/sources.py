@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.data.io.csv_files import csv_header, declared_kinds, open_csv, readable
-from understudy.data.io.stores import TABLE_SUFFIXES, Place, StoredFile, existing, is_folder, located, table_files
+from understudy.data.io.stores import TABLE_SUFFIXES, Place, StoredFile, existing, located, table_files
 from understudy.data.schema import Schema
+from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 
 BATCH_ROWS = 262_144
@@ -79,7 +80,7 @@ def open_source(source: Any, schema: Schema) -> Source:
     """Opens a path or URL of a file or a folder, a table, or anything that speaks the Arrow C stream interface."""
     if isinstance(source, str | Path | StoredFile):
         place = located(source)
-        return _open_folder(place, schema) if is_folder(place) else open_file(existing(place), schema)
+        return _open_folder(place, schema) if place.is_dir() else open_file(existing(place), schema)
     if hasattr(source, "__arrow_c_stream__"):
         try:
             reader = pa.RecordBatchReader.from_stream(source)
@@ -87,7 +88,7 @@ def open_source(source: Any, schema: Schema) -> Source:
             given = type(source).__name__
             raise DataError(f"Expected a table with named columns, got {given}. Convert it first.") from None
         columns = tuple(reader.schema.names)
-        return Source("table", columns, _checked((_sliced(batch) for batch in reader), unreadable("table")))
+        return Source("table", columns, _checked(reader, unreadable("table")))
     raise DataError(
         "Expected a path, an Arrow table, a numpy array [series, step, channel] or a data frame that speaks "
         f"the Arrow C stream interface, got {type(source).__name__}. Convert it first."
@@ -116,19 +117,15 @@ def refuse_unknown_columns(source: Source, known: set[str], required: set[str]) 
                 column=told,
             )
     for name in missing:
-        raise DataError(
-            f"{source.name}: column '{name}' is declared in the schema and not in the table. Add it to the "
-            "table or remove it from the schema.",
-            column=name,
-        )
+        told = f"it is declared in the schema and not in the table ({source.name}). Add it, or remove the declaration."
+        raise wrong_column(name, told)
 
 
 def require_column(source: Source, name: str) -> None:
     """Refuses a table that has not exactly one column of a declared name."""
     if source.columns.count(name) != 1:
-        raise DataError(
-            f"{source.name}: column '{name}' is expected once, as the schema declares. Add, rename or drop it.",
-            column=name,
+        raise wrong_column(
+            name, f"it is expected once in {source.name}, as the schema declares. Add, rename or drop it."
         )
 
 
@@ -175,10 +172,8 @@ def open_file(
     name, suffix = name or file.name, file.suffix.lower()
     if suffix == ".csv":
         columns = csv_header(file, schema.csv, name)
-        kinds = declared_kinds(schema, columns)
-        with readable(name, schema.csv, kinds):
-            batches = open_csv(file, schema, columns, only)
-            return Source(name, columns, _checked(batches, readable(name, schema.csv, kinds)), from_text=True)
+        guard = readable(name, schema.csv, declared_kinds(schema, columns))
+        return Source(name, columns, _checked(open_csv(file, schema, columns, only), guard), from_text=True)
     with unreadable(name):
         if suffix == ".parquet":
             return _open_parquet(file, name, schema, rows, only)
@@ -186,7 +181,7 @@ def open_file(
             # A memory map keeps the file's pages out of our own memory.
             sink = pa.memory_map(str(file)) if isinstance(file, Path) else file.open("rb")
             opened = pa.ipc.open_file(sink)
-            pieces = (_sliced(opened.get_batch(i)) for i in range(opened.num_record_batches))
+            pieces = (opened.get_batch(place) for place in range(opened.num_record_batches))
             return Source(name, tuple(opened.schema.names), _checked(pieces, unreadable(name)))
     raise DataError(
         f"{name}: a file ending in {', '.join(TABLE_SUFFIXES)}, .npy or .npz is expected. Convert or rename it."
@@ -212,17 +207,12 @@ def _open_parquet(file: Place, name: str, schema: Schema, rows: RowRange | None,
     return Source(name, columns, _checked(batches if rows is None else rows.of(batches), unreadable(name)))
 
 
-def _sliced(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """Cuts a large in-memory batch so that working copies stay small."""
-    return [batch.slice(begin, BATCH_ROWS) for begin in range(0, batch.num_rows, BATCH_ROWS)]
-
-
-def _checked(batches: Any, guard: AbstractContextManager[None]) -> Iterator[pa.RecordBatch]:
+def _checked(batches: Iterable[pa.RecordBatch], guard: AbstractContextManager[None]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows in batches so small that working copies of them stay small."""
     with guard:
-        for item in batches:
-            for batch in item if isinstance(item, list) else [item]:
-                batch.validate(full=True)  # Arrow believes a file's offsets: in a damaged one they lead anywhere
-                yield batch
+        for batch in batches:
+            batch.validate(full=True)  # Arrow believes a file's offsets: in a damaged one they lead anywhere
+            yield from (batch.slice(begin, BATCH_ROWS) for begin in range(0, batch.num_rows, BATCH_ROWS))
 
 
 @contextmanager

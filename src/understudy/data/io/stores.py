@@ -1,8 +1,10 @@
 """Where tables lie: files and folders of this machine, or of a store that fsspec reaches (`s3://`, `memory://`, …)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -11,7 +13,8 @@ from understudy.extras import require_extra
 
 TABLE_SUFFIXES = (".csv", ".parquet", ".arrow", ".feather")
 _KIND = re.compile(r"\.[a-z]{1,8}")
-_LOCAL = "file://"
+_CHANGED = ("ETag", "etag", "mtime", "LastModified", "updated")
+Fingerprint = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -32,14 +35,48 @@ class StoredFile:
 
     def open(self, mode: str = "r", encoding: str | None = None, newline: str | None = None) -> IO[Any]:
         """Opens the file for reading."""
-        system, path = _system(self.url)
         options = {} if "b" in mode else {"encoding": encoding, "newline": newline}
-        opened: IO[Any] = system.open(path, mode, **options)
+        opened: IO[Any] = self._system.open(self._path, mode, **options)
         return opened
+
+    def is_file(self) -> bool:
+        """Returns whether a file is there."""
+        return bool(self._system.isfile(self._path))
+
+    def is_dir(self) -> bool:
+        """Returns whether a folder is there."""
+        return bool(self._system.isdir(self._path))
+
+    def iterdir(self) -> Iterator["StoredFile"]:
+        """Yields what the folder holds."""
+        names = (str(name) for name in self._system.ls(self._path, detail=False))
+        return (
+            StoredFile(self._system.unstrip_protocol(name))
+            for name in names
+            if name.strip("/") != self._path.strip("/")
+        )
+
+    def fingerprint(self) -> Fingerprint:
+        """Returns size and time of the last change, or what the store has in its place."""
+        info = self._system.info(self._path)
+        changed = next((str(info[key]) for key in _CHANGED if key in info), "")
+        with suppress(NotImplementedError):
+            changed = changed or str(self._system.modified(self._path))
+        return int(info["size"] or 0), changed
+
+    @property
+    def _system(self) -> Any:
+        return _store(self.url)[0]
+
+    @property
+    def _path(self) -> str:
+        return _store(self.url)[1]
+
+    def __str__(self) -> str:
+        return self.url
 
 
 Place = Path | StoredFile
-Fingerprint = tuple[int, str]
 _AnyPlace = TypeVar("_AnyPlace", bound=Path | StoredFile)
 
 
@@ -47,28 +84,14 @@ def located(place: str | Path | StoredFile) -> Place:
     """Returns a place of this machine as a path and any other as a file of its store."""
     if isinstance(place, Path | StoredFile):
         return place
-    if place.startswith(_LOCAL):
-        return Path(place.removeprefix(_LOCAL))
-    return StoredFile(place) if "://" in place else Path(place)
-
-
-def is_folder(place: Place) -> bool:
-    """Returns whether a folder is there."""
-    if isinstance(place, Path):
-        return place.is_dir()
-    system, path = _system(place.url)
-    return bool(system.isdir(path))
+    path = place.removeprefix("file://")
+    return StoredFile(path) if "://" in path else Path(path)
 
 
 def existing(place: _AnyPlace) -> _AnyPlace:
     """Returns the place of a file that is there."""
-    if isinstance(place, Path):
-        found, shown = place.is_file(), str(place)
-    else:
-        system, path = _system(place.url)
-        found, shown = bool(system.isfile(path)), place.url
-    if not found:
-        raise MissingData(f"No file at {shown}. Check the path.")
+    if not place.is_file():
+        raise MissingData(f"No file at {place}. Check the path.")
     return place
 
 
@@ -82,12 +105,10 @@ def table_files(folder: Place) -> list[Place]:
 
     Privacy: names of files may be identifiers. Errors name the folder and kinds of files, never a file.
     """
-    found = [(place, inner) for place, inner in _listed(folder) if not place.name.startswith((".", "_"))]
-    for place, inner in found:
-        if inner:
-            raise DataError(
-                f"{folder.name}: files are expected in the folder, and it holds another folder. Move it elsewhere."
-            )
+    found = [place for place in folder.iterdir() if not place.name.startswith((".", "_"))]
+    for place in found:
+        if place.is_dir():
+            raise DataError(f"{folder.name}: files are expected in the folder, and it holds another folder. Move it.")
         if place.suffix.lower() not in TABLE_SUFFIXES:
             kind = f" of kind '{place.suffix}'" if _KIND.fullmatch(place.suffix) else ""
             raise DataError(
@@ -96,23 +117,17 @@ def table_files(folder: Place) -> list[Place]:
             )
     if not found:
         raise MissingData(
-            f"{folder.name}: the folder holds no table. Files ending in {', '.join(TABLE_SUFFIXES)} are expected."
+            f"{folder.name}: files ending in {', '.join(TABLE_SUFFIXES)} are expected, and it holds none."
         )
-    return sorted((place for place, _ in found), key=lambda place: place.name)
+    return sorted(found, key=lambda place: place.name)
 
 
 def fingerprint(file: Place) -> Fingerprint:
     """Returns size and time of the last change, by which a file that was written again is recognised."""
-    if isinstance(file, Path):
-        facts = file.stat()
-        return facts.st_size, str(facts.st_mtime_ns)
-    system, path = _system(file.url)
-    info = system.info(path)
-    changed = next((str(info[key]) for key in ("ETag", "etag", "mtime", "LastModified", "updated") if key in info), "")
-    try:
-        return int(info["size"] or 0), changed or str(system.modified(path))
-    except NotImplementedError:
-        return int(info["size"] or 0), changed
+    if isinstance(file, StoredFile):
+        return file.fingerprint()
+    facts = file.stat()
+    return facts.st_size, str(facts.st_mtime_ns)
 
 
 def require_unchanged(file: Place, before: Fingerprint) -> None:
@@ -128,17 +143,8 @@ def require_unchanged(file: Place, before: Fingerprint) -> None:
         )
 
 
-def _listed(folder: Place) -> Sequence[tuple[Place, bool]]:
-    """Returns what a folder holds, and of each whether it is a folder."""
-    if isinstance(folder, Path):
-        return [(place, place.is_dir()) for place in folder.iterdir()]
-    system, path = _system(folder.url)
-    own = path.rstrip("/")
-    items = [item for item in system.ls(path, detail=True) if str(item["name"]).rstrip("/") != own]
-    return [(StoredFile(system.unstrip_protocol(item["name"])), item["type"] == "directory") for item in items]
-
-
-def _system(url: str) -> tuple[Any, str]:
+@cache
+def _store(url: str) -> tuple[Any, str]:
     """Returns fsspec's file system of a URL and the path in it."""
     require_extra("fsspec", by="a table in a store")
     import fsspec
@@ -147,8 +153,6 @@ def _system(url: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(url)
     except (ValueError, ImportError) as problem:
         protocol = url.split("://", 1)[0]
-        raise InputError(
-            f"'{protocol}://': a kind of store that fsspec knows is expected. Check the URL, or install "
-            "fsspec's package for this store."
-        ) from problem
+        told = f"'{protocol}://': a kind of store that fsspec knows is expected. Check the URL, or install its package."
+        raise InputError(told) from problem
     return system, path

@@ -63,8 +63,8 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
         with whole_file(target) as draft:
             writer(panel, draft, first_unit)
     except OSError as error:
-        reason = error.strerror or "write failed"
-        raise InputError(f"{target.name}: can't be written ({reason}). Free space or choose another folder.") from error
+        told = f"can't be written ({error.strerror or 'write failed'}). Free space or choose another folder."
+        raise InputError(f"{target.name}: {told}") from error
     return target
 
 
@@ -106,7 +106,7 @@ def _write_batches(panel: Panel, path: Path, first_unit: int, *, opened: Callabl
 
 
 def _write_arrays(panel: Panel, path: Path, first_unit: int, *, only_values: bool = False) -> None:
-    with path.open("wb") as sink:
+    with path.open("wb") as sink:  # numpy would add an ending to a name
         if only_values:
             np.save(sink, panel.values)
         else:
@@ -158,10 +158,10 @@ def _columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
     series, step = (pa.array(index) for index in np.nonzero(inside))
     columns = {name: array.take(series) for name, array in _series_columns(panel, rows, first_unit).items()}
     if schema.time.column is not None:
+        calendar = panel.ticks is None
+        ticks = step_ticks(schema.time, panel.num_steps) if panel.ticks is None else panel.ticks[rows][inside]
         columns[schema.time.column] = (
-            _moments(step_ticks(schema.time, panel.num_steps), schema.time).take(step)
-            if panel.ticks is None
-            else _moments(panel.ticks[rows][inside], schema.time)
+            _moments(ticks, schema.time).take(step) if calendar else _moments(ticks, schema.time)
         )
     for index, channel in enumerate(schema.channels):
         columns[channel.name] = _to_arrow(panel.values[rows, :, index][inside], channel)
@@ -190,10 +190,9 @@ def _unit_array(panel: Panel, unit: np.ndarray, first_unit: int) -> pa.Array:
     if panel.unit_ids is not None:
         return pa.array(panel.unit_ids[unit].tolist()).cast(arrow_type(dtype))
     unit = unit + first_unit
-    if dtype not in TEXT_DTYPES:
-        return pa.array(unit).cast(arrow_type(dtype))
-    digits = np.char.zfill((unit + 1).astype(str), 6)
-    return pa.array(np.char.add("synthetic-", digits).tolist()).cast(arrow_type(dtype))
+    if dtype in TEXT_DTYPES:
+        unit = [f"synthetic-{number + 1:06}" for number in unit.tolist()]
+    return pa.array(unit).cast(arrow_type(dtype))
 
 
 def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
@@ -241,15 +240,4 @@ def shortest_decimal(values: Float32[np.ndarray, " row"]) -> Float64[np.ndarray,
     >>> shortest_decimal(np.array([0.1, 21.37], dtype=np.float32)).tolist()
     [0.1, 21.37]
     """
-    result = values.astype(np.float64)
-    open_rows = np.flatnonzero(np.isfinite(values) & (values != 0))
-    for digits in (4, 6, 7, 8):
-        exact = result[open_rows]
-        power = (digits - 1) - np.floor(np.log10(np.abs(exact)))
-        scale = 10.0 ** np.abs(power)
-        rounded = np.where(power >= 0, np.rint(exact * scale) / scale, np.rint(exact / scale) * scale)
-        with np.errstate(over="ignore"):  # the largest float32 may round up to infinity
-            same = rounded.astype(np.float32) == values[open_rows]
-        result[open_rows[same]] = rounded[same]
-        open_rows = open_rows[~same]
-    return result
+    return np.asarray(pa.array(values).cast(pa.string()).cast(pa.float64()))
