@@ -105,11 +105,8 @@ class Population:
     def __post_init__(self) -> None:
         check_fields(self, "population")
         if (self.size is None) == (self.count_epsilon is None):
-            raise wrong_key(
-                "population",
-                "either a size or a count_epsilon is expected. Write population = 10000, "
-                "or population = { count_epsilon = 0.1 } to buy the count.",
-            )
+            told = "either a size or a count_epsilon is expected. Write population = 10000, or population = "
+            raise wrong_key("population", f"{told}{{ count_epsilon = 0.1 }} to buy the count.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,10 +224,7 @@ class Schema:
         if self.budget is not None and self.budget.delta is not None:
             return self.budget.delta
         if self.protected_units is None:
-            raise wrong_key(
-                "budget.delta",
-                "needed because the population's size is not declared. Declare delta, or declare the population.",
-            )
+            raise wrong_key("budget.delta", "needed, because no population size is declared. Declare either of them.")
         return 1.0 / (100.0 * self.protected_units)
 
     @property
@@ -346,10 +340,10 @@ def _check_layout(schema: Schema) -> None:
     if schema.time.layout == "long" and schema.time.column is None and schema.unit.protects_a_person:
         raise wrong_key("time.column", "the time column of a long table is expected. Declare it.")
     if schema.time.layout == "wide" and schema.num_steps * schema.num_channels > MAX_WIDE_COLUMNS:
-        raise wrong_key(
-            "time.layout",
-            f"a wide table of at most {MAX_WIDE_COLUMNS} columns (steps x channels) is expected. Use the long layout.",
+        told = (
+            f"a wide table of at most {MAX_WIDE_COLUMNS} columns (steps x channels) is expected. Use the long layout."
         )
+        raise wrong_key("time.layout", told)
     if not schema.columns:
         return
     context = {channel.name for channel in schema.context}

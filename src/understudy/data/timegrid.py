@@ -127,20 +127,17 @@ class Time:
         if not is_zone(self.zone):
             raise wrong_key("time.zone", f"a time zone such as 'Europe/Paris' is expected, got '{self.zone}'.")
         if parse_frequency(self.frequency).microseconds % _MICROSECONDS["d"] == 0:
-            raise wrong_key(
-                "time.zone",
-                f"it is for steps shorter than a day, and time.frequency is {self.frequency}: days "
-                "are not equally long where clocks change. Remove time.zone and store dates.",
-            )
+            told = f"steps shorter than a day are expected, got {self.frequency}: days differ where clocks change."
+            raise wrong_key("time.zone", f"{told} Remove time.zone and store dates.")
 
     def _check_start(self) -> None:
         frequency = parse_frequency(self.frequency)
         start = start_microseconds(self)
         if frequency.months and np.datetime64(start, "us") != np.datetime64(start, "us").astype("datetime64[M]"):
-            raise wrong_key(
-                "time.start",
-                "the first day of a month, at midnight, is expected for a frequency in months or years. Move it there.",
+            told = (
+                "the first day of a month, at midnight, is expected for a frequency in months or years. Move it there."
             )
+            raise wrong_key("time.start", told)
         years = frequency.months * self.steps / 12 + frequency.microseconds * self.steps / _YEAR
         if start / _YEAR + years > _LAST_YEAR - 1970:
             raise wrong_key("time.frequency", f"the last step must be before {_LAST_YEAR}. Shorten the axis.")
@@ -165,20 +162,16 @@ def start_microseconds(time: Time) -> int:
     try:
         start = dt.datetime.fromisoformat(time.start)
     except ValueError:
-        raise wrong_key(
-            "time.start", f"an ISO 8601 timestamp such as '2024-01-01T00:00:00' is expected, got '{time.start}'."
-        ) from None
+        told = f"an ISO 8601 timestamp such as '2024-01-01T00:00:00' is expected, got '{time.start}'."
+        raise wrong_key("time.start", told) from None
     if start.tzinfo is not None:
         start = start.astimezone(dt.UTC).replace(tzinfo=None)
     elif time.zone is not None:
         try:
             start = instants(pa.array([start]), time.zone)[0].as_py().astimezone(dt.UTC).replace(tzinfo=None)
         except pa.ArrowInvalid:
-            raise wrong_key(
-                "time.start",
-                f"{time.start} occurs twice or never in {time.zone}, where clocks change then. "
-                "Write it with its offset.",
-            ) from None
+            told = f"{time.start} occurs twice or never in {time.zone}, where clocks change. Write it with its offset."
+            raise wrong_key("time.start", told) from None
     return (start - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
 
 

@@ -82,7 +82,7 @@ def test_what_can_not_be_partitioned_is_refused_and_leaves_nothing(tmp_path: Pat
     nameless = toy_schema(unit=PrivacyUnit())
     with pytest.raises(DataError, match=r"unit\.column"):
         partition_by_unit(table, nameless, tmp_path / "parts")
-    with pytest.raises(DataError, match="'when' is expected once"):
+    with pytest.raises(DataError, match="'when': it is expected once"):
         partition_by_unit(table.drop_columns(["when"]), toy_schema(), tmp_path / "parts")
     with pytest.raises(DataError, match="misses an identifier"):
         partition_by_unit(table.set_column(0, "person", pa.nulls(600, pa.string())), toy_schema(), tmp_path / "parts")

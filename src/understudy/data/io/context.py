@@ -181,10 +181,8 @@ def _on_the_clock(
 def _width(time: Time) -> int:
     width = 1 if time.counts_steps else parse_frequency(time.frequency).microseconds
     if not width:
-        raise DataError(
-            "Context for series with their own start needs a frequency of fixed length, not months or years.",
-            column=time.column,
-        )
+        told = "Context for series with their own start needs a frequency of fixed length, not months or years."
+        raise DataError(told, column=time.column)
     return width
 
 

@@ -36,8 +36,8 @@ def csv_header(path: Place, written: CsvFormat, name: str | None = None) -> tupl
     seen = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0]), None)
     if seen is not None:
         raise DataError(
-            f"{name}: columns separated by {spelled(written.delimiter)} are expected, and the first line has one that "
-            f"holds {spelled(seen)}. Give `understudy init` --delimiter {spelled(seen)}; in a schema, write it there."
+            f"{name}: columns separated by {spelled(written.delimiter)} are expected, and the first line has one with "
+            f"{spelled(seen)} in it. Write delimiter = {spelled(seen)} under [csv] of the schema, or give --delimiter."
         )
     return names
 
@@ -63,15 +63,13 @@ def open_csv(
 
 def declared_kinds(schema: Schema, columns: tuple[str, ...]) -> tuple[tuple[str, str] | None, ...]:
     """Returns name and expected text of every declared column, None for others, whose names may be values."""
-    types, decimal = _csv_types(schema), schema.csv.decimal
+    types = _csv_types(schema)
     words = {
-        pa.float64(): f"numbers with the decimal sign '{decimal}'",
+        pa.float64(): f"numbers with the decimal sign '{schema.csv.decimal}'",
         pa.int64(): "whole numbers",
         pa.bool_(): "true or false, or 0 or 1,",
     }
-    keys = {schema.unit.column, schema.time.column, schema.time.series_column}
-    known = {name: words.get(types.get(name, pa.string()), "text") for name in (*types, *keys) if name is not None}
-    return tuple((name, known[name]) if name in known else None for name in columns)
+    return tuple((name, words.get(types[name], "text")) if name in types else None for name in columns)
 
 
 @contextmanager
@@ -134,14 +132,12 @@ def without_mark(encoding: str) -> str:
 
 
 def _csv_types(schema: Schema) -> dict[str, pa.DataType]:
-    time = schema.time
-    types = {channel.name: _csv_type(channel) for channel in (*schema.channels, *schema.static, *schema.context)}
+    unit, time = schema.unit, schema.time
+    keys = {unit.column: unit.dtype in INTEGER_DTYPES, time.column: time.counts_steps, time.series_column: False}
+    types = {name: pa.int64() if whole else pa.string() for name, whole in keys.items() if name is not None}
+    types |= {channel.name: _csv_type(channel) for channel in (*schema.static, *schema.context)}
     for channel in schema.channels:
         types |= dict.fromkeys(column_names(schema, channel.name), _csv_type(channel))
-    if schema.unit.column is not None and schema.unit.dtype in INTEGER_DTYPES:
-        types[schema.unit.column] = pa.int64()
-    if time.column is not None and time.counts_steps:
-        types[time.column] = pa.int64()
     return types
 
 

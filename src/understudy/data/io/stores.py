@@ -117,7 +117,7 @@ def table_files(folder: Place) -> list[Place]:
             )
     if not found:
         raise MissingData(
-            f"{folder.name}: files ending in {', '.join(TABLE_SUFFIXES)} are expected, and it holds none."
+            f"{folder.name}: files ending in {', '.join(TABLE_SUFFIXES)} are expected, and there is no table."
         )
     return sorted(found, key=lambda place: place.name)
 
