@@ -207,28 +207,17 @@ def _add_up(values: Float32[np.ndarray, "series step channel"], constraint: Sum,
     Parts shrink towards their lower bounds (or grow towards their upper ones) in proportion to the room they
     have. Where a part or the total is missing there is nothing to add up, and values stay.
     """
-    index = _part_indices(constraint, schema)
-    bounds = np.array([schema.channels[i].bounds for i in index])
-    total_index = schema.channel_index(constraint.total)
-    total_low, total_high = schema.channels[total_index].bounds
+    index, total = _part_indices(constraint, schema), schema.channel_index(constraint.total)
+    lower, upper = np.array([schema.channels[i].bounds for i in index]).T
     parts = values[..., index].astype(np.float64)
-    known = ~(np.isnan(parts).any(axis=2) | np.isnan(values[..., total_index]))
-    shrunk = _rescale(parts, bounds[:, 0], total_high, above=True)
-    grown = _rescale(shrunk, bounds[:, 1], total_low, above=False)
-    whole = np.array([isinstance(schema.channels[i], Integer) for i in index])
-    settled = np.where(whole, np.where(grown > parts, np.ceil(grown - 1e-9), np.floor(grown + 1e-9)), grown)
-    settled = np.where(known[..., None], settled, parts)
-    values[..., index] = settled
-    sums = np.clip(settled.sum(axis=2), total_low, total_high)
-    values[..., total_index] = np.where(known, sums, values[..., total_index])
-
-
-def _rescale(
-    parts: Float[np.ndarray, "series step part"], anchor: Float[np.ndarray, " part"], limit: float, *, above: bool
-) -> Float[np.ndarray, "series step part"]:
-    """Pulls parts towards their anchors where their sum passes the limit (above it, or below it)."""
+    known = ~(np.isnan(parts).any(axis=2) | np.isnan(values[..., total]))
     sums = parts.sum(axis=2)
-    passes = sums > limit if above else sums < limit
-    room = np.where(passes, sums - anchor.sum(), 1.0)
-    share = np.where(passes, (limit - anchor.sum()) / np.where(room == 0, 1.0, room), 1.0)
-    return np.asarray(anchor + (parts - anchor) * share[..., None])
+    excess = (sums - np.clip(sums, *schema.channels[total].bounds))[..., None]
+    room = np.where(excess > 0, parts - lower, upper - parts)
+    moved = parts - excess * room / np.maximum(room.sum(axis=2, keepdims=True), np.finfo(np.float64).tiny)
+    whole = np.array([isinstance(schema.channels[i], Integer) for i in index])
+    moved = np.where(whole, np.where(excess < 0, np.ceil(moved - 1e-9), np.floor(moved + 1e-9)), moved)
+    moved = np.where(known[..., None], moved, parts)
+    values[..., index] = moved
+    added = np.clip(moved.sum(axis=2), *schema.channels[total].bounds)
+    values[..., total] = np.where(known, added, values[..., total])
