@@ -235,10 +235,10 @@ def _check_contents(panel: Panel) -> None:
     if panel.unit_ids is not None and len(panel.unit_ids) != panel.num_units:
         raise ValueError("Panel.unit_ids: expected one identifier per unit.")
     context = panel.context
-    alike = context is None or not context.strides[0] or not panel.private or panel.schema.time.align == "relative"
-    # One series' own context would pass for that of all series, and public context is released as it is.
-    if not alike and not np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True):
-        raise ValueError("Panel.context: series on one calendar share one context; use time.align = 'relative'.")
+    if context is not None and context.strides[0] and panel.private and panel.schema.time.align == "calendar":
+        shared = np.array_equal(context, np.broadcast_to(context[:1], context.shape), equal_nan=True)
+        if not shared:  # one series' own context would pass for that of all series, and public context is released
+            raise ValueError("Panel.context: series on one calendar share one context; use time.align = 'relative'.")
     for rows in row_chunks(panel.values):
         beyond = np.arange(panel.num_steps) >= lengths[rows, None]
         if beyond.any() and not np.isnan(panel.values[rows][beyond]).all():

@@ -323,7 +323,7 @@ def _unit_keys(identifiers: pa.Array, secret: bytes) -> UInt64[np.ndarray, " uni
     its partitions share no unit; opened again, under another key, it is not.
     """
     if pa.types.is_integer(identifiers.type):
-        return identifiers.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+        return np.asarray(identifiers, dtype=np.int64).view(np.uint64)
     blake = hashlib.blake2b
     digests = b"".join(blake(text.encode(), digest_size=8, key=secret).digest() for text in identifiers.to_pylist())
     return np.frombuffer(digests, dtype=np.uint64)

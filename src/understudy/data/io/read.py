@@ -162,7 +162,7 @@ def _by_unit(grid: Grid, units: pa.DictionaryArray) -> Grid:
     """Brings the series of a unit side by side; units are numbered in the order of their first appearance."""
     unit = units.indices.to_numpy().astype(np.int64)
     order = np.argsort(unit, kind="stable")
-    rows = order if (np.diff(unit) < 0).any() else slice(None)
+    rows: Any = order if (np.diff(unit) < 0).any() else slice(None)
     return replace(
         grid,
         values=grid.values[rows],

@@ -36,41 +36,34 @@ class StoredFile:
     def open(self, mode: str = "r", encoding: str | None = None, newline: str | None = None) -> IO[Any]:
         """Opens the file for reading."""
         options = {} if "b" in mode else {"encoding": encoding, "newline": newline}
-        opened: IO[Any] = self._system.open(self._path, mode, **options)
+        opened: IO[Any] = self._ask("open", mode, **options)
         return opened
 
     def is_file(self) -> bool:
         """Returns whether a file is there."""
-        return bool(self._system.isfile(self._path))
+        return bool(self._ask("isfile"))
 
     def is_dir(self) -> bool:
         """Returns whether a folder is there."""
-        return bool(self._system.isdir(self._path))
+        return bool(self._ask("isdir"))
 
     def iterdir(self) -> Iterator["StoredFile"]:
         """Yields what the folder holds."""
-        names = (str(name) for name in self._system.ls(self._path, detail=False))
-        return (
-            StoredFile(self._system.unstrip_protocol(name))
-            for name in names
-            if name.strip("/") != self._path.strip("/")
-        )
+        system, path = _store(self.url)
+        names = (str(name) for name in system.ls(path, detail=False))
+        return (StoredFile(system.unstrip_protocol(name)) for name in names if name.strip("/") != path.strip("/"))
 
     def fingerprint(self) -> Fingerprint:
         """Returns size and time of the last change, or what the store has in its place."""
-        info = self._system.info(self._path)
+        info = self._ask("info")
         changed = next((str(info[key]) for key in _CHANGED if key in info), "")
         with suppress(NotImplementedError):
-            changed = changed or str(self._system.modified(self._path))
+            changed = changed or str(self._ask("modified"))
         return int(info["size"] or 0), changed
 
-    @property
-    def _system(self) -> Any:
-        return _store(self.url)[0]
-
-    @property
-    def _path(self) -> str:
-        return _store(self.url)[1]
+    def _ask(self, question: str, *arguments: Any, **options: Any) -> Any:
+        system, path = _store(self.url)
+        return getattr(system, question)(path, *arguments, **options)
 
     def __str__(self) -> str:
         return self.url

@@ -190,9 +190,8 @@ def _unit_array(panel: Panel, unit: np.ndarray, first_unit: int) -> pa.Array:
     if panel.unit_ids is not None:
         return pa.array(panel.unit_ids[unit].tolist()).cast(arrow_type(dtype))
     unit = unit + first_unit
-    if dtype in TEXT_DTYPES:
-        unit = [f"synthetic-{number + 1:06}" for number in unit.tolist()]
-    return pa.array(unit).cast(arrow_type(dtype))
+    names = [f"synthetic-{number + 1:06}" for number in unit.tolist()] if dtype in TEXT_DTYPES else unit
+    return pa.array(names).cast(arrow_type(dtype))
 
 
 def _moments(ticks: Int64[np.ndarray, " row"], time: Time) -> pa.Array:
