@@ -141,7 +141,7 @@ class CsvFormat:
     """
 
     delimiter: str = ","
-    decimal: Literal[".", ","] = "."
+    decimal: str = "."
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ()
 
@@ -152,8 +152,8 @@ class CsvFormat:
             raise wrong_key(
                 "csv.delimiter", "one character such as ',' or ';' is expected, no letter. Write the file's."
             )
-        if self.decimal == sign:
-            raise wrong_key("csv.decimal", "a sign other than the delimiter is expected. Declare delimiter = ';' too.")
+        if self.decimal not in (".", ",") or self.decimal == sign:
+            raise wrong_key("csv.decimal", "'.' or ',' is expected, and another sign than csv.delimiter. Declare both.")
         if not _is_encoding(self.encoding):
             raise wrong_key("csv.encoding", "'utf-8', 'latin-1', 'cp1252' or the like is expected. Write the file's.")
 
@@ -322,7 +322,7 @@ def _default_columns(schema: Schema) -> tuple[str, ...]:
 def _check_names(schema: Schema) -> None:
     keys = {"unit.column": schema.unit.column, "time.column": schema.time.column}
     keys |= {"time.series_column": schema.time.series_column}
-    places = {f"as {key}": (column,) for key, column in keys.items() if column is not None}
+    places: dict[str, tuple[str, ...]] = {f"as {key}": (column,) for key, column in keys.items() if column is not None}
     for group in ("channels", "static", "context"):
         places[f"under [[{group}]]"] = tuple(column.name for column in getattr(schema, group))
     places["under ignore"] = schema.ignore

@@ -32,7 +32,8 @@ def check_fields(item: Any, key: str) -> None:
 
     Privacy: for public declarations only; of what has another type the message names the type.
     """
-    for name, declared in _fields(type(item)).items():
+    kind: Any = type(item)
+    for name, declared in _fields(kind).items():
         try:
             checked = declared.validate_python(_of_python(getattr(item, name)), strict=True)
         except pydantic.ValidationError as problem:
