@@ -107,7 +107,7 @@ def without_empty_steps(windows: Panel) -> Panel:
         Protects events. An event that is taken away leaves empty steps, so the windows it touched are left out and
         all others stay as they were: neighbours differ by windows that are there or not, never by changed ones.
     """
-    return windows.take_series(windows.observed.any(axis=2).all(axis=1))
+    return windows.take_series(np.asarray(np.asarray(windows.observed.any(axis=2)).all(axis=1)))
 
 
 def without_empty(windows: Panel) -> Panel:
@@ -117,7 +117,7 @@ def without_empty(windows: Panel) -> Panel:
         Protects events. A unit that has no row without an event is not in the table at all; its windows without any
         observation would leave with it, however many, although the event did not touch them.
     """
-    return windows.take_series(windows.observed.any(axis=(1, 2)))
+    return windows.take_series(np.asarray(windows.observed.any(axis=(1, 2))))
 
 
 def _check(schema: Schema, window_steps: int, stride: int) -> None:
