@@ -58,11 +58,11 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
     Mutant(
         name="votes counted once more than charged",
         why="a histogram that nobody paid for guides the start",
-        file="synthesizers/pets/method.py",
-        before="        ancestors: list[int] = []\n",
+        file="synthesizers/pets/public_side.py",
+        before="    population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)\n",
         after="""\
-        vote(here.environment.embed(here.population.series, here.population.static), here.population.group)
-        ancestors: list[int] = []
+    vote_of(here)(here.environment.embed(here.population.series, here.population.static), here.population.group)
+    population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)
 """,
         tests=(f"{METHOD}::test_private_series_are_counted_once_per_iteration",),
     ),
@@ -94,9 +94,9 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
         name="votes beyond the charge for whoever asks",
         why="a proposal that comes twice is answered without having been paid for",
         file="synthesizers/pets/two_places.py",
-        before='grant = ledger.resume(proposal.whole_number("run"), noise=noise)',
+        before='grant = ledger.resume(proposal.facts["run"], noise=noise)',
         after="""\
-grant = ledger.resume(proposal.whole_number("run"), noise=noise)
+grant = ledger.resume(proposal.facts["run"], noise=noise)
     grant._executed[LABEL], grant._record = 0, lambda label, number: 0""",
         tests=(f"{APART}::test_a_vote_that_was_not_paid_for_is_refused",),
     ),

@@ -115,11 +115,9 @@ def evolve(
     counted = Message.load(existing(ballot, "--ballot"), "ballot")
     state = folder_for(folder, "FOLDER") / _STATE
     folder_for(unused(out, "--out").parent, "--out")
-    made = (
-        two_places.advance(Message.load(state, "state"), counted)
-        if state.is_file()
-        else two_places.begin(counted, pack)
-    )
+    known = state.is_file()
+    following = two_places.advance(Message.load(state, "state"), counted) if known else two_places.begin(counted, pack)
+    made = two_places.evolved(following)
     if isinstance(made, Release):
         made.save(unused(folder / _RELEASE, "FOLDER/release"))
         output.result(
@@ -128,7 +126,7 @@ def evolve(
             made.certificate.sentence(),
         )
         return
-    made.save(state)
-    two_places.proposal_of_state(made).save(out)
+    following.save(state)
+    made.save(out)
     left = made.facts["left"]
     output.result({"proposal": str(out), "votes_left": left}, f"Wrote {out}. {left} votes are left.")

@@ -1,10 +1,13 @@
 """What options of methods and recipes are checked for, in the same words everywhere."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
+
+Recipe = TypeVar("Recipe")
 
 
 def require_no_guarantee(guarantee: Guarantee, mode: str, reason: str, sound: str = "sound") -> None:
@@ -29,3 +32,15 @@ def require_one_of(options: object, **choices: Iterable[str]) -> None:
     for name, allowed in choices.items():
         if getattr(options, name) not in (words := tuple(allowed)):
             raise InputError(f"{name}: one of {', '.join(words)} is expected, got '{getattr(options, name)}'.")
+
+
+def recipe_of(given: object, kind: type[Recipe]) -> Recipe:
+    """Returns a recipe, which is a mapping in the options of a saved release."""
+    if isinstance(given, Mapping):
+        return kind(**given)
+    if not isinstance(given, kind):
+        raise InputError(
+            f"recipe: a Recipe is expected, got '{given}'. For the published one write --preset paper on the command "
+            'line, from_preset("paper") in Python.'
+        )
+    return given

@@ -17,6 +17,7 @@ from safetensors.numpy import save as dump_tensors
 from understudy.errors import InputError, MissingData
 
 GENERAL = "general"  # name of the pack that ships with a method
+UNREADABLE = (SafetensorError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError)
 _KEY, _FORMAT = "understudy", 1
 
 
@@ -38,8 +39,7 @@ class Pack:
     def to_bytes(self) -> bytes:
         """Returns the pack as one file; equal packs give equal bytes."""
         facts = {"format": _FORMAT, "method": self.method, "shape": self.shape, "provenance": self.provenance}
-        arrays = {name: np.ascontiguousarray(array) for name, array in sorted(self.arrays.items())}
-        return dump_tensors(arrays, metadata={_KEY: json.dumps(facts, sort_keys=True)})
+        return to_file(facts, self.arrays)
 
     @property
     def sha256(self) -> str:
@@ -70,14 +70,25 @@ class Pack:
     def from_bytes(cls, content: bytes, method: str, name: str = "This") -> "Pack":
         """Returns the pack that `to_bytes` wrote; `name` says in errors where it came from."""
         try:
-            length = int.from_bytes(content[:8], "little")  # of the header, in the safetensors format
-            facts = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
-            arrays = load_tensors(content)
+            facts, arrays = from_file(content)
             if facts["format"] != _FORMAT or facts["method"] != method:
                 raise InputError(f"{name} is a pack of another method or version. Pretrain one for {method} again.")
             return cls(method=method, arrays=arrays, shape=facts["shape"], provenance=facts["provenance"])
-        except (SafetensorError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+        except UNREADABLE as problem:
             raise InputError(f"{name} is no pack. Make one with `understudy pretrain {method}`.") from problem
+
+
+def to_file(facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return a safetensors file of arrays, with one JSON text of facts; equal ones give equal bytes."""
+    ordered = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    return dump_tensors(ordered, metadata={_KEY: json.dumps(facts, sort_keys=True)})
+
+
+def from_file(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the facts and the arrays of such a file; raises one of `UNREADABLE` for any other."""
+    length = int.from_bytes(content[:8], "little")  # of the header, in the safetensors format
+    facts: dict[str, Any] = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
+    return facts, load_tensors(content)
 
 
 def load_pack(pack: str, method: str) -> Pack:

@@ -160,7 +160,7 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     network.encode, network.decode = clocks["encode"], clocks["decode"]
     clocks["embedding"] = _Clock(modules.similarity)
     timed = replace(modules, similarity=clocks["embedding"])
-    loop, search, before = _Clock(pets.evolve), _Clock(votes.nearest), {}
+    loop, search, before = _Clock(public_side.evolve), _Clock(votes.nearest), {}
 
     def evolve(*arguments: Any) -> Any:
         before.update({name: clock.seconds for name, clock in clocks.items()})
@@ -171,7 +171,7 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
     with (
         mock.patch.object(public_side, "modules_of", return_value=timed),
         mock.patch.object(votes, "nearest", search),
-        mock.patch.object(pets, "evolve", evolve),
+        mock.patch.object(public_side, "evolve", evolve),
     ):
         method = pets.PETS(scale="bounds", recipe=recipe)
         method.fit(_walks(steps, series), Ledger.in_memory(guarantee), guarantee=guarantee)

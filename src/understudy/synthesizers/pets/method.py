@@ -17,6 +17,7 @@ arXiv:2004.00010 (discrete Gaussian).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -33,11 +34,11 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
 from understudy.statistics.facts import shares_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.options import require_one_of
+from understudy.synthesizers.options import recipe_of, require_one_of
 from understudy.synthesizers.packs import GENERAL
 from understudy.synthesizers.pets import public_side
-from understudy.synthesizers.pets.published import Population, Vote, evolve
-from understudy.synthesizers.pets.recipe import Preset, Recipe, recipe_of
+from understudy.synthesizers.pets.published import Vote
+from understudy.synthesizers.pets.recipe import BY_START, PAPER, Recipe
 from understudy.synthesizers.pets.voting import LABEL, private_vote, voters_of
 
 _ROUNDED = 1e-3  # by how much declared shares may miss 1
@@ -57,23 +58,23 @@ class PETS(Synthesizer):
         scale: What working scale is made from: "bought" distributions, declared "bounds", or the "public" table.
         public: File of a public table with the same columns; for `start` and `scale`, and for the levels of rules.
         class_shares: Declared shares of the classes, in the order of the label's categories; None buys them.
-        recipe: "default" for the numbers of the loop that suit the start, "paper", or a `Recipe`.
+        recipe: Numbers of the loop; None takes those that suit the start.
         seed: Seed of everything but privacy noise.
     """
 
     name: ClassVar[str] = "pets"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": "paper"}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER}}
     pack: str = GENERAL
     start: Literal["rules", "public"] = "rules"
     scale: Literal["bought", "bounds", "public"] = "bought"
     public: str | None = None
     class_shares: tuple[float, ...] | None = None
-    recipe: Recipe | Preset = "default"
+    recipe: Recipe | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         require_one_of(self, start=("rules", "public"), scale=("bought", "bounds", "public"))
-        object.__setattr__(self, "recipe", recipe_of(self.recipe, self.start))
+        object.__setattr__(self, "recipe", self.settings)
         if "public" in (self.start, self.scale) and self.public is None:
             raise InputError("public: a file is expected, because the start or the scale is to come from it.")
         if self.class_shares is not None:
@@ -83,8 +84,8 @@ class PETS(Synthesizer):
 
     @property
     def settings(self) -> Recipe:
-        """The recipe behind a preset's name."""
-        return recipe_of(self.recipe, self.start)
+        """The recipe, of the start unless another is given."""
+        return BY_START[self.start] if self.recipe is None else recipe_of(self.recipe, Recipe)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Return the facts, then one histogram per iteration; refuse what the modules can't fit."""
@@ -98,22 +99,14 @@ class PETS(Synthesizer):
         Privacy: unit and neighbours as the schema says. Private series are read by `release_facts` and by one histogram
         per iteration, all through the grant; candidates, sizes and thresholds are public.
         """
-        schema, rng = private.panel.schema, np.random.default_rng(self.seed)
         bought = public_side.release_facts(self, private, grant)
-        progress("facts", 0.3)
+        progress("facts", public_side.BOUGHT)
         event = grant.plan.event(LABEL)
         assert isinstance(event, DiscreteGaussian)
         noise = event.noise_multiplier * private.influence
-        here = public_side.prepare(self, schema, bought, self._size(private, noise), rng)
-        vote = self._vote(private, grant, here)
-        ancestors: list[int] = []
-
-        def watch(done: int, population: Population) -> None:
-            ancestors.append(population.num_ancestors)
-            progress("evolution", 0.3 + 0.7 * done / self.settings.iterations)
-
-        population = evolve(here.population, here.environment, vote, self.settings.stages(noise), rng, watch)
-        return public_side.to_arrays(self, population, bought, ancestors)
+        size, stages = self._size(private, noise), self.settings.stages(noise)
+        vote_of = partial(self._vote, private, grant)
+        return public_side.evolved(self, private.panel.schema, bought, size, stages, vote_of, self.seed, progress)
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return members of the last population, and relatives of them when more are asked for."""

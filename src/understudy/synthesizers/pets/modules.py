@@ -66,7 +66,6 @@ class VAEVariation:
     the network's, and back.
 
     Attributes:
-        network: Trained on public series, each standardised.
         as_published: Else what the network can't express is kept and slowly moved, and the mean and the deviation of a
             series move too. As published, each iteration draws the population towards what the network can express.
     """
@@ -74,13 +73,11 @@ class VAEVariation:
     network: ConvVAE
     as_published: bool = False
 
-    def __call__(self, series: np.ndarray, degree: float, rng: np.random.Generator) -> np.ndarray:
-        return self.vary(series, strengths(degree), rng)
-
     @torch.no_grad()
-    def vary(self, series: np.ndarray, by: Strengths, rng: np.random.Generator) -> np.ndarray:
+    def __call__(self, series: np.ndarray, degree: float, rng: np.random.Generator) -> np.ndarray:
         """Return a relative of each series [series, step, channel]."""
         chunks = torch.as_tensor(np.asarray(series, dtype=np.float32)).split(_VARIED_TOGETHER)
+        by = strengths(degree)
         return torch.cat([self._vary(chunk, by, rng) if len(chunk) else chunk for chunk in chunks]).numpy()
 
     def _vary(self, x: Tensor, by: Strengths, rng: np.random.Generator) -> Tensor:
@@ -138,11 +135,10 @@ class EncoderSimilarity:
     A network of one channel is applied to each channel by itself and the embeddings are concatenated.
 
     Attributes:
-        network: A `TS2Vec`, pooled by its maximum over the steps, or a network that embeds whole series.
         level_weight: If given, the network sees series without their level and scale, which are appended to its
             embedding with this weight: 1 makes a difference of 1 in working scale count as much as the distance
             between the shapes of two arbitrary public series. None, as published, shows the network series as they are.
-        num_steps: Length that series are resampled to first, if given.
+        num_steps: Length that series are resampled to first.
     """
 
     network: TS2Vec | PooledConv
@@ -157,7 +153,7 @@ class EncoderSimilarity:
         shapes, levels = (x, x[:, 0, :0]) if self.level_weight is None else shape_and_level(x)
         rows = rearrange(shapes, "n step (group channel) -> (n group) step channel", channel=self.network.channels)
         embedded = self.network(rows if self.num_steps is None else resampled(rows, self.num_steps))
-        if isinstance(self.network, TS2Vec):
+        if isinstance(self.network, TS2Vec):  # which embeds every step
             embedded = embedded.amax(dim=1)
         embedded = rearrange(embedded, "(n group) d -> n (group d)", n=len(x))
         return torch.cat([embedded, (self.level_weight or 0.0) * levels], dim=1)

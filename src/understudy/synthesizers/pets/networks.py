@@ -38,9 +38,7 @@ class ConvBlock(nn.Module):
         self.skip = nn.Conv1d(width_in, width_out, 1) if last or width_in != width_out else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = self.first(functional.gelu(x))
-        output: Tensor = self.second(functional.gelu(hidden)) + self.skip(x)
-        return output
+        return self.second(functional.gelu(self.first(functional.gelu(x)))) + self.skip(x)
 
 
 class TS2Vec(nn.Module):

@@ -3,6 +3,7 @@
 Both `PETS.learn` and `understudy pets evolve`, which never sees private data, begin and end here.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,10 +21,10 @@ from understudy.statistics.columns import num_labels
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.statistics.marginals import bounded_scores
-from understudy.synthesizers.base import SampleRequest
+from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.packs import GENERAL, Pack, load_pack
 from understudy.synthesizers.pets.modules import Modules, fitted
-from understudy.synthesizers.pets.published import Environment, Population
+from understudy.synthesizers.pets.published import Environment, Population, Vote, evolve
 from understudy.synthesizers.pets.rules import RuleBased, in_turn, levels_of
 from understudy.synthesizers.pets.voting import Lattice
 from understudy.synthesizers.sampling import panel_of, sample_classes
@@ -37,6 +38,7 @@ _COURSE_WEIGHT = {"rules": 0.3, "public": 1.0}
 _ENOUGH = 512  # candidates that the lattice is measured by
 _NODES = 513
 _POPULATION, _PACK = "population.", "pack"  # arrays of a release
+BOUGHT = 0.3  # share of the progress that facts take
 
 
 def release_facts(method: "PETS", private: PrivateSeries, grant: Grant) -> dict[str, np.ndarray]:
@@ -60,15 +62,43 @@ class Setup:
     lattice: Lattice
 
 
+def evolved(
+    method: "PETS",
+    schema: Schema,
+    bought: dict[str, np.ndarray],
+    size: int,
+    stages: Sequence[tuple[float, float]],
+    vote_of: Callable[[Setup], Vote],
+    seed: int,
+    progress: Progress,
+) -> dict[str, np.ndarray]:
+    """Return what a release holds: the last population, the facts, and the pack if it is not the package's own.
+
+    Args:
+        schema: The contract of what is learned from.
+        bought: What `release_facts` returned.
+        size: Candidates in all, a multiple of the classes.
+        stages: Degree and threshold of each iteration.
+        vote_of: Returns the function that counts one histogram per call.
+    """
+    rng, ancestors = np.random.default_rng(seed), list[int]()
+    here = prepare(method, schema, bought, size, rng)
+
+    def watch(done: int, population: Population) -> None:
+        ancestors.append(population.num_ancestors)
+        progress("evolution", BOUGHT + (1 - BOUGHT) * done / len(stages))
+
+    population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)
+    arrays = {**population.arrays(_POPULATION), **bought, "nodes": _nodes(population, Facts.from_arrays(bought))}
+    if method.pack != GENERAL:
+        arrays[_PACK] = np.frombuffer(load_pack(method.pack, method.name).to_bytes(), dtype=np.uint8).copy()
+    return {**arrays, "ancestors": np.array(ancestors, dtype=np.int64)}
+
+
 def prepare(
     method: "PETS", schema: Schema, bought: dict[str, np.ndarray], size: int, rng: np.random.Generator
 ) -> Setup:
-    """Return the public side of a run over `schema`, the contract of what is learned from.
-
-    Args:
-        bought: What `release_facts` returned.
-        size: Candidates in all, a multiple of the classes.
-    """
+    """Return the public side of a run before its first vote."""
     encoding = encoding_of(schema, bought)
     environment = environment_of(method, encoding)
     public = public_panel(method, schema)
@@ -153,20 +183,6 @@ def read_public(path: Path, schema: Schema, modified: int = 0) -> Panel:
     """Return a public table of series as long as those that are learned from, with the same columns."""
     bare = replace(schema, context=(), constraints=())
     return replace(read_panel(path, bare, allow_few_units=True), private=False, unit_ids=None)
-
-
-def to_arrays(
-    method: "PETS", population: Population, bought: dict[str, np.ndarray], ancestors: list[int]
-) -> dict[str, np.ndarray]:
-    """Return what a release holds: the last population, the facts, and the pack if it is not the package's own.
-
-    `ancestors` says how many members of the first population had descendants after each vote.
-    """
-    known = Facts.from_arrays(bought)
-    arrays = {**population.arrays(_POPULATION), **known.to_arrays(), "linear": bought["linear"]}
-    if method.pack != GENERAL:
-        arrays[_PACK] = np.frombuffer(load_pack(method.pack, method.name).to_bytes(), dtype=np.uint8).copy()
-    return {**arrays, "nodes": _nodes(population, known), "ancestors": np.array(ancestors, dtype=np.int64)}
 
 
 def sample(method: "PETS", arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:

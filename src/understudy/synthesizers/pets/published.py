@@ -89,9 +89,7 @@ class Environment:
             parts.append(self.course_weight / np.sqrt(cells) * means.reshape(len(series), -1))
         return np.concatenate(parts, axis=1).astype(np.float32)
 
-    def relatives(
-        self, population: Population, degree: float, rng: np.random.Generator, times: int = 1
-    ) -> Population:  # fmt: skip
+    def relatives(self, population: Population, degree: float, rng: np.random.Generator, times: int = 1) -> Population:
         """Return `times` variations of every member, in a row, so that modules compute once what they share (Eq. 4).
 
         Static numbers move a little too, and codes are resampled with probability degree / 100.
@@ -106,16 +104,6 @@ class Environment:
         return Population(series=series, static=static, group=many.group, ancestor=many.ancestor)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Proposal:
-    """One iteration before the vote: every member's relatives, in a row, and the embeddings that are voted on."""
-
-    parents: Population
-    degree: float
-    relatives: Population
-    embeddings: np.ndarray
-
-
 def evolve(
     population: Population,
     environment: Environment,
@@ -126,37 +114,41 @@ def evolve(
 ) -> Population:
     """Return S_T from S_0; `stages` holds the degree α_t and the threshold H of each iteration."""
     for iteration, (degree, threshold) in enumerate(stages, start=1):  # Algorithm 1, line 5
-        proposal = propose(population, environment, degree, rng)
-        noisy = vote(proposal.embeddings, population.group)  # line 6; Algorithm 2, lines 1 to 6
-        population = select(proposal, environment, noisy, threshold, rng)  # lines 7 to 9
+        relatives, embeddings = propose(population, environment, degree, rng)
+        noisy = vote(embeddings, population.group)  # line 6; Algorithm 2, lines 1 to 6
+        weights = np.maximum(noisy - threshold, 0)  # Algorithm 2, line 7
+        population = select(population, relatives, weights, environment, degree, rng)  # lines 7 to 9
         watch(iteration, population)
     return population
 
 
-def propose(population: Population, environment: Environment, degree: float, rng: np.random.Generator) -> Proposal:
-    """Make the relatives by which members are judged (lookahead), and from which the next population will be taken."""
-    times, crowd = environment.lookahead, population
-    if times:
-        crowd = environment.relatives(population, degree, rng, times)
+def propose(
+    population: Population, environment: Environment, degree: float, rng: np.random.Generator
+) -> tuple[Population, np.ndarray]:
+    """Return every member's relatives, in a row (none without lookahead), and the embeddings that are voted on."""
+    times = environment.lookahead
+    crowd = environment.relatives(population, degree, rng, times) if times else population
     embeddings = environment.embed(crowd.series, crowd.static).reshape(population.size, max(times, 1), -1).mean(axis=1)
-    relatives = crowd if times else population.take(np.arange(0))
-    return Proposal(parents=population, degree=degree, relatives=relatives, embeddings=embeddings)
+    return crowd if times else population.take(np.arange(0)), embeddings
 
 
 def select(
-    proposal: Proposal, environment: Environment, noisy: np.ndarray, threshold: float, rng: np.random.Generator
+    parents: Population,
+    relatives: Population,
+    weights: np.ndarray,
+    environment: Environment,
+    degree: float,
+    rng: np.random.Generator,
 ) -> Population:
     """Return the next population: children of the members that were voted for, as many in each class as before."""
-    parents, ready = proposal.parents, proposal.relatives
-    weights = np.maximum(noisy - threshold, 0)  # Algorithm 2, line 7
     resample = by_chance if environment.by_chance else by_share
     classes = (np.flatnonzero(parents.group == own) for own in np.unique(parents.group))
     rows = np.concatenate([place[resample(weights[place], rng)] for place in classes])  # Algorithm 1, lines 7 and 8
     turn = np.arange(len(rows)) - np.searchsorted(rows, rows, side="left")  # 0 for a parent's first child
-    times = ready.size // parents.size
-    children = [ready.take((rows * times + turn)[turn < times])]  # line 9: variations made already, then new ones
+    times = relatives.size // parents.size
+    children = [relatives.take((rows * times + turn)[turn < times])]  # line 9: variations made already, then new ones
     if (turn >= times).any():
-        children.append(environment.relatives(parents.take(rows[turn >= times]), proposal.degree, rng))
+        children.append(environment.relatives(parents.take(rows[turn >= times]), degree, rng))
     named = [child.arrays() for child in children]
     joined = Population(**{name: np.concatenate([arrays[name] for arrays in named]) for name in named[0]})
     return joined.take(np.argsort(joined.group, kind="stable"))

@@ -7,19 +7,17 @@ once, by many neighbours and with small variations; rules need several rounds to
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from understudy.errors import InputError
 
-Preset = Literal["default", "paper"]
 # Variation degrees as printed (appendices C and D). The library of Private Evolution, which the paper uses, counts the
 # first degree to the initial population: 21 printed degrees are 20 iterations.
 ACTIVITY = (25.0, 20.0, 20.0, 15.0, 15.0, 15.0, 10.0, 10.0, 10.0, 10.0, *[5.0] * 11)
 TRAFFIC = (40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 15.0, 10.0, 10.0, 10.0, *[5.0] * 51)
 S3 = (40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 10.0, 5.0, 5.0, 5.0, 5.0)  # of the ablation, Table 1
-_NEAR = (10.0, 5.0)  # ours: fewer and smaller moves, for starts that resemble what is protected
 _FEWEST, _MOST = 60, 2000  # candidates of a class, and of all classes together
 _VOTES_PER_NOISE = 1.0  # expected votes of a candidate, in standard deviations of the noise, of the default size
 _SWAMPED = 0.1  # below this ratio a run is guided by the public prior only
@@ -52,18 +50,19 @@ class Recipe:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "schedule", tuple(map(float, self.schedule)))
-        for name, fewest in (("iterations", 1), ("lookahead", 0), ("neighbours", 1)):
-            if getattr(self, name) < fewest:
-                raise InputError(f"{name}: at least {fewest} is expected, got {getattr(self, name)}.")
-        if self.population is not None and self.population < 2:
-            raise InputError(f"population: at least 2 candidates are expected, got {self.population}.")
+        for name, fewest in (("iterations", 1), ("lookahead", 0), ("neighbours", 1), ("population", 2)):
+            number = getattr(self, name)
+            if number is not None and number < fewest:
+                raise InputError(f"{name}: at least {fewest} is expected, got {number}.")
         if not self.schedule or not all(0 <= degree <= 100 for degree in self.schedule):
             raise InputError("schedule: at least one degree from 0 to 100 is expected.")
 
     def stages(self, noise: float) -> tuple[tuple[float, float], ...]:
         """Return degree and threshold of each iteration; `noise` is the standard deviation of one count, in votes."""
         threshold = self.threshold if self.as_published else self.threshold * noise
-        return tuple((degree, threshold) for degree in degrees(self.schedule, self.iterations))
+        places = np.linspace(0, len(self.schedule) - 1, self.iterations)
+        degrees = np.interp(places, np.arange(len(self.schedule)), self.schedule)
+        return tuple((degree, threshold) for degree in degrees.tolist())
 
     def num_candidates(self, num_units: int, noise: float, num_classes: int) -> int:
         """Return the size of the population, a multiple of the classes, from public numbers alone.
@@ -90,12 +89,6 @@ class Recipe:
         return (f"{stated}.", none)
 
 
-def degrees(schedule: tuple[float, ...], iterations: int) -> tuple[float, ...]:
-    """Return the degrees of iterations 1, 2, …; another number of iterations follows the same curve."""
-    places = np.linspace(0, len(schedule) - 1, iterations)
-    return tuple(np.interp(places, np.arange(len(schedule)), schedule).tolist())
-
-
 DEFAULT = Recipe()
 PAPER = Recipe(
     iterations=20, schedule=ACTIVITY[1:], lookahead=8, neighbours=1, threshold=4.0, as_published=True
@@ -103,16 +96,5 @@ PAPER = Recipe(
 PAPER_TRAFFIC = replace(PAPER, iterations=61, schedule=TRAFFIC, lookahead=4, threshold=8.0)
 BY_START: Mapping[str, Recipe] = {
     "rules": DEFAULT,
-    "public": Recipe(iterations=1, schedule=_NEAR, neighbours=15, threshold=0.5),
+    "public": Recipe(iterations=1, schedule=(10.0, 5.0), neighbours=15, threshold=0.5),  # fewer and smaller moves
 }
-
-
-def recipe_of(given: Recipe | Mapping[str, Any] | str, start: str) -> Recipe:
-    """Return the recipe behind a preset's name, or behind the options of a saved release."""
-    if isinstance(given, Mapping):
-        return Recipe(**given)
-    if given in ("default", "paper"):
-        return PAPER if given == "paper" else BY_START[start]
-    if not isinstance(given, Recipe):
-        raise InputError(f"recipe: default, paper or a Recipe is expected, got '{given}'.")
-    return given

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save
 
 from understudy.data import Panel, Schema
 from understudy.errors import DataError, InputError, MissingData
@@ -27,15 +25,15 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
 from understudy.synthesizers.base import shared_context
-from understudy.synthesizers.packs import GENERAL
+from understudy.synthesizers.packs import GENERAL, UNREADABLE, from_file, to_file
 from understudy.synthesizers.pets import public_side
 from understudy.synthesizers.pets.method import PETS
-from understudy.synthesizers.pets.published import Environment, Population, Proposal, propose, select
+from understudy.synthesizers.pets.published import Vote
 from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
 
-FORMAT, _KEY = 1, "understudy-pets"
-BOUGHT, LATTICE, PARENTS, RELATIVES = "bought.", "lattice.", "parents.", "relatives."  # prefixes of arrays
+FORMAT = 2
+BOUGHT, LATTICE = "bought.", "lattice."  # prefixes of arrays
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,8 +46,7 @@ class Message:
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all; an existing one is not overwritten, except a state."""
-        facts = json.dumps({"format": FORMAT, "kind": self.kind, **self.facts}, sort_keys=True)
-        content = save({name: np.ascontiguousarray(array) for name, array in self.arrays.items()}, {_KEY: facts})
+        content = to_file({"format": FORMAT, "kind": self.kind, **self.facts}, self.arrays)
         if self.kind != "state" and path.exists():
             raise InputError(f"'{path}' exists already. Choose another name.")
         with whole_file(path) as draft:
@@ -61,24 +58,17 @@ class Message:
         if not path.is_file():
             raise MissingData(f"'{path}' does not exist: a {kind} file is expected.")
         try:
-            with safe_open(path, framework="numpy") as file:
-                facts = json.loads((file.metadata() or {})[_KEY])
-            if facts.pop("format") != FORMAT or facts.pop("kind") != kind:
+            facts, arrays = from_file(path.read_bytes())
+            numbers = facts["run"], facts["left"]
+            if facts.pop("format") != FORMAT or facts.pop("kind") != kind or {type(one) for one in numbers} != {int}:
                 raise KeyError(kind)
-            return cls(kind=kind, facts=facts, arrays=load_file(path))
-        except (SafetensorError, KeyError, ValueError, TypeError) as problem:
+        except UNREADABLE as problem:
             raise InputError(f"'{path}' is not a {kind} of this version. Ask for the right file.") from problem
+        return cls(kind=kind, facts=facts, arrays=arrays)
 
     def part(self, prefix: str) -> dict[str, np.ndarray]:
         """Return the arrays below a prefix, without it."""
         return {name.removeprefix(prefix): array for name, array in self.arrays.items() if name.startswith(prefix)}
-
-    def whole_number(self, name: str) -> int:
-        """Return a fact that has to be a whole number."""
-        value = self.facts.get(name)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise InputError(f"The {self.kind} lacks '{name}': it was altered. Ask for the file again.")
-        return value
 
     def method(self, pack: str | None = None) -> PETS:
         """Return the method that the message describes, with its pack or the reader's own file of the same one."""
@@ -150,7 +140,7 @@ def answer(
     Privacy: executes one histogram of those charged, or raises. The proposal comes from outside and decides only what
     is voted on; schema, unit, charge and noise are the holder's own.
     """
-    grant = ledger.resume(proposal.whole_number("run"), noise=noise)
+    grant = ledger.resume(proposal.facts["run"], noise=noise)
     event = _votes_event(grant)
     method = proposal.method(pack)
     method._check(schema, ledger)  # windows are the proposal's to choose, within what can be protected
@@ -190,70 +180,67 @@ def _votes_event(grant: Grant) -> DiscreteGaussian:
 
 
 def begin(ballot: Message, pack: str) -> Message:
-    """Return the state of a new evolution from the first ballot: its first population and what is to be voted on."""
+    """Return the state of a new evolution from the first ballot: a seed, and no histogram yet."""
     method, facts = ballot.method(pack), ballot.facts
-    schema, bought = Schema.loads(facts["schema"]), ballot.part(BOUGHT)
-    rng = np.random.default_rng()
-    size = method.settings.num_candidates(facts["voters"], facts["noise"], num_labels(schema))
-    here = public_side.prepare(method, schema, bought, size, rng)
-    arrays = {**ballot.arrays, **_prefixed(LATTICE, vars(here.lattice))}
-    known = {name: facts[name] for name in ("run", "schema", "noise", "pack")}
-    left = ballot.whole_number("left")
-    state = Message(
-        kind="state", facts={**known, "options": asdict(method), "left": left, "ancestors": []}, arrays=arrays
-    )
-    return _with_proposal(state, here.environment, here.population, rng)
+    size = method.settings.num_candidates(facts["voters"], facts["noise"], num_labels(Schema.loads(facts["schema"])))
+    seed = int(np.random.default_rng().integers(2**31))
+    arrays = {**ballot.arrays, "histograms": np.zeros((0, size))}
+    return Message(kind="state", facts={**facts, "options": asdict(method), "seed": seed}, arrays=arrays)
 
 
-def advance(state: Message, ballot: Message) -> "Message | Release":
-    """Return the next state after a vote, or the release after the last one."""
-    if ballot.whole_number("run") != state.whole_number("run") or "histogram" not in ballot.arrays:
+def advance(state: Message, ballot: Message) -> Message:
+    """Return the state after one more vote."""
+    if ballot.facts["run"] != state.facts["run"] or "histogram" not in ballot.arrays:
         raise InputError("The ballot belongs to another run, or holds no votes. Give the answer to the last proposal.")
-    left = ballot.whole_number("left")
-    if left >= state.whole_number("left"):
+    histograms, histogram = state.arrays["histograms"], ballot.arrays["histogram"]
+    if ballot.facts["left"] >= state.facts["left"]:
         raise InputError("This ballot has been counted already. Give the answer to the last proposal.")
-    method, rng, histogram = state.method(), np.random.default_rng(), ballot.arrays["histogram"]
-    schema, bought = Schema.loads(state.facts["schema"]), state.part(BOUGHT)
-    parents, relatives = (Population(**state.part(prefix)) for prefix in (PARENTS, RELATIVES))
-    if histogram.shape != (parents.size,):
+    if histogram.shape != histograms.shape[1:]:
         raise InputError("The ballot counts other candidates than were proposed. Give the answer to the last proposal.")
-    environment = public_side.environment_of(method, public_side.encoding_of(schema, bought))
-    degree, threshold = _stage(state)
-    voted = Proposal(parents=parents, degree=degree, relatives=relatives, embeddings=state.arrays["embeddings"])
-    population = select(voted, environment, histogram, threshold, rng)
-    ancestors = [*state.facts["ancestors"], population.num_ancestors]
-    if left:
-        following = replace(state, facts={**state.facts, "left": left, "ancestors": ancestors})
-        return _with_proposal(following, environment, population, rng)
-    if ballot.facts["certificate"] is None:
+    arrays = {**state.arrays, "histograms": np.concatenate([histograms, histogram[None]])}
+    return replace(state, facts={**state.facts, **ballot.facts}, arrays=arrays)
+
+
+def evolved(state: Message) -> "Message | Release":
+    """Return the proposal that is voted on next, or the release after the last vote.
+
+    The evolution runs again from its seed, through every histogram that was counted: a state needs nothing else.
+    """
+    facts, method, counted = state.facts, state.method(), state.arrays["histograms"]
+    schema, bought = Schema.loads(facts["schema"]), state.part(BOUGHT)
+    stages = method.settings.stages(float(facts["noise"]))[: len(counted) + facts["left"]]  # a lost vote has no stage
+
+    def recorded(here: public_side.Setup) -> Vote:
+        answers = iter(counted)
+
+        def vote(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
+            answer = next(answers, None)
+            if answer is None:
+                raise _NotVoted({**_prefixed(LATTICE, vars(here.lattice)), "embeddings": embeddings, "group": group})
+            return np.asarray(answer)
+
+        return vote
+
+    try:
+        arrays = public_side.evolved(
+            method, schema, bought, counted.shape[1], stages, recorded, facts["seed"], lambda *done: None
+        )
+    except _NotVoted as asked:
+        named = {name: facts[name] for name in ("run", "pack", "options", "left")}
+        return Message(kind="proposal", facts=named, arrays={**_prefixed(BOUGHT, bought), **asked.candidates})
+    if facts.get("certificate") is None:
         raise InputError("The last ballot carries no certificate. Ask the data holder for it.")
-    arrays = public_side.to_arrays(method, population, bought, ancestors)
     arrays[PUBLIC_CONTEXT] = state.arrays[PUBLIC_CONTEXT]
-    certificate = Certificate.from_json(ballot.facts["certificate"])
+    certificate = Certificate.from_json(facts["certificate"])
     return Release(synthesizer=method, schema=schema, arrays=arrays, certificate=certificate)
 
 
-def proposal_of_state(state: Message) -> Message:
-    """Return what the data holder gets to see: candidates as they are voted on, and how to look at them."""
-    arrays = {name: array for name, array in state.arrays.items() if name.startswith((BOUGHT, LATTICE))}
-    arrays |= {"embeddings": state.arrays["embeddings"], "group": state.arrays[f"{PARENTS}group"]}
-    facts = {name: state.facts[name] for name in ("run", "pack", "options", "left")}
-    return Message(kind="proposal", facts=facts, arrays=arrays)
+class _NotVoted(Exception):
+    """Candidates that no ballot has counted yet, as they are proposed."""
 
-
-def _with_proposal(
-    state: Message, environment: Environment, population: Population, rng: np.random.Generator
-) -> Message:
-    """Return the state whose next vote is about `population`."""
-    made = propose(population, environment, _stage(state)[0], rng)
-    new = {"embeddings": made.embeddings, **population.arrays(PARENTS), **made.relatives.arrays(RELATIVES)}
-    return replace(state, arrays={**state.arrays, **new})
-
-
-def _stage(state: Message) -> tuple[float, float]:
-    """Return degree and threshold of the vote that comes next."""
-    recipe = state.method().settings
-    return recipe.stages(float(state.facts["noise"]))[recipe.iterations - state.whole_number("left")]
+    def __init__(self, candidates: dict[str, np.ndarray]) -> None:
+        super().__init__()
+        self.candidates = candidates
 
 
 def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -157,7 +157,7 @@ def heard(panel: Panel, method: PETS, noise: float, monkeypatch: pytest.MonkeyPa
 
         return evolve(population, environment, hear, *rest)
 
-    monkeypatch.setattr("understudy.synthesizers.pets.method.evolve", deaf)
+    monkeypatch.setattr("understudy.synthesizers.pets.public_side.evolve", deaf)
     fit(method, panel, NoiseSource.constant(noise))
     return histograms
 
@@ -346,7 +346,7 @@ def test_a_public_table_can_be_the_start_and_the_scale(tmp_path: Path) -> None:
         ({"start": "anywhere"}, InputError, "rules"),
         ({"scale": "guess"}, InputError, "bounds"),
         ({"start": "public"}, InputError, "file"),
-        ({"recipe": "best"}, InputError, "default, paper"),
+        ({"recipe": "best"}, InputError, "--preset paper"),
         ({"class_shares": (0.5, 0.6)}, InputError, "add up to 1"),
         ({"class_shares": (1.5, -0.5)}, InputError, "at least 0"),
     ],

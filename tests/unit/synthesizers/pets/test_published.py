@@ -22,10 +22,16 @@ def environment(lookahead: int = 2, counter: Counter | None = None, **changes: o
     return Environment(variation=modules.vary, similarity=modules.embed, lookahead=lookahead, **changes)
 
 
+def selected(here: Environment, first: Population, weights: np.ndarray, rng: np.random.Generator) -> Population:
+    """The next population, by votes above the threshold."""
+    return select(first, propose(first, here, 10, rng)[0], weights, here, 10, rng)
+
+
 def test_only_candidates_above_the_threshold_have_children() -> None:
     rng, here = np.random.default_rng(1), environment()
     votes = np.arange(MEMBERS, dtype=float)
-    following = select(propose(population(), here, 10, rng), here, votes, 24.0, rng)
+    rounds = iter([votes])
+    following = evolve(population(), here, lambda *asked: next(rounds), [(10, 24.0)], rng, lambda done, now: None)
     assert set(following.ancestor) == {25, 26, 27, 28, 29}
     assert following.size == MEMBERS
 
@@ -57,7 +63,7 @@ def test_where_nothing_survives_everybody_is_as_likely(draw: object) -> None:
 
 def test_a_threshold_above_all_votes_leaves_every_parent_one_child() -> None:
     rng, here = np.random.default_rng(3), environment()
-    following = select(propose(population(), here, 10, rng), here, np.ones(MEMBERS), 1e9, rng)
+    following = evolve(population(), here, lambda *asked: np.ones(MEMBERS), [(10, 1e9)], rng, lambda done, now: None)
     assert sorted(following.ancestor) == list(range(MEMBERS))
 
 
@@ -65,7 +71,7 @@ def test_classes_keep_their_sizes_and_their_members() -> None:
     rng, here, first = np.random.default_rng(4), environment(), population(classes=3)
     votes = np.zeros(MEMBERS)
     votes[[2, 3, 14]] = 50.0  # nothing survives in the third class
-    following = select(propose(first, here, 10, rng), here, votes, 1.0, rng)
+    following = selected(here, first, votes, rng)
     np.testing.assert_array_equal(following.group, first.group)
     np.testing.assert_array_equal(following.group, first.group[following.ancestor])
     assert set(following.ancestor[following.group == 1]) == {14}
@@ -74,26 +80,26 @@ def test_classes_keep_their_sizes_and_their_members() -> None:
 
 def test_candidates_are_judged_by_the_mean_embedding_of_their_relatives() -> None:
     here = environment(lookahead=3)
-    proposal = propose(population(), here, 20, np.random.default_rng(5))
-    each = here.embed(proposal.relatives.series, proposal.relatives.static)
-    np.testing.assert_array_equal(proposal.relatives.ancestor, np.arange(MEMBERS).repeat(3))
-    np.testing.assert_allclose(proposal.embeddings, [each[k : k + 3].mean(axis=0) for k in range(0, 3 * MEMBERS, 3)])
+    relatives, embeddings = propose(population(), here, 20, np.random.default_rng(5))
+    each = here.embed(relatives.series, relatives.static)
+    np.testing.assert_array_equal(relatives.ancestor, np.arange(MEMBERS).repeat(3))
+    np.testing.assert_allclose(embeddings, [each[k : k + 3].mean(axis=0) for k in range(0, 3 * MEMBERS, 3)])
 
 
 def test_without_lookahead_candidates_are_judged_by_themselves() -> None:
     here, first = environment(lookahead=0), population()
-    proposal = propose(first, here, 20, np.random.default_rng(6))
-    np.testing.assert_array_equal(proposal.embeddings, here.embed(first.series, first.static))
-    assert proposal.relatives.size == 0
+    relatives, embeddings = propose(first, here, 20, np.random.default_rng(6))
+    np.testing.assert_array_equal(embeddings, here.embed(first.series, first.static))
+    assert relatives.size == 0
 
 
 def test_children_are_relatives_that_were_judged_as_long_as_there_are_any() -> None:
     rng, here = np.random.default_rng(7), environment(lookahead=2)
-    proposal = propose(population(), here, 30, rng)
+    relatives, _ = propose(population(), here, 30, rng)
     votes = np.zeros(MEMBERS)
     votes[:10] = 1.0  # three children each: two were judged, one is new
-    following = select(proposal, here, votes, 0.0, rng)
-    judged = {series.tobytes() for series in proposal.relatives.series[:20]}
+    following = select(population(), relatives, votes, here, 30, rng)
+    judged = {series.tobytes() for series in relatives.series[:20]}
     children = [series.tobytes() for series in following.series]
     assert len(set(children)) == MEMBERS
     assert len(judged & set(children)) == 20

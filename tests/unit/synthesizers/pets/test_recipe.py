@@ -6,7 +6,7 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.synthesizers.pets import PETS
-from understudy.synthesizers.pets.recipe import ACTIVITY, BY_START, PAPER, S3, TRAFFIC, Recipe, degrees
+from understudy.synthesizers.pets.recipe import ACTIVITY, BY_START, PAPER, S3, TRAFFIC, Recipe
 
 
 def test_thresholds_are_votes_as_published_or_multiples_of_the_noise() -> None:
@@ -28,7 +28,7 @@ def test_the_recipe_follows_the_start_unless_it_is_given() -> None:
     assert PETS(start="public", public="table.csv").settings == BY_START["public"]
     assert BY_START["public"].stages(4.0) == ((10, 2.0),)
     assert PETS(recipe=Recipe(iterations=5)).settings.iterations == 5
-    assert PETS(recipe="paper").settings == PAPER
+    assert PETS.from_preset("paper").settings == PAPER
 
 
 def test_a_method_shows_at_most_eight_options() -> None:
@@ -44,11 +44,14 @@ def test_the_papers_degrees_are_as_printed() -> None:
 
 
 def test_another_number_of_iterations_follows_the_same_curve() -> None:
-    assert degrees(S3, len(S3)) == S3
-    assert degrees(S3, 2) == (40, 5)
-    assert degrees(S3, 1) == (40,)
-    assert degrees((10.0, 5.0), 3) == (10, 7.5, 5)
-    assert degrees((7.0,), 3) == (7, 7, 7)
+    def degrees(schedule: tuple[float, ...], iterations: int) -> list[float]:
+        return [degree for degree, _ in Recipe(schedule=schedule, iterations=iterations).stages(1.0)]
+
+    assert degrees(S3, len(S3)) == list(S3)
+    assert degrees(S3, 2) == [40, 5]
+    assert degrees(S3, 1) == [40]
+    assert degrees((10.0, 5.0), 3) == [10, 7.5, 5]
+    assert degrees((7.0,), 3) == [7, 7, 7]
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 7])

@@ -34,6 +34,13 @@ def opened(panel: Panel, method: PETS = METHOD, noise: NoiseSource = NOISE) -> t
     return two_places.open_run(method, panel, ledger, BUDGET, noise), ledger
 
 
+def proposed(ballot: Message) -> Message:
+    """What the evolving side makes of the first ballot."""
+    made = two_places.evolved(two_places.begin(ballot, "general"))
+    assert isinstance(made, Message)
+    return made
+
+
 def travelled(message: Message, folder: Path) -> Message:
     """The message after a journey through a file."""
     file = folder / f"{len(list(folder.iterdir()))}.safetensors"
@@ -44,12 +51,12 @@ def travelled(message: Message, folder: Path) -> Message:
 def test_a_run_in_two_places_ends_in_a_release_that_cost_what_was_charged(tmp_path: Path) -> None:
     panel = make_panel(rich_schema())
     ballot, ledger = opened(panel, noise=NoiseSource.secure())
-    made = two_places.begin(travelled(ballot, tmp_path), "general")
+    state = two_places.begin(travelled(ballot, tmp_path), "general")
     rounds = 0
-    while isinstance(made, Message):
-        state, proposal = travelled(made, tmp_path), travelled(two_places.proposal_of_state(made), tmp_path)
+    while isinstance(made := two_places.evolved(state), Message):
+        proposal = travelled(made, tmp_path)
         answered = two_places.answer(proposal, [panel], panel.schema, ledger, NoiseSource.secure())
-        made = two_places.advance(state, travelled(answered, tmp_path))
+        state = two_places.advance(travelled(state, tmp_path), travelled(answered, tmp_path))
         rounds += 1
     assert rounds == 3
     assert made.certificate.is_private
@@ -63,7 +70,7 @@ def test_a_run_in_two_places_ends_in_a_release_that_cost_what_was_charged(tmp_pa
 def test_a_vote_that_was_not_paid_for_is_refused() -> None:
     panel = make_panel(plain_schema())
     ballot, ledger = opened(panel)
-    proposal = two_places.proposal_of_state(two_places.begin(ballot, "general"))
+    proposal = proposed(ballot)
     for left in (2, 1, 0):
         answered = two_places.answer(proposal, [panel], panel.schema, ledger, NOISE)
         assert answered.facts["left"] == left
@@ -76,7 +83,7 @@ def test_a_proposal_can_not_make_a_unit_count_for_more() -> None:
     schema = plain_schema(unit=PrivacyUnit(column="home", max_series=3))
     panel = make_panel(schema, 40)
     ballot, _ = opened(panel)
-    honest = two_places.proposal_of_state(two_places.begin(ballot, "general"))
+    honest = proposed(ballot)
     rng = np.random.default_rng(0)
     shape = honest.arrays["embeddings"].shape
     hostile = [
@@ -100,7 +107,7 @@ def test_a_lattice_of_other_dimensions_is_refused_whoever_is_there() -> None:
     """On one of length one, distances would not be exact, and one voter more could turn everybody's vote."""
     panel = make_panel(plain_schema(), 40)
     ballot, ledger = opened(panel)
-    honest = two_places.proposal_of_state(two_places.begin(ballot, "general"))
+    honest = proposed(ballot)
     short = {f"lattice.{name}": honest.arrays[f"lattice.{name}"][:1] for name in ("centre", "step")}
     narrow = {**short, "embeddings": honest.arrays["embeddings"][:, :1]}
     for change in (short, narrow):
@@ -108,7 +115,7 @@ def test_a_lattice_of_other_dimensions_is_refused_whoever_is_there() -> None:
         for voters in (panel, panel.take_units([])):
             with pytest.raises(InputError, match="dimensions"):
                 two_places.answer(proposal, [voters], panel.schema, ledger, NOISE)
-    assert ledger.resume(ballot.whole_number("run"), noise=NOISE).remaining("votes") == 3
+    assert ledger.resume(ballot.facts["run"], noise=NOISE).remaining("votes") == 3
 
 
 def test_a_proposal_can_not_choose_windows_that_protect_no_event() -> None:
@@ -118,7 +125,7 @@ def test_a_proposal_can_not_choose_windows_that_protect_no_event() -> None:
     schema = plain_schema(unit=event, channels=(load,), time=replace(plain_schema().time, min_steps=2))
     panel = make_panel(schema, 40)
     ballot, ledger = opened(panel, replace(METHOD, scale="bounds"))
-    honest = two_places.proposal_of_state(two_places.begin(ballot, "general"))
+    honest = proposed(ballot)
     options = {**honest.facts["options"], "window_steps": 1}
     with pytest.raises(InputError, match="min_steps"):
         two_places.answer(replace(honest, facts={**honest.facts, "options": options}), [panel], schema, ledger, NOISE)
@@ -130,7 +137,7 @@ def test_files_of_a_population_vote_one_after_another() -> None:
     parts = [panel.take_units(np.arange(40)), panel.take_units(np.arange(40, 90))]
     quiet = NoiseSource.constant(0)
     ballot, ledger = opened(parts[0], method, quiet)
-    proposal = two_places.proposal_of_state(two_places.begin(ballot, "general"))
+    proposal = proposed(ballot)
     in_parts, whole = (
         two_places.answer(proposal, panels, panel.schema, ledger, quiet).arrays["histogram"]
         for panels in (parts, [panel])
@@ -147,7 +154,7 @@ def test_a_unit_is_known_by_its_name_however_a_file_stores_it(stored: type) -> N
     panel = replace(make_panel(plain_schema(), 90), unit_ids=np.arange(90).astype(object))
     again = replace(panel, unit_ids=np.arange(90).astype(stored).astype(object))
     ballot, ledger = opened(panel, method, NoiseSource.constant(0))
-    proposal = two_places.proposal_of_state(two_places.begin(ballot, "general"))
+    proposal = proposed(ballot)
     with pytest.raises(DataError, match="two of them"):
         two_places.answer(proposal, [panel, again], panel.schema, ledger, NoiseSource.constant(0))
 
@@ -164,9 +171,7 @@ def test_what_travels_does_not_depend_on_the_number_of_units() -> None:
     for number in (3, 200):
         panel = make_panel(rich_schema(), number)
         ballot, ledger = opened(panel)
-        answered = two_places.answer(
-            two_places.proposal_of_state(two_places.begin(ballot, "general")), [panel], panel.schema, ledger, NOISE
-        )
+        answered = two_places.answer(proposed(ballot), [panel], panel.schema, ledger, NOISE)
         sizes.append([{name: array.shape for name, array in message.arrays.items()} for message in (ballot, answered)])
     assert sizes[0] == sizes[1]
 
@@ -175,10 +180,10 @@ def test_papers_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     panel = make_panel(plain_schema())
     ballot, ledger = opened(panel)
     state = two_places.begin(ballot, "general")
-    proposal = two_places.proposal_of_state(state)
+    proposal = two_places.evolved(state)
+    assert isinstance(proposal, Message)
     answered = two_places.answer(proposal, [panel], panel.schema, ledger, NOISE)
     following = two_places.advance(state, answered)
-    assert isinstance(following, Message)
     with pytest.raises(InputError, match="counted already"):
         two_places.advance(following, answered)
     with pytest.raises(InputError, match="another run"):
@@ -190,9 +195,10 @@ def test_papers_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     altered = replace(proposal, facts={**proposal.facts, "pack": "1" * 64})
     with pytest.raises(InputError, match="another module pack"):
         two_places.answer(altered, [panel], panel.schema, ledger, NOISE)
-    with pytest.raises(InputError, match="lacks 'run'"):
-        two_places.answer(replace(proposal, facts={}), [panel], panel.schema, ledger, NOISE)
     proposal.save(tmp_path / "proposal")
+    replace(proposal, facts={**proposal.facts, "run": True}).save(tmp_path / "altered")
+    with pytest.raises(InputError, match="not a proposal"):
+        Message.load(tmp_path / "altered", "proposal")
     with pytest.raises(InputError, match="not a ballot"):
         Message.load(tmp_path / "proposal", "ballot")
     with pytest.raises(InputError, match="exists already"):
