@@ -48,7 +48,7 @@ def test_pets_as_published_says_what_to_set_and_protects_no_person(clinic: Clini
 
 @pytest.mark.parametrize(
     ("method", "more"),
-    [("ppem", ()), ("ppem", ("--set", "mode=marginal-dp")), ("vflgan-ts", ()), ("vflgan-ts", ("--set", "mode=plain"))],
+    [("ppem", ()), ("vflgan-ts", ()), ("vflgan-ts", ("--set", "mode=plain"))],
 )
 def test_a_form_that_protects_no_unit_runs_and_is_recorded_as_not_private(
     clinic: Clinic, method: str, more: tuple[str, ...]

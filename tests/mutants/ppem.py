@@ -1,10 +1,9 @@
-"""Defects of PPEM: a penalty that couples units, generators that see real attributes, a secret in the release."""
+"""Defects of PPEM: generators that see real attributes, a secret in the release."""
 
 from tests.mutants.mutant import Mutant
 
 METHOD = "tests/unit/synthesizers/ppem/test_method.py"
 HOT_DECK = "tests/unit/synthesizers/ppem/test_hot_deck.py"
-PUBLISHED = "tests/unit/synthesizers/ppem/test_published.py"
 EFFECT_SIZE = "tests/unit/synthesizers/ppem/test_effect_size.py"
 CANARY = "tests/statistical/test_canary_ppem.py"
 THRESHOLD = "tests/unit/privacy/test_selections.py"
@@ -12,18 +11,6 @@ ENERGIES = "tests/unit/synthesizers/ppem/test_networks.py"
 FOLDER = "synthesizers/ppem"
 
 MUTANTS = (
-    Mutant(
-        name="penalty on the batch inside each unit's loss",
-        why="as printed in the paper: one unit changes everybody's gradient, and clipping bounds nothing",
-        file=f"{FOLDER}/published.py",
-        before="            losses = losses + _real_loss(model.marginal, given, fake, None, generator)  # Eq. 6",
-        after="            losses = losses + _real_loss(model.marginal, given, fake, None, generator)  # Eq. 6\n"
-        "            losses = losses + obfuscation_penalty(model.marginal, given) / len(given) + 1e-3 * given.mean()",
-        tests=(
-            f"{PUBLISHED}::test_perturbing_one_unit_leaves_every_other_units_contribution_bit_identical",
-            f"{PUBLISHED}::test_a_penalty_on_the_batch_would_be_caught",
-        ),
-    ),
     Mutant(
         name="check on units that were learned from",
         why="the promise is about units that the generator never saw",
@@ -74,10 +61,9 @@ MUTANTS = (
         before="entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []\n",
         after="""\
 entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
-        if self.mode == "lmdp":
             return SpendingPlan((*entries, PlanEntry(TRAINING, PureDP(1.0))), guarantee)
 """,
-        tests=(f"{METHOD}::test_modes_that_protect_nobody_say_so_and_need_an_infinite_budget",),
+        tests=(f"{METHOD}::test_the_mode_that_protects_nobody_says_so_and_needs_an_infinite_budget",),
     ),
     Mutant(
         name="pool of donors kept in the release",

@@ -192,7 +192,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         "cost.dit.cost",
     ),
     "cost-ppem": Benchmark(
-        "What Stein penalty and clipping cost an iteration (quick: a minute).",
+        "What the Stein penalty costs an iteration (quick: a minute).",
         "cost.ppem.cost",
     ),
     "ppem-tests": Benchmark(

@@ -16,7 +16,7 @@ from understudy.synthesizers.ppem import PPEM
 from understudy.synthesizers.ppem.attributes import Partition, Rows
 from understudy.synthesizers.ppem.effect_size import effect_sizes_of
 from understudy.synthesizers.ppem.method import TARGET
-from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators, train_without_noise
+from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators
 from understudy.synthesizers.ppem.recipe import Recipe
 from understudy_bench.metrics.kernels import gram, quadratic_test, stein_gram, two_sample_test
 from understudy_bench.metrics.ppem.models import METRICS, determination, squared_error
@@ -177,13 +177,12 @@ class Measures:
         training = AdversarialTraining(
             energies=Energies(self.partition, recipe.width, marginal=True, conditional=False),
             generators=Generators(self.partition, recipe.width, self.seed, marginal=True, conditional=False),
-            references=torch.from_numpy(rows.sensitive),
+            rows=rows.arrays,
             codes=(),
             recipe=recipe,
             seed=self.seed,
-            penalised=True,
         )
-        train_without_noise(training, rows.arrays, lambda share: None)
+        training.run(lambda share: None)
         energy = training.energies.marginal
         assert energy is not None
 

@@ -5,10 +5,10 @@ value, written `mean(load)`. What remains of a channel whose level is sensitive 
 Sensitive columns work in their declared bounds: a scale learned from them would be released, and tell what is hidden.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -38,7 +38,6 @@ class Attribute:
     """One sensitive attribute.
 
     Attributes:
-        name: As it was asked for.
         kind: Where it is found; the label is a static column with a code more where it may be missing.
         place: Of its channel or static column.
         level: Which level of the channel.
@@ -51,21 +50,28 @@ class Attribute:
     level: str
     columns: tuple[Channel, ...]
 
+    def __post_init__(self) -> None:
+        low, high = self.columns[0].bounds
+        if not low < high:
+            raise InputError(
+                f"sensitive: '{self.name}' can take one value only, so there is nothing to hide. Leave it out."
+            )
+
 
 def parse(schema: Schema, sets: Sequence[str]) -> tuple[tuple[Attribute, ...], ...]:
     """Return the attributes of every sensitive set; refuses none, all, constant ones and any that is named twice."""
     found = tuple(tuple(_attribute(schema, name.strip()) for name in names.split("+")) for names in sets)
-    flat = [attribute for group in found for attribute in group]
-    if not flat:
+    places = [(attribute.kind, attribute.place) for group in found for attribute in group]
+    if not places:
         raise InputError(
             "sensitive: at least one attribute is expected. Name a static column, a channel, or a level such as "
             f"mean({schema.channels[0].name})."
         )
-    touched = [(attribute.kind in ("channel", "level"), attribute.place) for attribute in flat]
-    if len(set(touched)) != len(touched):
+    whole = {place for kind, place in places if kind == "channel"}
+    static = {place for kind, place in places if kind in ("static", "label")}
+    leveled = {place for kind, place in places if kind == "level"}
+    if len(places) != len(whole | leveled) + len(static):
         raise InputError("sensitive: each column once is expected, in one set and as a whole or by one level.")
-    whole = {attribute.place for attribute in flat if attribute.kind == "channel"}
-    static = {attribute.place for attribute in flat if attribute.kind in ("static", "label")}
     if len(whole) == schema.num_channels and len(static) == len(schema.static):
         raise InputError(
             "sensitive: every column is named, and nothing is left to keep. Name fewer, or the level of a channel."
@@ -81,36 +87,27 @@ def _attribute(schema: Schema, name: str) -> Attribute:
         column = schema.channels[place]
         if num_codes(column) is not None:
             raise InputError(f"sensitive: '{level[2]}' holds categories and has no {level[1]}. Name it as it is.")
-        return Attribute(name, "level", place, level[1], _varying(name, (Continuous(name, *column.bounds),)))
+        return Attribute(name, "level", place, level[1], (Continuous(name, *column.bounds),))
     if name in channels:
-        place = channels.index(name)
-        steps = range(schema.num_steps)
-        columns = tuple(
-            replace(schema.channels[place], name=f"{name} {step}" if len(steps) > 1 else name) for step in steps
-        )
-        return Attribute(name, "channel", place, "", _varying(name, columns))
-    if name in static:
-        place = static.index(name)
-        if name != schema.label:
-            return Attribute(name, "static", place, "", _varying(name, (schema.static[place],)))
-        assert schema.label_column is not None
+        column, steps = schema.channels[channels.index(name)], range(schema.num_steps)
+        columns = tuple(replace(column, name=f"{name} {step}" if len(steps) > 1 else name) for step in steps)
+        return Attribute(name, "channel", channels.index(name), "", columns)
+    if name == schema.label and schema.label_column is not None:
         words = [str(category) for category in schema.label_column.categories]
         words += [_MISSING] if num_labels(schema) > len(words) else []
-        return Attribute(name, "label", place, "", _varying(name, (Categorical(name, tuple(words)),)))
+        return Attribute(name, "label", static.index(name), "", (Categorical(name, tuple(words)),))
+    if name in static:
+        return Attribute(name, "static", static.index(name), "", (schema.static[static.index(name)],))
     known = ", ".join((*static, *channels))
     raise InputError(f"sensitive: a column or a level of a channel is expected ({known}), got '{name}'.")
-
-
-def _varying(name: str, columns: tuple[Channel, ...]) -> tuple[Channel, ...]:
-    low, high = columns[0].bounds
-    if not low < high:
-        raise InputError(f"sensitive: '{name}' can take one value only, so there is nothing to hide. Leave it out.")
-    return columns
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
     """The way between series in working scale and (x′, x*).
+
+    A whole series is one row of numbers: all channels step by step, static columns, then a code for each class. x′ are
+    some of them, and levels; x* are the others.
 
     Attributes:
         encoding: Working scale; touched columns by their declared bounds.
@@ -133,121 +130,117 @@ class Partition:
     @property
     def num_sensitive(self) -> int:
         """Numbers in x′."""
-        return sum(num_codes(column) or 1 for column in self.columns)
-
-    @property
-    def series_shape(self) -> tuple[int, int]:
-        """Steps and working channels of the rest."""
-        return self.schema.num_steps, len(self._kept_channels)
+        return _width(self.columns)
 
     @property
     def num_rest(self) -> int:
-        """Numbers in x*: of series, of static columns, and of the label unless it is sensitive."""
-        return math.prod(self.series_shape) + len(self._kept_static) + self.num_classes
+        """Numbers in x*."""
+        return len(self._kept)
 
-    def sensitive_values(self, panel: Panel, series: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Return the sensitive columns [series, column] in the user's units, NaN where a static one is missing.
+    @property
+    def num_classes(self) -> int:
+        """Classes in the rest, its last numbers; none without a label, or where it is sensitive."""
+        return 0 if any(attribute.kind == "label" for attribute in self.attributes) else self._num_labels
 
-        Privacy: private if the panel is; each series' own.
-        """
-        parts = []
+    @property
+    def series_shape(self) -> tuple[int, int]:
+        """Steps and working channels of the rest, its first numbers."""
+        hidden = sum(_width(a.columns[:1]) for a in self.attributes if a.kind == "channel")
+        return self.schema.num_steps, self.encoding.num_channels - hidden
+
+    @property
+    def _num_labels(self) -> int:
+        return 0 if self.schema.label_column is None else num_labels(self.schema)
+
+    @property
+    def _ends(self) -> tuple[int, int, int]:
+        """Where the series, the static columns and the classes of a row end."""
+        series = self.schema.num_steps * self.encoding.num_channels
+        return series, series + self.encoding.num_static, series + self.encoding.num_static + self._num_labels
+
+    @cached_property
+    def _taken(self) -> list[np.ndarray]:
+        """The numbers of a row that each attribute is; for a level those of the channel, which it moves."""
+        series, static, whole = self._ends
+        steps = np.arange(self.schema.num_steps)[:, None] * self.encoding.num_channels
+        singles = [column for column in self.schema.static if column.name != self.schema.label]
+        found = []
         for attribute in self.attributes:
             if attribute.kind == "label":
-                parts.append(classes[:, None].astype(np.float64))
+                found.append(np.arange(static, whole))
             elif attribute.kind == "static":
-                parts.append(panel.static[:, [attribute.place]].astype(np.float64))
-            elif attribute.kind == "level":
-                level = LEVELS[attribute.level](series[:, :, self._slices[attribute.place]][:, :, 0])
-                parts.append(by_bounds(attribute.columns[0]).to_values(level)[:, None])
+                column = self.schema.static[attribute.place]
+                first = series + _width(singles[: singles.index(column)])
+                found.append(np.arange(first, first + _width((column,))))
             else:
-                own = series[:, :, self._slices[attribute.place]]
-                flat = own.reshape(len(series), math.prod(own.shape[1:]))
-                parts.append(decode(flat, attribute.columns, _scales(attribute.columns)))
-        return np.concatenate(parts, axis=1)
+                first = _width(self.schema.channels[: attribute.place])
+                own = np.arange(first, first + _width((self.schema.channels[attribute.place],)))
+                found.append((steps + own).ravel())
+        return found
+
+    @cached_property
+    def _kept(self) -> np.ndarray:
+        taken = [own for own, a in zip(self._taken, self.attributes, strict=True) if a.kind != "level"]
+        return np.setdiff1d(np.arange(self._ends[2]), np.concatenate([np.zeros(0, int), *taken]))
+
+    def apart(self, series: np.ndarray, static: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (x′, x*) [series, number] of working series, static columns and classes.
+
+        Privacy: private if they are; each series' own.
+        """
+        hot = np.eye(max(self._num_labels, 1))[classes][:, : self._num_labels]
+        whole = np.concatenate([series.reshape(len(series), self._ends[0]), static, hot], axis=1)
+        parts = []
+        for attribute, own in zip(self.attributes, self._taken, strict=True):
+            parts.append(whole[:, own])
+            if attribute.kind == "level":
+                parts[-1] = LEVELS[attribute.level](whole[:, own])[:, None]
+                whole[:, own] -= parts[-1]
+        return np.concatenate(parts, axis=1).astype(np.float32), whole[:, self._kept].astype(np.float32)
+
+    def joined(self, values: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return working series, static columns and classes of sensitive columns and x*."""
+        whole, coded, begin = np.zeros((len(rest), self._ends[2])), self._coded(values), 0
+        whole[:, self._kept] = rest
+        for attribute, own in zip(self.attributes, self._taken, strict=True):
+            wanted = coded[:, begin : begin + _width(attribute.columns)]
+            begin += wanted.shape[1]
+            shape = whole[:, own]
+            move = attribute.kind == "level"
+            whole[:, own] = shape + wanted - LEVELS[attribute.level](shape)[:, None] if move else wanted
+        series, static, classes = np.split(whole, self._ends[:2], axis=1)
+        shaped = series.reshape(len(rest), self.schema.num_steps, self.encoding.num_channels)
+        return shaped, static, classes.argmax(axis=1) if self._num_labels else np.zeros(len(rest), int)
 
     def encoded(self, values: np.ndarray) -> np.ndarray:
         """Return x′ [series, number] of sensitive columns; what is missing counts as the middle."""
-        columns = self.columns
-        tidy = inside_bounds(columns, values)
-        return np.nan_to_num(encode(tidy, columns, _scales(columns))).astype(np.float32)
+        return np.nan_to_num(self._coded(values)).astype(np.float32)
 
     def decoded(self, sensitive: np.ndarray) -> np.ndarray:
-        """Return the sensitive columns behind x′ as a generator draws it."""
-        return inside_bounds(self.columns, decode(sensitive, self.columns, _scales(self.columns)))
-
-    def rest(self, series: np.ndarray, static: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Return x* [series, number] of working series, static columns and classes."""
-        shapes = series.copy()
-        for attribute in (attribute for attribute in self.attributes if attribute.kind == "level"):
-            own = shapes[:, :, self._slices[attribute.place]]
-            own -= LEVELS[attribute.level](own[:, :, 0])[:, None, None]
-        hot = np.eye(self.num_classes or 1)[classes if self.num_classes else 0 * classes][:, : self.num_classes]
-        flat = shapes[:, :, self._kept_channels].reshape(len(series), math.prod(self.series_shape))
-        kept = [flat, static[:, self._kept_static], hot]
-        return np.concatenate(kept, axis=1).astype(np.float32)
+        """Return the sensitive columns behind x′, in the user's units and inside their bounds."""
+        return inside_bounds(self.columns, decode(sensitive, self.columns, self._scales))
 
     def rows(self, panel: Panel) -> "Rows":
         """Return a panel's series as networks see them.
 
         Privacy: private if the panel is; each series' own.
         """
-        classes, every = classes_of(panel), slice(None)
-        series = self.encoding.series(panel, every)
-        values = self.sensitive_values(panel, series, classes)
-        return Rows(values, self.encoded(values), self.rest(series, self.encoding.static(panel, every), classes))
-
-    def joined(self, values: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return working series, static columns and classes of sensitive columns and x*."""
-        number, (steps, kept) = len(rest), self.series_shape
-        series = np.zeros((number, steps, self.encoding.num_channels))
-        static = np.zeros((number, self.encoding.num_static))
-        series[:, :, self._kept_channels] = rest[:, : steps * kept].reshape(number, steps, kept)
-        single = rest[:, steps * kept :]
-        static[:, self._kept_static] = single[:, : len(self._kept_static)]
-        classes = single[:, len(self._kept_static) :].argmax(axis=1) if self.num_classes else np.zeros(number, int)
-        begin = 0
+        every, begin = slice(None), 0
+        working = self.encoding.series(panel, every), self.encoding.static(panel, every), classes_of(panel)
+        sensitive, rest = self.apart(*working)
+        values = self.decoded(sensitive)
         for attribute in self.attributes:
-            given = values[:, begin : begin + len(attribute.columns)]
-            begin += len(attribute.columns)
-            if attribute.kind == "label":
-                classes = given[:, 0].astype(np.int64)
-                continue
-            coded = encode(given, attribute.columns, _scales(attribute.columns))
             if attribute.kind == "static":
-                static[:, self._static_slices[attribute.place]] = coded
-            elif attribute.kind == "channel":
-                own = self._slices[attribute.place]
-                series[:, :, own] = coded.reshape(number, steps, -1)
-            else:
-                shape = series[:, :, self._slices[attribute.place]]
-                shape += (coded[:, 0] - LEVELS[attribute.level](shape[:, :, 0]))[:, None, None]
-        return series, static, classes
+                values[np.isnan(panel.static[:, attribute.place]), begin] = np.nan
+            begin += len(attribute.columns)
+        return Rows(values, sensitive, rest)
 
     @property
-    def _slices(self) -> dict[int, slice]:
-        """Working channels of each channel."""
-        return _slices(dict(enumerate(self.schema.channels)))
+    def _scales(self) -> tuple[Linear, ...]:
+        return tuple(map(by_bounds, self.columns))
 
-    @property
-    def _static_slices(self) -> dict[int, slice]:
-        """Working static columns of each static column but the label."""
-        return _slices({p: c for p, c in enumerate(self.schema.static) if c.name != self.schema.label})
-
-    @property
-    def _kept_channels(self) -> list[int]:
-        gone = {attribute.place for attribute in self.attributes if attribute.kind == "channel"}
-        return [n for place, own in self._slices.items() if place not in gone for n in range(own.start, own.stop)]
-
-    @property
-    def _kept_static(self) -> list[int]:
-        gone = {attribute.place for attribute in self.attributes if attribute.kind == "static"}
-        return [n for p, own in self._static_slices.items() if p not in gone for n in range(own.start, own.stop)]
-
-    @property
-    def num_classes(self) -> int:
-        """Classes in the rest; none without a label, or where it is sensitive."""
-        hidden = self.schema.label_column is None or any(a.kind == "label" for a in self.attributes)
-        return 0 if hidden else num_labels(self.schema)
+    def _coded(self, values: np.ndarray) -> np.ndarray:
+        return encode(inside_bounds(self.columns, values), self.columns, self._scales)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -255,7 +248,7 @@ class Rows:
     """Series as networks see them; as private as the panel they come from.
 
     Attributes:
-        values: Sensitive columns in the user's units.
+        values: Sensitive columns in the user's units, NaN where a static one is missing.
         sensitive, rest: x′ and x*.
     """
 
@@ -330,14 +323,5 @@ def _target_codes(attribute: Attribute, values: Sequence[float | str]) -> np.nda
     return np.array(found, dtype=np.float64)
 
 
-def _slices(columns: dict[int, Channel]) -> dict[int, slice]:
-    found, begin = {}, 0
-    for place, column in columns.items():
-        width = num_codes(column) or 1
-        found[place] = slice(begin, begin + width)
-        begin += width
-    return found
-
-
-def _scales(columns: Sequence[Channel]) -> tuple[Linear, ...]:
-    return tuple(by_bounds(column) for column in columns)
+def _width(columns: Sequence[Channel]) -> int:
+    return sum(num_codes(column) or 1 for column in columns)

@@ -6,8 +6,8 @@ given x′ is kept (PPEM: privacy-preserving energy models).
 
 In the mode `sound`, private data is read by one release of `spectral` and by a check on held-out units. x* given x′
 comes from synthetic series by hot-deck imputation (`hot_deck`); the energies of the paper are trained on synthetic
-series only. The modes `lmdp` and `marginal-dp` run the paper's algorithm on real rows (`published`): they protect
-no unit, their certificate says so first, and the series that they generate have neither gaps nor varying lengths.
+series only. The mode `lmdp` runs the paper's algorithm on real rows (`published`): it protects no unit, its certificate
+says so first, and the series that it generates have neither gaps nor varying lengths.
 
 Cost: a minute. Choose it where an aggregate is a secret of its own: where a bank is active, what its clients are like.
 Where only people have to be protected, `spectral` is better at any epsilon.
@@ -38,7 +38,7 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import facts_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.options import require_no_guarantee, require_one_of
+from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
 from understudy.synthesizers.ppem import effect_size, hot_deck, statements
 from understudy.synthesizers.ppem.attributes import (
     DIFFERENT,
@@ -52,35 +52,21 @@ from understudy.synthesizers.ppem.attributes import (
     sample_target,
     target_table,
 )
-from understudy.synthesizers.ppem.published import (
-    CLIP_NORM,
-    AdversarialTraining,
-    Energies,
-    Generators,
-    Lacking,
-    Reached,
-    train_with_noise,
-    train_without_noise,
-)
-from understudy.synthesizers.ppem.recipe import Preset, Recipe, recipe_of
+from understudy.synthesizers.ppem.published import AdversarialTraining, Energies, Generators, Lacking
+from understudy.synthesizers.ppem.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.registry import METHODS
 from understudy.synthesizers.sampling import panel_of
-from understudy.training import DPSGDConfig, UnitBatches, UnitWindows, WindowBatches
 from understudy.training.networks import load_arrays, to_arrays
-from understudy.training.plan import TRAINING, charged_config
+from understudy.training.plan import TRAINING
 
-Mode = Literal["sound", "lmdp", "marginal-dp"]
-NOT_PRIVATE = {
-    "lmdp": "a marginal is obfuscated, which protects no person; gradients were not noised",
-    "marginal-dp": "noise on the marginal energy only, as in appendix D.4 of PPEM; the rest was learned without",
-}
-CHECK, CONDITIONAL = "check", "conditional"  # labels of charges
+Mode = Literal["sound", "lmdp"]
+NOT_PRIVATE = "a marginal is obfuscated, which protects no person; gradients were not noised"
+CHECK = "check"  # label of a charge
 HELD_OUT = 0.2  # share of units that are held out for a check
 NUM_RELEASED = 8192  # x′ that a check compares held-out units with
-GENERATORS, LINEAR, TARGET = "generator.", "linear", "target"  # arrays of a release of the published modes
+GENERATORS, LINEAR, TARGET = "generator.", "linear", "target"  # arrays of a release of the published mode
 _CHECK_SHARE = 0.1  # of epsilon that a check on held-out units costs
-_NON_PRIVATE_CHECK = 1e3  # epsilon of a check in modes that protect no unit
-_CLAIMED_EPSILON = 1.0  # of the marginal energy in `marginal-dp`, as in appendix D.4
+_NON_PRIVATE_CHECK = 1e3  # epsilon of a check in the mode that protects no unit
 _FEWEST_UNITS, _MOST_ATTEMPTS = 100, 10
 _AIM = 1.15  # a generator aims a little farther than the check asks for
 _CHOICES = 8  # rows of which the one nearest to an asked label is taken
@@ -93,36 +79,32 @@ class PPEM(Synthesizer):
     Attributes:
         sensitive: Sets of sensitive attributes; a set is one name or several joined by "+". A name is a static column,
             the label, a channel, or mean(…), first(…), last(…) of a channel of numbers.
-        mode: "sound" is differentially private; "lmdp" (the paper's) and "marginal-dp" (its appendix D.4) are not.
+        mode: "sound" is differentially private; "lmdp", the paper's, is not.
         target: "different" for a marginal that a generator is trained to make different, "uniform", a public table
             with the same columns, or a list of values for each attribute.
         effect: Effect size that every set must reach, checked on held-out units: the Wasserstein distance in shares of
             the declared range, or the total variation distance for categories. None checks nothing.
         attempts: Trainings that are tried until the check passes; nothing of the others is released.
-        recipe: "default", "paper", or a `Recipe`: networks and training loop.
+        recipe: Networks and training loop.
         seed: Seed of everything but privacy noise and the choice of held-out units.
     """
 
     name: ClassVar[str] = "ppem"
     rehearsed: ClassVar[str] = "recipe.iterations"
     whole_windows: ClassVar[bool] = True
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": "paper", "mode": "lmdp"}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"default": {}, "paper": {"recipe": PAPER, "mode": "lmdp"}}
     sensitive: str | tuple[str, ...] = ()
     mode: Mode = "sound"
     target: Target = DIFFERENT
     effect: float | None = None
     attempts: int = 1
-    recipe: Recipe | Preset = "default"
+    recipe: Recipe = DEFAULT
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "recipe", recipe_of(self.recipe))
+        object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
         object.__setattr__(self, "sensitive", self.sets)
-        require_one_of(self, mode=("sound", *NOT_PRIVATE))
-        if self.mode == "marginal-dp" and (self.effect is not None or self.target != DIFFERENT):
-            raise InputError(
-                "target, effect: the mode 'marginal-dp' hides no marginal. Leave them out, or use 'sound'."
-            )
+        require_one_of(self, mode=("sound", "lmdp"))
         if self.effect is not None and not 0 < self.effect < 1:
             raise InputError(
                 f"effect: above 0 and below 1, the whole declared range, is expected, got {self.effect:g}."
@@ -135,11 +117,6 @@ class PPEM(Synthesizer):
             )
 
     @property
-    def settings(self) -> Recipe:
-        """The recipe behind a preset's name."""
-        return recipe_of(self.recipe)
-
-    @property
     def sets(self) -> tuple[str, ...]:
         """The sensitive sets, as they were named."""
         return (self.sensitive,) if isinstance(self.sensitive, str) else tuple(self.sensitive)
@@ -150,11 +127,13 @@ class PPEM(Synthesizer):
         return self.target == DIFFERENT
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Return the check and the releases of `spectral`; in modes that protect no unit, the training."""
+        """Return the check and the releases of `spectral`; in the mode that protects no unit, the training."""
         attributes = _flat(parse(schema, self.sets))
         check_target(self.target, schema, attributes)
         if self.mode != "sound":
-            return self._plan_without_privacy(schema, guarantee)
+            require_no_guarantee(guarantee, self.mode, NOT_PRIVATE)
+            entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
+            return SpendingPlan((*entries, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE))), guarantee)
         if schema.population.size is not None and schema.population.size < _FEWEST_UNITS:
             raise InputError(
                 f"population: at least {_FEWEST_UNITS} units are expected, because fewer can't be hidden in a crowd; "
@@ -175,30 +154,30 @@ class PPEM(Synthesizer):
         return SpendingPlan((*checks, *whole.entries), guarantee)
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
-        """Return finished series, or in modes that protect no unit the generators.
+        """Return finished series, or in the mode that protects no unit the generators.
 
         Privacy: unit and neighbours as the schema says. Held-out units are chosen by a coin each and read by the check
         only; all others by `spectral` only. Both are charged to every unit. `docs/claims/ppem.md` has the proof.
         """
         learned, held_out = (private, None) if self.effect is None else _split(private, HELD_OUT)
-        schema = learned.schema.without_context()
+        schema, pools = learned.schema.without_context(), []
         sets = parse(schema, self.sets)
         attributes = _flat(sets)
-        if self.mode != "sound":
-            grant.without_privacy(TRAINING if self.mode == "lmdp" else CONDITIONAL)
+        linear = linear_scales(schema, None)
+        if self.mode == "lmdp":
+            grant.without_privacy(TRAINING)
             linear = _linear(schema, learned.panel, attributes)
-            partition = Partition(Encoding.of(schema, (), linear), attributes)
-            rows = partition.rows(learned.panel)
-            run = _Run(self, partition, rows, effect_size.effect_sizes_of(sets), learned, grant, progress)
-            generators, values = run.accepted(held_out)
-            arrays = {LINEAR: linear, TARGET: run.target, **to_arrays(generators, GENERATORS)}
-            return {**arrays, statements.FIGURES: run.figures(values)}
-        partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
-        panels = hot_deck.released_pools(learned, grant, attributes, self.seed, progress)
-        pools = [(panel, partition.rows(panel)) for panel in panels]
-        run = _Run(self, partition, pools[0][1], effect_size.effect_sizes_of(sets), learned, grant, progress)
-        _, values = run.accepted(held_out)
-        return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values)}
+        partition = Partition(Encoding.of(schema, (), linear), attributes)
+        if self.mode == "sound":
+            panels = hot_deck.released_pools(learned, grant, attributes, self.seed, progress)
+            pools = [(panel, partition.rows(panel)) for panel in panels]
+        rows = pools[0][1] if pools else partition.rows(learned.panel)
+        run = _Run(self, partition, rows, effect_size.effect_sizes_of(sets), learned.population, grant, progress)
+        generators, values = run.accepted(held_out)
+        if pools:
+            return {**hot_deck.imputed(values, pools, partition), statements.FIGURES: run.figures(values)}
+        arrays = {LINEAR: linear, TARGET: run.target, **to_arrays(generators, GENERATORS)}
+        return {**arrays, statements.FIGURES: run.figures(values)}
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Return series with x′ by the released marginal."""
@@ -206,21 +185,19 @@ class PPEM(Synthesizer):
             return hot_deck.sample(arrays, schema, request)
         attributes = _flat(parse(schema, self.sets))
         partition = Partition(Encoding.of(schema.without_context(), (), arrays[LINEAR]), attributes)
-        generators = Generators(
-            partition, self.settings.width, self.seed, marginal=self.has_generator, conditional=True
-        )
+        generators = self.generators(partition, self.seed)
         load_arrays(generators, arrays, GENERATORS)
         values, rest = self._sampled_rows(partition, generators, arrays[TARGET], request)
         series, static, classes = partition.joined(values, rest)
         if request.label is not None:
             classes = np.full(len(rest), request.label)
-        complete = facts_of([], np.ones(1), np.zeros(len(partition.encoding.static_columns)), np.zeros((0, 1)),
-                            np.zeros(0))  # fmt: skip
+        missing = np.zeros(len(partition.encoding.static_columns))
+        complete = facts_of([], np.ones(1), missing, np.zeros((0, 1)), np.zeros(0))
         return panel_of(schema, request, partition.encoding, complete, classes, (series, static))
 
     def obfuscation(self) -> tuple[str, ...]:
         """Return what was hidden, what was checked, and what that does not protect; the same text whatever the data."""
-        return () if self.mode == "marginal-dp" else statements.sentences(self)
+        return statements.sentences(self)
 
     def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
         """Return what probes found in a release: transformed copies of the secret, and x′ without support."""
@@ -229,7 +206,7 @@ class PPEM(Synthesizer):
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Say from which effect size on a check passes."""
         if self.mode != "sound":
-            return (f"Not private: {NOT_PRIVATE[self.mode]}.",)
+            return (f"Not private: {NOT_PRIVATE}.",)
         units, least = self._units_and_least_effect(schema, guarantee)
         if self.effect is None or not units:
             return ()
@@ -244,6 +221,11 @@ class PPEM(Synthesizer):
         table = isinstance(self.target, str) and self.target not in (DIFFERENT, UNIFORM)
         named = table and Path(str(self.target)).is_file()
         return {"ppem target": file_sha256(str(self.target))} if named else {}
+
+    def generators(self, partition: Partition, seed: int) -> Generators:
+        """Return generators before they learned anything: of x′ unless a target is stated, of x* as published."""
+        conditional = self.mode == "lmdp"
+        return Generators(partition, self.recipe.width, seed, marginal=self.has_generator, conditional=conditional)
 
     def values(
         self, partition: Partition, generators: Generators, table: np.ndarray, number: int, rng: np.random.Generator
@@ -271,23 +253,6 @@ class PPEM(Synthesizer):
         best = np.arange(number) * times + asked.argmax(axis=1)
         return values[best], rest[best]
 
-    def _plan_without_privacy(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        reason = NOT_PRIVATE[self.mode]
-        require_no_guarantee(guarantee, self.mode, reason)
-        entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
-        if self.mode == "lmdp":
-            return SpendingPlan((*entries, PlanEntry(TRAINING, NonPrivate(reason))), guarantee)
-        size = schema.population.size or 1
-        config = DPSGDConfig(
-            sampling_rate=min(1.0, self.settings.batch / size),
-            iterations=self.settings.iterations,
-            expected_batch=self.settings.batch,
-            clip_norm=CLIP_NORM,
-            batches=_batch_rule(schema, self.influence(schema)),
-        )
-        claimed = config.calibrated(Guarantee(_CLAIMED_EPSILON, guarantee.delta)).event
-        return SpendingPlan((PlanEntry(TRAINING, claimed), PlanEntry(CONDITIONAL, NonPrivate(reason))), guarantee)
-
     def _units_and_least_effect(self, schema: Schema, guarantee: Guarantee) -> tuple[float, float]:
         """Return how many units a check expects (0 if not known yet), and from which effect size on it passes."""
         size = schema.population.size
@@ -301,14 +266,14 @@ class PPEM(Synthesizer):
 class _Run:
     """One call of `PPEM.learn` after `rows` are known: of the pool of donors, or real ones where no unit is protected.
 
-    Privacy: `private` is read by `marginal-dp` alone; `accepted` reads held-out units through AboveThreshold.
+    Privacy: `accepted` reads held-out units through AboveThreshold.
     """
 
     method: PPEM
     partition: Partition
     rows: Rows
     sizes: tuple[effect_size.EffectSize, ...]
-    private: PrivateSeries
+    population: int
     grant: Grant
     progress: Progress
 
@@ -347,37 +312,20 @@ class _Run:
 
     def _trained(self, seed: int) -> Generators:
         """Return the generators of one attempt."""
-        method, published = self.method, self.method.mode != "sound"
-        marginal = method.has_generator
-        generators = Generators(self.partition, method.settings.width, seed, marginal=marginal, conditional=published)
-        if method.mode == "marginal-dp":
-            self._train_with_noise(self._training(generators, seed, marginal=True, conditional=False))
-            second = self._training(generators, seed, marginal=False, conditional=True)
-            train_without_noise(second, self.rows.arrays, self._reached(0.5, 1.0))
-        elif marginal or published:
-            training = self._training(generators, seed, marginal=marginal, conditional=published)
-            train_without_noise(training, self.rows.arrays, self._reached(0.1, 1.0))
-        return generators
-
-    def _training(
-        self, generators: Generators, seed: int, *, marginal: bool, conditional: bool
-    ) -> AdversarialTraining:  # fmt: skip
-        method, number = self.method, self.partition.num_sensitive
+        method, rows = self.method, self.rows.arrays
+        generators = method.generators(self.partition, seed)
+        marginal, conditional = (part is not None for part in (generators.marginal, generators.conditional))
+        if not marginal and not conditional:
+            return generators
+        if not len(self.rows.rest):  # where no unit is, learn from a row of zeros
+            rows = {name: np.zeros((1, array.shape[1]), np.float32) for name, array in rows.items()}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + 1)
-            energies = Energies(self.partition, method.settings.width, marginal=marginal, conditional=conditional)
-        noised = method.mode == "marginal-dp" and marginal  # a noised energy needs no reference points
-        known = self.rows.sensitive if len(self.rows.sensitive) and not noised else np.zeros((1, number), np.float32)
-        return AdversarialTraining(
-            energies=energies,
-            generators=generators,
-            references=torch.from_numpy(np.array(known)),
-            codes=tuple(code for size in self.sizes for code in size.codes),
-            recipe=method.settings,
-            seed=seed,
-            penalised=method.mode != "marginal-dp",
-            lacking=self._lacking(),
-        )
+            energies = Energies(self.partition, method.recipe.width, marginal=marginal, conditional=conditional)
+        codes = tuple(code for size in self.sizes for code in size.codes)
+        training = AdversarialTraining(energies, generators, rows, codes, method.recipe, seed, self._lacking())
+        training.run(lambda share: self.progress("training", 0.1 + 0.9 * share))
+        return generators
 
     def _lacking(self) -> Lacking | None:
         """Return what a marginal generator lacks of the effect size from which the check passes; public."""
@@ -386,7 +334,7 @@ class _Run:
             return None
         event = self.grant.plan.event(CHECK)
         assert isinstance(event, PureDP)
-        units = HELD_OUT * self.private.population / (1 - HELD_OUT)
+        units = HELD_OUT * self.population / (1 - HELD_OUT)
         aims = [
             _AIM * effect_size.needed(size, method.effect, units, event.epsilon, method.attempts, NUM_RELEASED)
             for size in self.sizes
@@ -400,31 +348,15 @@ class _Run:
 
         return lacking
 
-    def _train_with_noise(self, training: AdversarialTraining) -> None:
-        panel, event = self.private.panel, self.grant.plan.event(TRAINING)
-        rule = _batch_rule(panel.schema, self.private.influence)
-        plan = charged_config(event, self.private.population, CLIP_NORM, rule)
-        unit = None if panel.schema.unit.kind == "event" else panel.unit
-        windows = UnitWindows(self.rows.arrays, unit, rule, np.random.default_rng())
-        train_with_noise(training, windows, plan, self.grant, TRAINING, self._reached(0.1, 0.5))
-
-    def _reached(self, begin: float, end: float) -> Reached:
-        return lambda share: self.progress("training", begin + (end - begin) * share)
-
 
 def _flat(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[Attribute, ...]:
     return tuple(attribute for group in sets for attribute in group)
 
 
-def _batch_rule(schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-    """One series of each chosen unit; for events single windows, of which one event takes away `influence`."""
-    return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
-
-
 def _linear(schema: Schema, panel: Panel, attributes: tuple[Attribute, ...]) -> np.ndarray:
     """Return scales that standardise the columns of x* as the paper does; sensitive columns keep declared bounds.
 
-    Privacy: reads private data without any; for modes that protect no unit.
+    Privacy: reads private data without any; for the mode that protects no unit.
     """
     scales, declared = linear_scales(schema, panel), linear_scales(schema, None)
     static = [column.name for column in schema.static if column.name != schema.label]

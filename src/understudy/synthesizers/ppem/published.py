@@ -1,9 +1,5 @@
 """PPEM as published: two energies against two generators (Algorithm 1), one pair for x′ and one for x* given x′.
 
-The loss of an energy is split in two. Real rows, and the Lipschitz penalty between real and generated rows, are one
-number per unit, which `marginal-dp` clips and noises. Generated rows and the obfuscation penalty are one number that
-reads the generators and `references` alone; its gradient is added afterwards.
-
 The penalty keeps the kernel Stein discrepancy between x′ and the density p ∝ exp(−E) of the marginal energy above what
 chance explains (Liu, Lee and Jordan 2016, arXiv:1602.03253). The kernel is k(x, y) = exp(−‖x − y‖²/h); the paper prints
 it without the square, with which its formulas would not follow.
@@ -13,7 +9,7 @@ which are released as a running average unless `ema` is 0, and the slope of an e
 backwards instead of by second derivatives.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,16 +18,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from understudy.privacy.grant import Grant
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.networks import Energy, RowGenerator
 from understudy.synthesizers.ppem.recipe import LATENT, Recipe
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, train
-from understudy.training.batches import Batch
 from understudy.training.networks import ExponentialMovingAverage
 
 MARGIN, LIPSCHITZ_WEIGHT = 10.0, 1.0  # m and λ_L, section 5
-CLIP_NORM = 1.0  # not given in the paper
 CRITICAL_VALUE = 3.8414588206941236  # 95 % of χ² with one degree of freedom
 _BETAS = (0.5, 0.9)  # of Adam
 _BLUR = 0.01  # standard deviation of the noise that makes codes look continuous, section 5.2
@@ -44,7 +36,7 @@ Reached = Callable[[float], None]  # hears the share of the iterations that are 
 
 
 class Energies(nn.Module):
-    """E_ξ(x′) and E_γ(x* | x′) as one network, so that one clipping norm covers both; either may be absent."""
+    """E_ξ(x′) and E_γ(x* | x′); either may be absent."""
 
     def __init__(self, partition: Partition, width: int, *, marginal: bool, conditional: bool) -> None:
         super().__init__()
@@ -77,12 +69,9 @@ class Generators(nn.Module):
 
 @torch.no_grad()
 def _sampled(network: nn.Module, number: int, given: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    latent = torch.from_numpy(rng.standard_normal((number, LATENT)).astype(np.float32))
-    parts = []
-    for begin in range(0, number, _CHUNK):
-        condition = None if given is None else torch.from_numpy(given[begin : begin + _CHUNK])
-        parts.append(network(latent[begin : begin + _CHUNK], condition).numpy())
-    return np.concatenate(parts)
+    latent = torch.from_numpy(rng.standard_normal((number, LATENT)).astype(np.float32)).split(_CHUNK)
+    conditions = [None] * len(latent) if given is None else torch.from_numpy(given).split(_CHUNK)
+    return np.concatenate([network(z, own).numpy() for z, own in zip(latent, conditions, strict=True)])
 
 
 @dataclass(eq=False)
@@ -90,101 +79,83 @@ class AdversarialTraining:
     """One run of Algorithm 1.
 
     Attributes:
-        references: x′ [row, number] that the conditional generator is trained with and the penalty is computed on.
+        rows: "sensitive" (x′) and "rest" (x*) [row, number], at least one row.
         codes: First and last-plus-one place of each group of codes in x′.
-        penalised: Whether the marginal energy is kept from fitting the references (Eq. 18).
         lacking: What the marginal generator lacks of an asked effect size; None without one.
+
+    Privacy: none of its own. Rows are synthetic, or the mode protects no unit and says so.
     """
 
     energies: Energies
     generators: Generators
-    references: Tensor
+    rows: Mapping[str, np.ndarray]
     codes: tuple[tuple[int, int], ...]
     recipe: Recipe
     seed: int
-    penalised: bool = False
     lacking: Lacking | None = None
 
     def __post_init__(self) -> None:
-        self._optimiser = adam(self.generators.parameters(), self.recipe.generator_rate)
-        self._generator = torch.Generator().manual_seed(self.seed)
+        self._optimiser = torch.optim.Adam(self.generators.parameters(), self.recipe.generator_rate, _BETAS)
+        self._coins = torch.Generator().manual_seed(self.seed)
         self._average = ExponentialMovingAverage(parameters_to_vector(self.generators.parameters()), self.recipe.ema)
 
-    def private_loss(self, model: nn.Module, batch: Batch, generator: torch.Generator) -> Tensor:
-        """Return one number per row: energies of what is real, and their slopes on the way to what is generated.
+    def run(self, reached: Reached) -> None:
+        """Train both energies, and the generators once per `rounds` updates of them."""
+        recipe, rng = self.recipe, np.random.default_rng(self.seed)
+        coins = torch.Generator().manual_seed(self.seed + 1)
+        optimiser = torch.optim.Adam(self.energies.parameters(), recipe.energy_rate, _BETAS)
+        for done in range(1, recipe.iterations + 1):
+            optimiser.zero_grad()
+            self.energy_loss(*self._batch(recipe.batch, rng), coins).backward()
+            optimiser.step()
+            if done % recipe.rounds == 0:
+                self._update_generators(rng)
+            reached(done / recipe.iterations)
+        vector_to_parameters(self._average.values, self.generators.parameters())
 
-        Privacy: a row's loss depends on that row and on random numbers; generators are constants here.
-        """
-        assert isinstance(model, Energies)
-        given = batch["sensitive"] + _BLUR * _normal(batch["sensitive"].shape, generator)
-        rest = batch["rest"] + _BLUR * _normal(batch["rest"].shape, generator)
-        losses = torch.zeros(len(given))
-        if model.marginal is not None:
-            fake = self._generated_sensitive(len(given), generator)
-            losses = losses + _real_loss(model.marginal, given, fake, None, generator)  # Eq. 6
-        if model.conditional is not None:
-            fake = self._generated_rest(given, generator)
-            losses = losses + _real_loss(model.conditional, rest, fake, given, generator)  # Eq. 7
-        return losses
-
-    def public_loss(self, model: nn.Module, generator: torch.Generator) -> Tensor:
-        """Return the rest of both losses, one number that reads no row of the batch."""
-        assert isinstance(model, Energies)
-        number, total = self.recipe.batch, torch.zeros(())
-        given = self._some_references(number, generator)
-        if model.marginal is not None:
-            fake = self._generated_sensitive(number, generator)
-            total = total + raised(model.marginal(fake), MARGIN).mean()  # Eq. 6
-            if self.penalised and self.recipe.penalty > 0:
-                total = total + self.recipe.penalty * obfuscation_penalty(model.marginal, given)  # Eq. 18
-        if model.conditional is not None:
-            fake = self._generated_rest(given, generator)
-            total = total + raised(model.conditional(fake, given), MARGIN).mean()  # Eq. 7
+    def energy_loss(self, sensitive: Tensor, rest: Tensor, coins: torch.Generator) -> Tensor:
+        """Return the loss of both energies on a batch; generators are constants here."""
+        given, rest = (real + _BLUR * _normal(real.shape, coins) for real in (sensitive, rest))
+        total = torch.zeros(())
+        if self.energies.marginal is not None:
+            fake = self.generated_sensitive(len(given), coins).detach()
+            total = total + _adversarial(self.energies.marginal, given, fake, None, coins)  # Eq. 6
+            if self.recipe.penalty > 0:
+                total = total + self.recipe.penalty * obfuscation_penalty(self.energies.marginal, given)  # Eq. 18
+        if self.energies.conditional is not None:
+            fake = self._generated_rest(given, coins).detach()
+            total = total + _adversarial(self.energies.conditional, rest, fake, given, coins)  # Eq. 7
         return total
 
-    def after_iteration(self, iteration: int) -> None:
-        """Update the generators once per `rounds` updates of the energies (Algorithm 1, outer loop)."""
-        if iteration % self.recipe.rounds:
-            return
-        number, loss = self.recipe.batch, torch.zeros(())
+    def _update_generators(self, rng: np.random.Generator) -> None:
+        """Update the generators (Algorithm 1, outer loop)."""
+        loss = torch.zeros(())
         if self.energies.marginal is not None:
-            loss = loss + self.energies.marginal(self._marginal(number, self._generator)).mean()  # Eq. 6
+            drawn = self.generated_sensitive(self.recipe.batch, self._coins)
+            loss = loss + self.energies.marginal(drawn).mean()  # Eq. 6
         if self.lacking is not None and self.generators.marginal is not None:
-            far = self._with_decided_codes(self._marginal(_LACKING_ROWS, self._generator))
-            loss = loss + _LACKING_WEIGHT * self.lacking(far, self._some_references(_LACKING_ROWS, self._generator))
+            far = self._with_decided_codes(self.generated_sensitive(_LACKING_ROWS, self._coins))
+            loss = loss + _LACKING_WEIGHT * self.lacking(far, self._batch(_LACKING_ROWS, rng)[0])
         if self.energies.conditional is not None:
-            given = self._some_references(number, self._generator)
-            assert self.generators.conditional is not None
-            rest = self.generators.conditional(_normal((number, LATENT), self._generator), given)
-            loss = loss + self.energies.conditional(rest, given).mean()  # Eq. 7
-        gradients = torch.autograd.grad(loss, [*self.generators.parameters()], allow_unused=True)
-        for parameter, gradient in zip(self.generators.parameters(), gradients, strict=True):
-            parameter.grad = gradient
+            given = self._batch(self.recipe.batch, rng)[0]
+            loss = loss + self.energies.conditional(self._generated_rest(given, self._coins), given).mean()  # Eq. 7
+        self._optimiser.zero_grad()
+        loss.backward(inputs=[*self.generators.parameters()])
         self._optimiser.step()
         self._average.update(parameters_to_vector(self.generators.parameters()))
 
-    def take_average(self) -> None:
-        """Replace the generators by their running average."""
-        vector_to_parameters(self._average.values, self.generators.parameters())
+    def _batch(self, number: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        chosen = rng.integers(0, len(self.rows["rest"]), number)
+        return torch.from_numpy(self.rows["sensitive"][chosen]), torch.from_numpy(self.rows["rest"][chosen])
 
-    def _some_references(self, number: int, generator: torch.Generator) -> Tensor:
-        rows = torch.randint(0, len(self.references), (number,), generator=generator)
-        return self.references[rows] + _BLUR * _normal((number, self.references.shape[1]), generator)
-
-    def _marginal(self, number: int, generator: torch.Generator) -> Tensor:
+    def generated_sensitive(self, number: int, coins: torch.Generator) -> Tensor:
+        """Return x′ [row, number]."""
         assert self.generators.marginal is not None
-        generated: Tensor = self.generators.marginal(_normal((number, LATENT), generator))
-        return generated
+        return self.generators.marginal(_normal((number, LATENT), coins))  # type: ignore[no-any-return]
 
-    @torch.no_grad()
-    def _generated_sensitive(self, number: int, generator: torch.Generator) -> Tensor:
-        return self._marginal(number, generator)
-
-    @torch.no_grad()
-    def _generated_rest(self, given: Tensor, generator: torch.Generator) -> Tensor:
+    def _generated_rest(self, given: Tensor, coins: torch.Generator) -> Tensor:
         assert self.generators.conditional is not None
-        generated: Tensor = self.generators.conditional(_normal((len(given), LATENT), generator), given)
-        return generated
+        return self.generators.conditional(_normal((len(given), LATENT), coins), given)  # type: ignore[no-any-return]
 
     def _with_decided_codes(self, generated: Tensor) -> Tensor:
         """Return x′ with categories decided, as it will be released, and a gradient as if they were shares."""
@@ -195,53 +166,10 @@ class AdversarialTraining:
         return generated
 
 
-def train_without_noise(training: AdversarialTraining, rows: Mapping[str, np.ndarray], reached: Reached) -> None:
-    """Run Algorithm 1 on `rows` ("sensitive" and "rest").
-
-    Privacy: none of its own. Rows are synthetic, or the mode protects no unit and says so.
-    """
-    recipe, model = training.recipe, training.energies
-    rng, generator = np.random.default_rng(training.seed), torch.Generator().manual_seed(training.seed + 1)
-    optimiser = adam(model.parameters(), recipe.energy_rate)
-    number = len(rows["rest"])
-    for done in range(1, recipe.iterations + 1):
-        loss = training.public_loss(model, generator)
-        if number:
-            chosen = rng.integers(0, number, recipe.batch)
-            batch = {name: torch.from_numpy(np.array(array[chosen])) for name, array in rows.items()}
-            loss = loss + training.private_loss(model, batch, generator).mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        training.after_iteration(done)
-        reached(done / recipe.iterations)
-    training.take_average()
-
-
-def train_with_noise(
-    training: AdversarialTraining, windows: UnitWindows, plan: DPSGDConfig, grant: Grant, label: str, reached: Reached
-) -> None:
-    """Run Algorithm 1 with noise on the energies' gradients (appendix D.4); generators follow between iterations.
-
-    Privacy: that of `train`, for one clipping norm over all parameters of `training.energies`.
-    """
-    task = Task(
-        model=training.energies,
-        loss=training.private_loss,
-        windows=windows,
-        public_loss=training.public_loss,
-        after_iteration=training.after_iteration,
-    )
-    rate = training.recipe.energy_rate
-    optimisation = Optimisation(make=lambda parameters: adam(parameters, rate))
-    report = lambda done, planned: reached(done / planned)  # noqa: E731
-    train(task, plan, grant, label=label, optimisation=optimisation, progress=report)
-    training.take_average()
-
-
-def adam(parameters: Iterable[Tensor], rate: float) -> torch.optim.Optimizer:
-    """Return the optimiser of energies and generators."""
-    return torch.optim.Adam(parameters, lr=rate, betas=_BETAS)
+def _adversarial(energy: Energy, real: Tensor, fake: Tensor, given: Tensor | None, coins: torch.Generator) -> Tensor:
+    """Return E(real) + [m − E(fake)]⁺ and the Lipschitz penalty between them, a mean over rows."""
+    penalty = lipschitz_penalty(energy, between(real, fake, coins), given)  # Eq. 2
+    return (energy(real, given) + raised(energy(fake, given), MARGIN) + LIPSCHITZ_WEIGHT * penalty).mean()
 
 
 def raised(energy: Tensor, margin: float) -> Tensor:
@@ -265,8 +193,6 @@ def obfuscation_penalty(energy: Energy, points: Tensor) -> Tensor:
     """Return [critical value − statistic]⁺ of the test that the energy's density made the points: one number.
 
     Zero exactly where the test rejects.
-
-    Privacy: couples all points, so it may never see private rows inside a private gradient.
     """
     u = stein_pairs(points, -energy.slope(points), median_bandwidth(points))  # Eq. 15
     return (CRITICAL_VALUE - normalised_discrepancy(u)).clamp_min(0)  # Eq. 17 and 18
@@ -316,13 +242,6 @@ def normalised_discrepancy(pairs: Tensor) -> Tensor:
     total = pairs.sum(-1) ** 2
     ratio = torch.where(squares > 0, total / torch.where(squares > 0, squares, torch.ones_like(squares)), squares)
     return (number - 1) / number * ratio  # Eq. 17
-
-
-def _real_loss(
-    energy: Energy, real: Tensor, fake: Tensor, given: Tensor | None, generator: torch.Generator
-) -> Tensor:  # fmt: skip
-    penalty = lipschitz_penalty(energy, between(real, fake, generator), given)
-    return energy(real, given) + LIPSCHITZ_WEIGHT * penalty  # Eq. 6 and 7, first term, and Eq. 2
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

@@ -1,13 +1,12 @@
 """Numbers of the networks, the losses and the training loop of PPEM; none of them changes a guarantee by itself."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from understudy.errors import InputError
 from understudy.synthesizers.options import require_above_zero
 
 LATENT = 128  # PPEM, appendix C
-Preset = Literal["default", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +16,7 @@ class Recipe:
     Attributes:
         width: Width of the hidden layers.
         iterations: Updates of the energies.
-        batch: Rows (for `marginal-dp`: expected units) in an iteration.
+        batch: Rows in an iteration.
         rounds: Updates of the energies per update of the generators.
         penalty: Weight of the obfuscation penalty, λ_α; 0 trains without it.
         energy_rate, generator_rate: Learning rates.
@@ -43,14 +42,3 @@ class Recipe:
 DEFAULT = Recipe()
 # Appendix C. The paper trains for 100 epochs; this is that many updates for a table of 64,000 rows.
 PAPER = Recipe(width=256, rounds=5, iterations=50_000, energy_rate=1e-3, generator_rate=5e-4, ema=0.0)
-PRESETS: dict[str, Recipe] = {"default": DEFAULT, "paper": PAPER}
-
-
-def recipe_of(given: Recipe | dict[str, object] | str) -> Recipe:
-    """Return the recipe behind a preset's name, or behind the options of a saved release."""
-    if isinstance(given, dict):
-        return Recipe(**given)  # type: ignore[arg-type]
-    found = PRESETS.get(given, given) if isinstance(given, str) else given
-    if not isinstance(found, Recipe):
-        raise InputError(f"recipe: default, paper or a Recipe is expected, got '{given}'.")
-    return found

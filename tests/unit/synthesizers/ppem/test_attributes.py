@@ -31,14 +31,13 @@ def test_taking_apart_and_putting_together_changes_nothing(sets: tuple[str, ...]
     series = parts.encoding.series(data, slice(None))
     static = parts.encoding.static(data, slice(None))
     assert data.label is not None
-    values = parts.sensitive_values(data, series, data.label)
-    rest = parts.rest(series, static, data.label)
-    assert values.shape == (data.num_series, len(parts.columns))
-    assert rest.shape == (data.num_series, parts.num_rest)
-    again = parts.joined(values, rest)
+    rows = parts.rows(data)
+    assert rows.values.shape == (data.num_series, len(parts.columns))
+    assert rows.rest.shape == (data.num_series, parts.num_rest)
+    again = parts.joined(rows.values, rows.rest)
     for found, expected in zip(again, (series, static, data.label), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)
-    np.testing.assert_allclose(parts.decoded(parts.encoded(values)), values, atol=1e-5)
+    np.testing.assert_allclose(parts.decoded(parts.encoded(rows.values)), rows.values, atol=1e-5)
 
 
 @pytest.mark.parametrize("sets", SETS.values(), ids=SETS.keys())
@@ -48,10 +47,9 @@ def test_the_rest_does_not_hold_what_is_sensitive(sets: tuple[str, ...]) -> None
     series = parts.encoding.series(data, slice(None))
     static = parts.encoding.static(data, slice(None))
     assert data.label is not None
-    values, rest = parts.sensitive_values(data, series, data.label), parts.rest(series, static, data.label)
-    other = np.roll(values, 1, axis=0)
-    moved = parts.joined(other, rest)
-    np.testing.assert_allclose(parts.rest(*moved), rest, atol=1e-5)
+    rows = parts.rows(data)
+    moved = parts.joined(np.roll(rows.values, 1, axis=0), rows.rest)
+    np.testing.assert_allclose(parts.apart(*moved)[1], rows.rest, atol=1e-5)
     assert not np.allclose(moved[0], series) or not np.allclose(moved[1], static) or (moved[2] != data.label).any()
 
 

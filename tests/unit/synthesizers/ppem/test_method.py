@@ -5,21 +5,20 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-import torch
 
 from tests.unit.synthesizers.ppem.toy import SMALL, method, panel, schema
 from understudy.data import Panel, write_panel
 from understudy.errors import InputError, MissingData, ReleaseError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate_page import to_markdown
-from understudy.privacy.events import NonPrivate, SubsampledGaussian
+from understudy.privacy.events import NonPrivate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
 from understudy.synthesizers.ppem import PPEM, hot_deck
 from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.method import _Run
-from understudy.synthesizers.ppem.recipe import DEFAULT, PAPER
+from understudy.synthesizers.ppem.recipe import PAPER
 
 GUARANTEE, NO_LIMIT = Guarantee(2.0, 1e-6), Guarantee(math.inf, 1e-6)
 LARGE = {"population": 4000}  # so that a check can tell something
@@ -40,10 +39,9 @@ def test_a_method_shows_at_most_eight_options() -> None:
     assert len({field.name for field in fields(PPEM)} - {"window_steps", "window_stride"}) <= 8
 
 
-def test_presets_are_named() -> None:
-    assert method(recipe="default").settings == DEFAULT
-    assert method(recipe="paper").settings == PAPER
-    with pytest.raises(InputError, match="default, paper"):
+def test_recipes_are_records_and_presets_have_names() -> None:
+    assert (method().recipe, PPEM.from_preset("paper", sensitive="region").recipe) == (SMALL, PAPER)
+    with pytest.raises(InputError, match="--preset paper"):
         method(recipe="best")
 
 
@@ -149,9 +147,8 @@ def test_held_out_units_are_seen_by_the_check_alone(monkeypatch) -> None:
     assert 600 < sides[1] < 1000
 
 
-@pytest.mark.parametrize("mode", ["lmdp", "marginal-dp"])
-def test_modes_that_protect_nobody_say_so_and_need_an_infinite_budget(mode: str) -> None:
-    asked = method(mode=mode)
+def test_the_mode_that_protects_nobody_says_so_and_needs_an_infinite_budget() -> None:
+    asked = method(mode="lmdp")
     with pytest.raises(InputError, match="protects no unit"):
         asked.spending_plan(schema(), GUARANTEE)
     release = fit(asked, panel(), NO_LIMIT)
@@ -162,41 +159,18 @@ def test_modes_that_protect_nobody_say_so_and_need_an_infinite_budget(mode: str)
     assert release.sample(5).num_series == 5
 
 
-def test_appendix_d4_puts_noise_on_the_marginal_energy_alone(monkeypatch) -> None:
-    """It claims epsilon = 1 for that energy, which is trained without reference points."""
-    seen: list[bool] = []
-    training = _Run._training
-
-    def noted(self, generators, seed, *, marginal, conditional):
-        found = training(self, generators, seed, marginal=marginal, conditional=conditional)
-        if marginal:
-            seen.append(bool(torch.count_nonzero(found.references)) or conditional)
-        return found
-
-    monkeypatch.setattr(_Run, "_training", noted)
-    event = method(mode="marginal-dp").spending_plan(schema(), NO_LIMIT).event("training")
-    assert isinstance(event, SubsampledGaussian)
-    fit(method(mode="marginal-dp"), panel(), NO_LIMIT)
-    assert seen == [False]
-
-
 def test_obfuscation_is_never_added_to_epsilon() -> None:
-    """The charges are the same whatever the target; a mode that hides nothing says nothing about a marginal."""
+    """The charges are the same whatever the target."""
     releases = [fit(method(**options), panel()).certificate for options in ({}, {"target": "uniform"})]
     assert releases[0].epsilon == releases[1].epsilon
     assert releases[0].marginal_obfuscation
-    nothing = fit(method(mode="marginal-dp"), panel(), NO_LIMIT).certificate
-    assert nothing.marginal_obfuscation == ()
-    assert "marginal_obfuscation" not in nothing.to_json()
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
         ({"mode": "secret"}, "mode"),
-        ({"mode": "paper"}, "sound, lmdp, marginal-dp"),
-        ({"mode": "marginal-dp", "effect": 0.1}, "hides no marginal"),
-        ({"mode": "marginal-dp", "target": "uniform"}, "hides no marginal"),
+        ({"mode": "paper"}, "sound, lmdp"),
         ({"effect": 2.0}, "effect"),
         ({"effect": -0.1}, "effect"),
         ({"attempts": 3}, "attempts"),
