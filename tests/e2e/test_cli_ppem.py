@@ -51,7 +51,7 @@ def test_a_stated_marginal_is_released_and_what_probes_found_is_told(clinic: Cli
         ("target=nowhere.csv", "does not exist"),
         ("effect=0.9", "passes only from"),
         ("effect=2", "below 1"),
-        ("mode=paper", "'sound', 'lmdp'"),
+        ("mode=paper", "'sound' or 'lmdp'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_charged(clinic: Clinic, option: str, words: str) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers.dit.denoising import Asked, Denoising
+from understudy.synthesizers.dit.denoising import Denoising, mirrored_noise
 from understudy.synthesizers.dit.method import DiT
 from understudy.synthesizers.dit.recipe import Network, Recipe
 from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows, adam
@@ -52,12 +52,10 @@ def _denoising() -> Denoising:
 def _sampling(number: int) -> Row:
     model = DiT().empty_network(_schema()).train(False)
     shape = (number, STEPS, CHANNELS)
-    asked = Asked(
-        scores=np.full(shape, np.nan, dtype=np.float32), hidden=np.ones(shape, dtype=bool),
-        label=np.zeros(number, dtype=np.int64), context=None, rng=np.random.default_rng(0),
-    )  # fmt: skip
+    nothing = np.zeros(shape, dtype=bool)
+    rows = {"x": nothing.astype(np.float32), "known": nothing, "hidden": ~nothing, "label": np.zeros(number, np.int64)}
     before, begin = _peak(), time.process_time()
-    _denoising().fill(model, asked, num_steps=DDIM_STEPS)
+    _denoising().fill(model, rows, mirrored_noise(shape, np.random.default_rng(0)), num_steps=DDIM_STEPS)
     seconds = time.process_time() - begin
     metrics = {"series_per_second": number / seconds, "extra_mb": _peak() - before}
     return row("sampling, DDIM-50", metrics, seconds=seconds, num_series=number)

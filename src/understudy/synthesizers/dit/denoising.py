@@ -7,6 +7,7 @@ velocity without further knowledge is 0: a network that has learned nothing draw
 every bit that it learns makes its guesses better.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -116,33 +117,40 @@ class Denoising:
         return label, context * said.unsqueeze(2)
 
     @torch.no_grad()
-    def fill(self, model: nn.Module, asked: "Asked", *, num_steps: int, guidance: float = 0.0) -> np.ndarray:
+    def fill(
+        self,
+        model: nn.Module,
+        rows: Mapping[str, np.ndarray],
+        start: np.ndarray,
+        *,
+        num_steps: int,
+        guidance: float = 0.0,
+    ) -> np.ndarray:
         """Returns scores [row, step, column] drawn for hidden entries by DDIM; others mean nothing.
 
         Few steps of DDIM draw a little too narrowly, by a factor that is known for numbers nobody can predict; draws
         are widened by it, so that intervals are not too narrow.
 
         Args:
+            rows: As in training, and "hidden": True where to fill. All of it public or the caller's own.
+            start: Noise to draw from, such as `mirrored_noise`.
             guidance: How far to go beyond what class and context say, away from what is said without them.
         """
-        parts, start = [np.zeros((0, *asked.scores.shape[1:]), dtype=np.float32)], asked.starts()
-        size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(asked.scores.shape[1:]))))
-        for first in range(0, len(asked.scores), size):
-            rows = slice(first, first + size)
-            parts.append(self._filled(model, asked.rows(rows), torch.from_numpy(start[rows]), num_steps, guidance))
+        parts = [np.zeros((0, *start.shape[1:]), dtype=np.float32)]
+        size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(start.shape[1:]))))
+        for first in range(0, len(start), size):
+            some = {name: torch.from_numpy(np.array(array[first : first + size])) for name, array in rows.items()}
+            parts.append(self._filled(model, some, torch.from_numpy(start[first : first + size]), num_steps, guidance))
         return np.concatenate(parts)
 
-    def _filled(self, model: nn.Module, asked: "Asked", start: Tensor, num_steps: int, guidance: float) -> np.ndarray:
-        values = torch.from_numpy(np.nan_to_num(asked.scores))
-        hidden = torch.from_numpy(np.array(asked.hidden))
-        shown = torch.from_numpy(~np.isnan(asked.scores) & ~asked.hidden).float()
-        label = torch.from_numpy(np.array(asked.label))
-        context = None if asked.context is None else torch.from_numpy(np.array(asked.context))
-        mean, deviation, level = self._interpolated(values, shown)
+    def _filled(self, model: nn.Module, rows: Batch, start: Tensor, num_steps: int, guidance: float) -> np.ndarray:
+        hidden, label, context = rows["hidden"], rows["label"], rows.get("context")
+        shown = (rows["known"] & ~hidden).float()
+        mean, deviation, level = self._interpolated(rows["x"], shown)
         silent = torch.full_like(label, self.num_classes), None if context is None else torch.zeros_like(context)
 
         def predict(noisy: Tensor, time: Tensor) -> Tensor:
-            given = (noisy * hidden, time, values - level, shown)
+            given = (noisy * hidden, time, rows["x"] - level, shown)
             found = model(*given, label, context)
             if guidance:
                 found = found + guidance * (found - model(*given, *silent))
@@ -155,39 +163,12 @@ class Denoising:
         return interpolate(values, shown, torch.from_numpy(self.autocovariance).to(values), self.season)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Asked:
-    """Rows with hidden entries to fill; all of it public or the caller's own.
+def mirrored_noise(shape: tuple[int, ...], rng: np.random.Generator, draws: int = 1) -> np.ndarray:
+    """Returns the noise that rows are drawn from: the second half of several draws from that of the first, negated.
 
-    Attributes:
-        scores: [row, step, column], NaN where unknown; read where not hidden.
-        hidden: True where to fill.
-        label: Class of each row; `num_classes` where it is not said.
-        context: [row, step, context] as the network takes it; None without one.
-        draws: How often all series come, one time after the other.
+    What is drawn of a series then errs about its middle alike to both sides, so few draws tell the middle well. An
+    interval between two ranks covers what it covers without: as many pairs have an end beyond a value.
     """
-
-    scores: np.ndarray
-    hidden: np.ndarray
-    label: np.ndarray
-    context: np.ndarray | None
-    rng: np.random.Generator
-    draws: int = 1
-
-    def starts(self) -> np.ndarray:
-        """Returns the noise that rows are drawn from: the second half of several draws from that of the first, negated.
-
-        What is drawn of a series then errs about its middle alike to both sides, so few draws tell the middle well.
-        An interval between two ranks covers what it covers without: as many pairs have an end beyond a value.
-        """
-        number, rest = len(self.scores) // self.draws, self.scores.shape[1:]
-        mirrored = self.draws // 2
-        first = self.rng.standard_normal((self.draws - mirrored, number, *rest), dtype=np.float32)
-        return np.concatenate([first, -first[:mirrored]]).reshape(self.scores.shape)
-
-    def rows(self, rows: slice) -> "Asked":
-        """Returns some of the rows."""
-        context = None if self.context is None else self.context[rows]
-        return Asked(
-            scores=self.scores[rows], hidden=self.hidden[rows], label=self.label[rows], context=context, rng=self.rng
-        )
+    mirrored = draws // 2
+    first = rng.standard_normal((draws - mirrored, shape[0] // draws, *shape[1:]), dtype=np.float32)
+    return np.concatenate([first, -first[:mirrored]]).reshape(shape)

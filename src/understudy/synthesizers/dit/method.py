@@ -40,12 +40,12 @@ from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.dit import interpolation, scores
-from understudy.synthesizers.dit.denoising import Asked, Denoising
+from understudy.synthesizers.dit.denoising import Denoising, mirrored_noise
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, release_autocovariance
 from understudy.synthesizers.dit.published import MaskedDiT
-from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Recipe, Reference
+from understudy.synthesizers.dit.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.dit.scores import NormalScores, ranks_by_nodes, release_scales
-from understudy.synthesizers.options import require_above_zero
+from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
@@ -103,8 +103,7 @@ class DiT(Synthesizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.recipe, dict):  # options of a release that was loaded
-            object.__setattr__(self, "recipe", Recipe(**self.recipe))
+        object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
         require_above_zero(self, "sampling_steps")
         if not self.guidance >= 0:
             raise InputError(f"guidance: 0 or more is expected, got {self.guidance}.")
@@ -140,13 +139,14 @@ class DiT(Synthesizer):
             load_arrays(model, pack.arrays, NETWORK)
         sizes = release_scales(private, grant)
         encoding = NormalScores(schema, tuple(released.marginals), model.patch, sizes)
-        examples, autocovariance = encoding.examples(private.panel, classes_of(private.panel)), None
+        panel, autocovariance = private.panel, None
+        examples = encoding.examples(panel.values, panel.static, classes_of(panel), panel.context)
         if recipe.interpolated:
             autocovariance = release_autocovariance(private, examples, encoding.variances, season_of(schema), grant)
         progress("private training", _BOUGHT)
         denoising = self.denoising(schema, autocovariance)
         batches = self._batches(schema, private.influence)
-        unit = None if schema.unit.kind == "event" else private.panel.unit
+        unit = None if schema.unit.kind == "event" else panel.unit
         windows = UnitWindows(examples, unit, batches, np.random.default_rng())
         plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
         louder = noise_ratio(plan.event.noise_multiplier, num_parameters(model), plan.expected_batch)
@@ -163,7 +163,7 @@ class DiT(Synthesizer):
             ),
             progress=lambda done, planned: progress("private training", _BOUGHT + (1 - _BOUGHT) * done / planned),
         )
-        arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: np.array(reference)}
+        arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {_AUTOCOVARIANCE: denoising.autocovariance, _SCALES: sizes}
         rng, shares = np.random.default_rng(self.seed), released.label_share
         labels = rng.choice(len(shares), size=num_pooled(schema, _MEASURED), p=shares / shares.sum())
@@ -186,20 +186,14 @@ class DiT(Synthesizer):
     def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of the hidden entries of the caller's series, the others as they were."""
         released = self.released(schema, arrays)
-        known = released.encoding.scores(gaps.values, gaps.static)
-        hidden = np.zeros(known.shape, dtype=bool)
-        hidden[:, : schema.num_steps, : schema.num_channels] = gaps.hidden
         none = released.denoising.num_classes
-        label = np.full(len(known), none) if gaps.label is None else np.where(gaps.label < 0, none, gaps.label)
-        asked = Asked(
-            scores=known,
-            hidden=hidden,
-            label=label.astype(np.int64),
-            context=released.encoding.context(gaps.context, len(known)),
-            rng=gaps.rng,
-            draws=gaps.draws,
-        )
-        filled = released.encoding.values_of_scores(self._filled(released, asked))
+        label = np.full(len(gaps.values), -1) if gaps.label is None else gaps.label
+        classes = np.where(label < 0, none, label)
+        rows = released.encoding.examples(gaps.values, gaps.static, classes, gaps.context)
+        hidden = np.zeros(rows["x"].shape, dtype=bool)
+        hidden[:, : schema.num_steps, : schema.num_channels] = gaps.hidden
+        start = mirrored_noise(hidden.shape, gaps.rng, gaps.draws)
+        filled = released.encoding.values_of_scores(self._filled(released, {**rows, "hidden": hidden}, start))
         return np.where(gaps.hidden, filled, gaps.values)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
@@ -224,26 +218,22 @@ class DiT(Synthesizer):
         pack = self._loaded_pack()
         return {} if pack is None else {"dit pack": pack.sha256}
 
-    def empty_network(self, schema: Schema, reference: Reference | None = None) -> MaskedDiT:
+    def empty_network(self, schema: Schema, reference: np.ndarray | None = None) -> MaskedDiT:
         """Returns the network for a schema before it learned anything, the same for the same seed."""
-        network = self.recipe.network
+        network, shape = self.recipe.network, self.pack_shape(schema)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             return MaskedDiT(
-                channels=_num_columns(schema),
-                context=len(schema.context),
-                num_classes=num_labels(schema),
-                width=network.width,
-                depth=network.depth,
-                num_heads=network.num_heads,
-                patch=network.patch_for(schema.num_steps),
+                channels=shape.pop("columns"),
+                num_classes=shape.pop("classes"),
                 bounds=network.bounds(reference),
+                **shape,
             )
 
-    def reference(self) -> Reference:
+    def reference(self) -> np.ndarray:
         """Returns the pack's magnitudes, or the constants that stand for them."""
         pack = self._loaded_pack()
-        return self.recipe.network.reference if pack is None else _four(pack.arrays[REFERENCE])
+        return self.recipe.network.reference if pack is None else pack.arrays[REFERENCE]
 
     def denoising(self, schema: Schema, autocovariance: np.ndarray | None) -> Denoising:
         """Returns how the network is trained and asked, given released autocovariances if they are used."""
@@ -260,7 +250,7 @@ class DiT(Synthesizer):
 
     def released(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> Released:
         """Returns what the arrays of a release describe."""
-        model, bought = self.empty_network(schema, _four(arrays[REFERENCE])), Facts.from_arrays(arrays)
+        model, bought = self.empty_network(schema, arrays[REFERENCE]), Facts.from_arrays(arrays)
         load_arrays(model, arrays, NETWORK)
         return Released(
             model=model.train(False),
@@ -272,33 +262,25 @@ class DiT(Synthesizer):
     def pack_shape(self, schema: Schema) -> dict[str, int]:
         """Returns what weights have to agree on with the run that starts from them."""
         network = self.recipe.network
-        return {
-            "width": network.width,
-            "depth": network.depth,
-            "num_heads": network.num_heads,
-            "patch": network.patch_for(schema.num_steps),
-            "columns": _num_columns(schema),
-            "context": len(schema.context),
-            "classes": num_labels(schema),
-        }
+        own = {name: getattr(network, name) for name in ("width", "depth", "num_heads")}
+        public = {"columns": _num_columns(schema), "context": len(schema.context), "classes": num_labels(schema)}
+        return {**own, "patch": network.patch_for(schema.num_steps), **public}
 
     def _whole(
         self, released: Released, labels: np.ndarray, context: np.ndarray | None, rng: np.random.Generator
     ) -> np.ndarray:
         """Returns scores [series, step, column] of whole series of the given classes."""
-        schema = released.encoding.schema
-        shape = (len(labels), released.encoding.num_steps, _num_columns(schema))
-        asked = Asked(
-            scores=np.broadcast_to(np.float32(np.nan), shape),
-            hidden=np.broadcast_to((np.arange(shape[1]) < schema.num_steps)[None, :, None], shape),
-            label=labels.astype(np.int64),
-            context=released.encoding.context(context, len(labels)),
-            rng=rng,
-        )
-        return self._filled(released, asked)
+        schema, encoding = released.encoding.schema, released.encoding
+        shape = (len(labels), encoding.num_steps, _num_columns(schema))
+        empty = np.full((len(labels), schema.num_steps, schema.num_channels), np.nan, np.float32)
+        nothing = np.full((len(labels), len(schema.static)), np.nan, np.float32)
+        hidden = np.broadcast_to((np.arange(shape[1]) < schema.num_steps)[None, :, None], shape)
+        rows = {**encoding.examples(empty, nothing, labels, context), "hidden": hidden}
+        return self._filled(released, rows, mirrored_noise(shape, rng))
 
-    def _filled(self, released: Released, asked: Asked) -> np.ndarray:
-        return released.denoising.fill(released.model, asked, num_steps=self.sampling_steps, guidance=self.guidance)
+    def _filled(self, released: Released, rows: Mapping[str, np.ndarray], start: np.ndarray) -> np.ndarray:
+        steps, guidance = self.sampling_steps, self.guidance
+        return released.denoising.fill(released.model, rows, start, num_steps=steps, guidance=guidance)
 
     def _loaded_pack(self) -> Pack | None:
         return None if self.pack is None else Pack.load(self.pack, self.name)
@@ -350,13 +332,8 @@ def season_of(schema: Schema) -> int:
 
 
 def _num_columns(schema: Schema) -> int:
-    """Returns the columns that the network sees: channels and static columns but the label."""
+    """Returns the number of columns that the network sees: channels and static columns but the label."""
     return schema.num_channels + len(single_columns(schema, with_context=False))
-
-
-def _four(sizes: np.ndarray) -> Reference:
-    condition, scale, shift, gate = (float(size) for size in sizes)
-    return condition, scale, shift, gate
 
 
 def _has_weights(pack: Pack) -> bool:

@@ -20,7 +20,6 @@ from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.interpolation import autocovariance_of, products
 from understudy.synthesizers.dit.method import NETWORK, REFERENCE, DiT, season_of
 from understudy.synthesizers.dit.published import MaskedDiT, Modulation
-from understudy.synthesizers.dit.recipe import Reference
 from understudy.synthesizers.dit.scores import NormalScores, scale_votes, scaled_channels, scales_of
 from understudy.synthesizers.packs import Pack
 from understudy.training.networks import to_arrays, train_on_public_data
@@ -59,7 +58,7 @@ def pretrain(
     )  # fmt: skip
     reference = measured_reference(model, denoising, learned, seed)
     quality = {"error_untrained": before, "error_without_bounds": _error(model, denoising, held_out)}
-    arrays = {REFERENCE: np.array(reference)}
+    arrays = {REFERENCE: reference}
     if with_weights:
         bounded = method.empty_network(schema, reference)
         bounded.load_state_dict(model.state_dict())
@@ -82,7 +81,7 @@ def public_examples(public: Panel, method: DiT) -> tuple[dict[str, np.ndarray], 
         sizes = scales_of(schema, scale_votes(public).weighted_sum(np.ones(public.num_series), 1.0).astype(np.float64))
     patch = method.recipe.network.patch_for(schema.num_steps)
     columns = NormalScores(schema, public_marginals(public), patch, sizes)
-    examples = columns.examples(public, classes_of(public))
+    examples = columns.examples(public.values, public.static, classes_of(public), public.context)
     totals = products(examples["x"], examples["known"], season).sum(axis=0)
     return examples, autocovariance_of(totals, columns.variances, examples["x"].shape[1], season)
 
@@ -103,7 +102,7 @@ def public_marginals(public: Panel) -> tuple[Marginal, ...]:
 
 def measured_reference(
     model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray], seed: int
-) -> Reference:
+) -> np.ndarray:
     """Returns (C₀, Γ₀, B₀, A₀): what 95 % of conditions and 99 % of scales, shifts and gates stay below."""
     seen: dict[str, list[Tensor]] = {"condition": [], "scale": [], "shift": [], "gate": []}
 
@@ -119,10 +118,7 @@ def measured_reference(
     for hook in hooks:
         hook.remove()
     shares = {"condition": 0.95, "scale": 0.99, "shift": 0.99, "gate": 0.99}
-    condition, scale, shift, gate = (
-        max(1e-3, float(np.quantile(torch.cat(seen[role]).numpy(), share))) for role, share in shares.items()
-    )
-    return condition, scale, shift, gate
+    return np.array([max(1e-3, np.quantile(torch.cat(seen[role]).numpy(), share)) for role, share in shares.items()])
 
 
 def _error(model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray]) -> float:

@@ -71,8 +71,6 @@ class Bounds:
     operator: Operator = "tanh"
 
     def __post_init__(self) -> None:
-        if self.operator not in OPERATORS:
-            raise InputError(f"operator: one of {', '.join(OPERATORS)} is expected, got '{self.operator}'.")
         if not all(limit > 0 for limit in (self.condition, self.scale, self.shift, self.gate)):
             raise InputError("Bounds above 0 are expected, got one that is not. Use infinity for no bound.")
 
@@ -216,13 +214,12 @@ class MaskedDiT(nn.Module):
         if noisy.shape[1] % self.patch:
             raise InputError(f"Expected a multiple of {self.patch} steps, got {noisy.shape[1]}.")
         given = torch.where(shown > 0, values, torch.zeros_like(values))
-        parts = [noisy, given, shown] if context is None else [noisy, given, shown, context]
+        parts = [noisy, given, shown, *([] if context is None else [context])]
         tokens = rearrange(torch.cat(parts, dim=2), "unit (token step) c -> unit token (step c)", step=self.patch)
         hidden = self.embed(tokens)
         hidden = hidden + positions(hidden.shape[1], hidden.shape[2]).to(hidden)
-        nobody = torch.full((len(noisy),), self.num_classes, device=noisy.device)
-        condition = self.time(time) + self.summary(shown_statistics(given, shown))
-        condition = condition + self.label(nobody if label is None else label)
+        said = torch.full((len(noisy),), self.num_classes, device=noisy.device) if label is None else label
+        condition = self.time(time) + self.summary(shown_statistics(given, shown)) + self.label(said)
         condition = projected(condition, self.radius)  # Eq. 5
         for block in self.blocks:
             hidden = block(hidden, condition)

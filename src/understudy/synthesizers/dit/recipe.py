@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
+import numpy as np
+
 from understudy.errors import InputError
 from understudy.synthesizers.dit.denoising import Prediction
 from understudy.synthesizers.dit.published import OPERATORS, TIGHTNESS, UNBOUNDED, Bounds, Operator
@@ -12,7 +14,6 @@ from understudy.synthesizers.options import require_above_zero, require_one_of
 _TOKENS = 16  # that the default patch cuts a series into at most
 Tightness = Literal["loose", "medium", "tight", "too-tight", "none"]
 Bounded = Literal["both", "condition", "modulation"]
-Reference = tuple[float, float, float, float]  # C₀, Γ₀, B₀, A₀
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +50,16 @@ class Network:
         return next((patch for patch in range(least, 2 * least + 1) if num_steps % patch == 0), least)
 
     @property
-    def reference(self) -> Reference:
+    def reference(self) -> np.ndarray:
         """C₀ = √d, the length of d standard normal numbers, and 1 for scale, shift and gate."""
-        return math.sqrt(self.width), 1.0, 1.0, 1.0
+        return np.array([math.sqrt(self.width), 1.0, 1.0, 1.0])
 
-    def bounds(self, reference: Reference | None = None) -> Bounds:
-        """Returns the bounds that reference magnitudes and the tightness give."""
+    def bounds(self, reference: np.ndarray | None = None) -> Bounds:
+        """Returns the bounds that reference magnitudes (C₀, Γ₀, B₀, A₀) and the tightness give."""
         if self.tightness == "none":
             return UNBOUNDED
-        condition, scale, shift, gate = (TIGHTNESS[self.tightness] * size for size in reference or self.reference)
+        sizes = self.reference if reference is None else np.asarray(reference)
+        condition, scale, shift, gate = (TIGHTNESS[self.tightness] * sizes).tolist()
         if self.bounded == "condition":
             return Bounds(condition=condition)
         whole = Bounds(condition=condition, scale=scale, shift=shift, gate=gate, operator=self.operator)

@@ -86,15 +86,17 @@ class NormalScores:
                 scores[:, :end, place] = marginal.scores_of(single[:, place - channels])[:, None]
         return scores
 
-    def examples(self, panel: Panel, classes: np.ndarray) -> dict[str, np.ndarray]:
+    def examples(
+        self, values: np.ndarray, static: np.ndarray, classes: np.ndarray, context: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
         """Returns what a batch shows of each series: scores, which of them are known, class and context.
 
-        Privacy: private if the panel is; each row is its own series'.
+        Privacy: private if the values are; each row is its own series'.
         """
-        scores = self.scores(panel.values, panel.static)
-        examples = {"x": np.nan_to_num(scores), "known": ~np.isnan(scores), "label": classes}
-        context = self.context(panel.context, panel.num_series)
-        return examples if context is None else {**examples, "context": context}
+        scores = self.scores(values, static)
+        examples = {"x": np.nan_to_num(scores), "known": ~np.isnan(scores), "label": classes.astype(np.int64)}
+        scaled = self.context(context, len(values))
+        return examples if scaled is None else {**examples, "context": scaled}
 
     def context(self, context: np.ndarray | None, num_series: int) -> np.ndarray | None:
         """Returns context [series, step, context] between −1 and 1 by its declared bounds, 0 where it is not said.

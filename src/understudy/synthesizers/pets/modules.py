@@ -211,18 +211,16 @@ def fitted(pack: Pack, num_steps: int, num_channels: int, *, as_published: bool 
         load_arrays(encoder, pack.arrays, "similarity.")
     except RuntimeError as problem:
         raise InputError("The pack is damaged: its weights do not fit its description. Train it again.") from problem
-    told = [f"series of {num_steps} steps are varied at the pack's {own_steps}, finer detail kept apart"]
+    told = f"series of {num_steps} steps are varied at the pack's {own_steps}, finer detail kept apart"
     if num_steps == own_steps:
-        told = [f"series have the {num_steps} steps the pack was trained on"]
+        told = f"series have the {num_steps} steps the pack was trained on"
     if steps == own_steps and steps / _MAX_STRETCH <= num_steps <= steps * _MAX_STRETCH:
         steps = None
     else:
-        told.append(f"and compared at {steps}")
+        told += f"; and compared at {steps}"
     if num_channels > 1:
         alone = f"each of the {num_channels} channels is embedded by itself"
-        told.append(alone if own_channels == 1 else f"all {num_channels} channels are embedded together")
-    return Modules(
-        variation=VAEVariation(network=autoencoder.train(False), as_published=as_published),
-        similarity=EncoderSimilarity(network=encoder.train(False), level_weight=level_weight, num_steps=steps),
-        adaptation="; ".join(told) + ".",
-    )
+        told += f"; {alone if own_channels == 1 else f'all {num_channels} channels are embedded together'}"
+    variation = VAEVariation(network=autoencoder.train(False), as_published=as_published)
+    similarity = EncoderSimilarity(network=encoder.train(False), level_weight=level_weight, num_steps=steps)
+    return Modules(variation=variation, similarity=similarity, adaptation=f"{told}.")

@@ -22,55 +22,47 @@ MAX_MEAN, DEVIATIONS, BOUND = 2.0, (0.1, 1.5), 4.0
 
 
 class Change(NamedTuple):
-    """One kind of local change; its height is sign · (0.8 + |N(0, spread²)|)."""
+    """One kind of local change; its height is sign · (0.8 + |N(0, spread²)|), its weight how often it occurs."""
 
     course: str
     sign: int
+    weight: int
     spread: float = 2.0
 
 
 CHANGES: Mapping[str, Change] = {
-    "spike up": Change("spike", 1, 6.0),
-    "spike down": Change("spike", -1, 6.0),
-    "step up": Change("step", 1),
-    "step down": Change("step", -1),
-    "spikes up": Change("spikes", 1, 6.0),
-    "spikes down": Change("spikes", -1, 6.0),
-    "shake": Change("shake", 1),
-    "hump up": Change("hump", 1),
-    "hump down": Change("hump", -1),
-    "fast rise, slow fall": Change("fast, slow", 1),
-    "slow rise, fast fall": Change("slow, fast", 1),
-    "fast fall, slow rise": Change("fast, slow", -1),
-    "slow fall, fast rise": Change("slow, fast", -1),
-    "spike up, then higher": Change("spike, same side", 1),
-    "spike up, then lower": Change("spike, other side", 1),
-    "spike down, then lower": Change("spike, same side", -1),
-    "spike down, then higher": Change("spike, other side", -1),
-    "wide spike up": Change("wide spike", 1, 6.0),
-    "wide spike down": Change("wide spike", -1, 6.0),
+    "spike up": Change("spike", 1, 12, 6.0),
+    "spike down": Change("spike", -1, 10, 6.0),
+    "step up": Change("step", 1, 10),
+    "step down": Change("step", -1, 10),
+    "spikes up": Change("spikes", 1, 3, 6.0),
+    "spikes down": Change("spikes", -1, 3, 6.0),
+    "shake": Change("shake", 1, 2),
+    "hump up": Change("hump", 1, 2),
+    "hump down": Change("hump", -1, 2),
+    "fast rise, slow fall": Change("fast, slow", 1, 2),
+    "slow rise, fast fall": Change("slow, fast", 1, 2),
+    "fast fall, slow rise": Change("fast, slow", -1, 2),
+    "slow fall, fast rise": Change("slow, fast", -1, 2),
+    "spike up, then higher": Change("spike, same side", 1, 1),
+    "spike up, then lower": Change("spike, other side", 1, 1),
+    "spike down, then lower": Change("spike, same side", -1, 1),
+    "spike down, then higher": Change("spike, other side", -1, 1),
+    "wide spike up": Change("wide spike", 1, 2, 6.0),
+    "wide spike down": Change("wide spike", -1, 2, 6.0),
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Rules:
-    """How often each kind of part occurs.
+    """How often each kind of part occurs."""
 
-    Attributes:
-        waves: Probabilities of `WAVES`.
-        trends: Probabilities of `TRENDS`.
-        bends: Curves that a rising or falling trend may follow.
-        noisy: Probability of visible noise.
-        plain_noise: Whether visible noise is always independent from step to step.
-        changes: Weights of local changes.
-    """
-
-    waves: tuple[float, ...]
-    trends: tuple[float, ...]
-    bends: tuple[str, ...]
-    noisy: float
-    plain_noise: bool
-    changes: Mapping[str, float]
+    waves: tuple[float, ...]  # probabilities of `WAVES`
+    trends: tuple[float, ...]  # of `TRENDS`
+    bends: tuple[str, ...]  # curves that a rising or falling trend may follow
+    noisy: float  # probability of visible noise
+    plain_noise: bool  # whether it is always independent from step to step
+    changes: Mapping[str, float]  # weights of local changes
 
 
 PRESETS: Mapping[str, Rules] = {
@@ -80,7 +72,7 @@ PRESETS: Mapping[str, Rules] = {
         bends=("square", "quarter-sine", "linear", "late"),
         noisy=0.2,
         plain_noise=False,
-        changes=dict(zip(CHANGES, (12, 10, 10, 10, 3, 3, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 2, 2), strict=True)),
+        changes={name: change.weight for name, change in CHANGES.items()},
     ),
     "pets": Rules(
         waves=(0.25, 0.25, 0.25, 0.25),
@@ -98,7 +90,6 @@ class RuleBased:
     """Generates series as trend + season + local changes + noise (Eq. 2).
 
     Attributes:
-        num_steps, num_channels: Shape of the series.
         preset: "rich" draws from the whole pool of ChatTS, "pets" from the paper's simpler one.
         levels: "standard" leaves every channel at mean 0 and deviation 1; "spread" draws both from wide ranges; an
             array [row, channel, 2] of means and deviations of public series has rows drawn from it.

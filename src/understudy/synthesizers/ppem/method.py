@@ -106,9 +106,7 @@ class PPEM(Synthesizer):
         object.__setattr__(self, "sensitive", self.sets)
         require_one_of(self, mode=("sound", "lmdp"))
         if self.effect is not None and not 0 < self.effect < 1:
-            raise InputError(
-                f"effect: above 0 and below 1, the whole declared range, is expected, got {self.effect:g}."
-            )
+            raise InputError(f"effect: above 0 and below 1, the declared range, is expected, got {self.effect:g}.")
         repeatable = self.effect is not None and self.has_generator
         if not 1 <= self.attempts <= (_MOST_ATTEMPTS if repeatable else 1):
             raise InputError(

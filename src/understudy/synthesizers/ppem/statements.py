@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from understudy.data import Channel
 from understudy.data.channels import num_codes
@@ -111,10 +112,5 @@ def share_without_support(released: np.ndarray, real: np.ndarray) -> float:
         return 1.0
     probed = min(_PROBED, len(real) // 2)
     pool, own = real[probed:], real[:probed]
-    usual = np.quantile(_nearest(own, pool), _UNSUPPORTED)
-    return float((_nearest(released[:_PROBED], pool) > max(usual, 1e-9)).mean())
-
-
-def _nearest(points: np.ndarray, pool: np.ndarray) -> np.ndarray:
-    squared = (points**2).sum(1)[:, None] + (pool**2).sum(1) - 2 * points @ pool.T
-    return np.sqrt(np.maximum(squared.min(axis=1), 0))
+    usual, found = (cdist(points, pool).min(axis=1) for points in (own, released[:_PROBED]))
+    return float((found > max(np.quantile(usual, _UNSUPPORTED), 1e-9)).mean())

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from understudy.synthesizers.dit.denoising import DDPM, Asked, Denoising, draw_hidden
+from understudy.synthesizers.dit.denoising import DDPM, Denoising, draw_hidden, mirrored_noise
 from understudy.synthesizers.dit.interpolation import NO_AUTOCOVARIANCE, interpolate
 from understudy.synthesizers.dit.published import MaskedDiT
 
@@ -99,14 +99,14 @@ def test_the_velocity_of_standard_normal_scores_can_not_be_guessed_from_what_is_
 def test_an_untrained_network_draws_standard_normal_scores() -> None:
     model = MaskedDiT(channels=CHANNELS + STATIC, context=1, num_classes=2, width=16, depth=1, num_heads=2)
     shape = (500, STEPS, CHANNELS + STATIC)
-    asked = Asked(
-        scores=np.full(shape, np.nan, dtype=np.float32),
-        hidden=np.ones(shape, dtype=bool),
-        label=np.zeros(500, dtype=np.int64),
-        context=np.zeros((500, STEPS, 1), dtype=np.float32),
-        rng=np.random.default_rng(0),
-    )
-    drawn = DENOISING.fill(model, asked, num_steps=25)
+    rows = {
+        "x": np.zeros(shape, dtype=np.float32),
+        "known": np.zeros(shape, dtype=bool),
+        "hidden": np.ones(shape, dtype=bool),
+        "label": np.zeros(500, dtype=np.int64),
+        "context": np.zeros((500, STEPS, 1), dtype=np.float32),
+    }
+    drawn = DENOISING.fill(model, rows, mirrored_noise(shape, np.random.default_rng(0)), num_steps=25)
     assert abs(drawn.mean()) < 0.03
     assert 0.98 < drawn.std() < 1.02
     assert 0.92 < DDPM.left_by_implicit(25) < 0.94  # what DDIM would lose if it were not put right
@@ -116,35 +116,25 @@ def test_draws_come_in_pairs_around_the_middle_that_an_untrained_network_knows()
     """The mean of four draws is the middle; of one draw each it is not."""
     model = MaskedDiT(channels=CHANNELS + STATIC, context=1, num_classes=2, width=16, depth=1, num_heads=2)
     batch = _batch()
-    scores, hidden = np.where(batch["known"], batch["x"], np.nan).astype(np.float32), ~batch["known"].numpy()
+    known = batch["known"].numpy()
     middle = interpolate(torch.nan_to_num(batch["x"]), batch["known"].float(), torch.from_numpy(MEMORY).float(), 4)[0]
 
     def apart(draws: int, told: int) -> float:
-        asked = Asked(
-            scores=np.tile(scores, (draws, 1, 1)), hidden=np.tile(hidden, (draws, 1, 1)),
-            label=np.zeros(6 * draws, dtype=np.int64), context=np.zeros((6 * draws, STEPS, 1), dtype=np.float32),
-            rng=np.random.default_rng(0), draws=told,
-        )  # fmt: skip
-        drawn = DENOISING.fill(model, asked, num_steps=5).reshape(draws, *scores.shape)
-        assert drawn.std(axis=0)[hidden].min() > 0.01
-        return float(np.abs(drawn.mean(axis=0) - middle.numpy())[hidden].max())
+        rows = {name: np.concatenate([tensor.numpy()] * draws) for name, tensor in batch.items()}
+        start = mirrored_noise(rows["x"].shape, np.random.default_rng(0), told)
+        drawn = DENOISING.fill(model, {**rows, "hidden": ~rows["known"]}, start, num_steps=5)
+        drawn = drawn.reshape(draws, *known.shape)
+        assert drawn.std(axis=0)[~known].min() > 0.01
+        return float(np.abs(drawn.mean(axis=0) - middle.numpy())[~known].max())
 
     assert apart(4, 4) < 1e-5 < 0.1 < apart(4, 1)
 
 
 def test_guidance_goes_beyond_what_class_and_context_say() -> None:
     model, batch = _model(), _batch()
-    asked = Asked(
-        scores=np.where(batch["known"], batch["x"], np.nan).astype(np.float32),
-        hidden=~batch["known"].numpy(),
-        label=np.ones(6, dtype=np.int64),
-        context=batch["context"].numpy(),
-        rng=np.random.default_rng(0),
-    )
-    plain, guided = (
-        DENOISING.fill(model, Asked(**{**vars(asked), "rng": np.random.default_rng(0)}), num_steps=3, guidance=weight)
-        for weight in (0.0, 2.0)
-    )
+    rows = {**{name: tensor.numpy() for name, tensor in batch.items()}, "hidden": ~batch["known"].numpy()}
+    start = mirrored_noise(rows["x"].shape, np.random.default_rng(0))
+    plain, guided = (DENOISING.fill(model, rows, start, num_steps=3, guidance=weight) for weight in (0.0, 2.0))
     assert not np.allclose(plain, guided)
 
 

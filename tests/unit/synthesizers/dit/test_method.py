@@ -138,9 +138,8 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=2.0)
     columns = NormalScores(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
-    windows = UnitWindows(
-        columns.examples(panel, np.zeros(1, dtype=np.int64)), panel.unit, UnitBatches(), np.random.default_rng(0)
-    )
+    examples = columns.examples(panel.values, panel.static, np.zeros(1, dtype=np.int64), None)
+    windows = UnitWindows(examples, panel.unit, UnitBatches(), np.random.default_rng(0))
     plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0)
     gradient = PrivateGradient(model, plan, NoiseSource.constant(0))
     loss = method.denoising(panel.schema, np.array(NO_AUTOCOVARIANCE)[:, None]).loss
@@ -190,7 +189,7 @@ def test_magnitudes_are_those_that_most_conditions_stay_below() -> None:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     columns = NormalScores(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
-    examples = columns.examples(panel, np.zeros(64, dtype=np.int64))
+    examples = columns.examples(panel.values, panel.static, np.zeros(64, dtype=np.int64), None)
     found = measured_reference(
         model, SMALL.denoising(panel.schema, np.array(NO_AUTOCOVARIANCE)[:, None]), examples, seed=0
     )

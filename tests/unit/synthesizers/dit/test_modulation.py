@@ -99,9 +99,7 @@ def test_the_gradient_of_the_projection_is_bounded_by_the_ball() -> None:
     assert along_weights.norm() > 0
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"operator": "sigmoid"}, {"gate": 0.0}, {"scale": -1.0}, {"condition": math.nan}], ids=str
-)
+@pytest.mark.parametrize("wrong", [{"gate": 0.0}, {"scale": -1.0}, {"condition": math.nan}], ids=str)
 def test_bounds_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError, match="expected"):
         Bounds(**wrong)
