@@ -33,19 +33,12 @@ _ONE_DEVIATION = ndtr(np.array([-1.0, 1.0]))
 
 @dataclass(frozen=True, eq=False)
 class NormalScores:
-    """The way between values and scores.
+    """The way between values and scores."""
 
-    Attributes:
-        schema: The contract of what is learned from.
-        marginals: Released distribution of each channel, then of each static column but the label.
-        patch: Steps per token.
-        scales: Size of the movement of each channel that is scaled.
-    """
-
-    schema: Schema
-    marginals: tuple[Marginal, ...]
-    patch: int
-    scales: np.ndarray
+    schema: Schema  # of what is learned from
+    marginals: tuple[Marginal, ...]  # as released, of each channel, then of each static column but the label
+    patch: int  # steps per token
+    scales: np.ndarray  # size of the movement of each channel that is scaled
 
     @cached_property
     def _scaled(self) -> dict[int, tuple[float, float]]:

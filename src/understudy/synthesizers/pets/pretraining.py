@@ -44,19 +44,13 @@ Network = TypeVar("Network", bound=nn.Module)
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How long each part is trained.
-
-    Attributes:
-        autoencoder_iterations, ts2vec_iterations, distillation_iterations: Updates of each network.
-        distillation_series: Series on which the small encoder learns the large one's embeddings.
-        latent: Dimension of the autoencoder's latent space.
-    """
+    """How long each part is trained."""
 
     autoencoder_iterations: int = 3000
     ts2vec_iterations: int = 600
     distillation_iterations: int = 4000
-    distillation_series: int = 12_000
-    latent: int = 64
+    distillation_series: int = 12_000  # on which the small encoder learns the large one's embeddings
+    latent: int = 64  # dimension of the autoencoder's latent space
 
 
 def pretrain(

@@ -18,19 +18,12 @@ Vote = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (embeddings, classes) o
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Population:
-    """Candidates in working scale.
-
-    Attributes:
-        series: Their channels.
-        static: Their static columns but the label; no columns where the schema has none.
-        group: The class each one stands for; private series vote inside their own class.
-        ancestor: Which member of the first population each one descends from.
-    """
+    """Candidates in working scale."""
 
     series: Float32[np.ndarray, "member step channel"]
-    static: Float32[np.ndarray, "member static"]
-    group: Int64[np.ndarray, " member"]
-    ancestor: Int64[np.ndarray, " member"]
+    static: Float32[np.ndarray, "member static"]  # but the label
+    group: Int64[np.ndarray, " member"]  # the class each one stands for; private series vote inside their own class
+    ancestor: Int64[np.ndarray, " member"]  # which member of the first population each one descends from
 
     @classmethod
     def first(cls, series: np.ndarray, static: np.ndarray, group: np.ndarray) -> "Population":

@@ -197,8 +197,9 @@ def advance(state: Message, ballot: Message) -> Message:
         raise InputError("This ballot has been counted already. Give the answer to the last proposal.")
     if histogram.shape != histograms.shape[1:]:
         raise InputError("The ballot counts other candidates than were proposed. Give the answer to the last proposal.")
+    known = {name: ballot.facts.get(name) for name in ("left", "certificate")}
     arrays = {**state.arrays, "histograms": np.concatenate([histograms, histogram[None]])}
-    return replace(state, facts={**state.facts, **ballot.facts}, arrays=arrays)
+    return replace(state, facts={**state.facts, **known}, arrays=arrays)
 
 
 def evolved(state: Message) -> "Message | Release":

@@ -31,15 +31,10 @@ _REACH = 4.0  # deviations of the first candidates that the lattice covers; what
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Whole-number coordinates for embeddings, fixed by the first candidates and never by private series.
+    """Whole-number coordinates for embeddings, fixed by the first candidates and never by private series."""
 
-    Attributes:
-        centre: Mean embedding of the first candidates.
-        step: Length of one unit of the lattice.
-    """
-
-    centre: Float32[np.ndarray, " dimension"]
-    step: Float32[np.ndarray, " dimension"]
+    centre: Float32[np.ndarray, " dimension"]  # mean embedding of the first candidates
+    step: Float32[np.ndarray, " dimension"]  # length of one unit of the lattice
 
     @classmethod
     def around(cls, embeddings: np.ndarray) -> "Lattice":

@@ -35,20 +35,13 @@ _TARGET_ROWS = 4096  # of a public table that a release holds
 
 @dataclass(frozen=True)
 class Attribute:
-    """One sensitive attribute.
-
-    Attributes:
-        kind: Where it is found; the label is a static column with a code more where it may be missing.
-        place: Of its channel or static column.
-        level: Which level of the channel.
-        columns: One column for every number or category it consists of.
-    """
+    """One sensitive attribute; the label is a static column with a code more where it may be missing."""
 
     name: str
     kind: Literal["channel", "level", "static", "label"]
-    place: int
-    level: str
-    columns: tuple[Channel, ...]
+    place: int  # of its channel or static column
+    level: str  # which one of the channel
+    columns: tuple[Channel, ...]  # one for every number or category it consists of
 
     def __post_init__(self) -> None:
         low, high = self.columns[0].bounds
@@ -108,14 +101,10 @@ class Partition:
 
     A whole series is one row of numbers: all channels step by step, static columns, then a code for each class. x′ are
     some of them, and levels; x* are the others.
-
-    Attributes:
-        encoding: Working scale; touched columns by their declared bounds.
-        attributes: Sensitive attributes of all sets, in order.
     """
 
-    encoding: Encoding
-    attributes: tuple[Attribute, ...]
+    encoding: Encoding  # touched columns by their declared bounds
+    attributes: tuple[Attribute, ...]  # of all sets, in order
 
     @property
     def schema(self) -> Schema:
@@ -245,16 +234,11 @@ class Partition:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Series as networks see them; as private as the panel they come from.
+    """Series as networks see them; as private as the panel they come from."""
 
-    Attributes:
-        values: Sensitive columns in the user's units, NaN where a static one is missing.
-        sensitive, rest: x′ and x*.
-    """
-
-    values: np.ndarray
-    sensitive: np.ndarray
-    rest: np.ndarray
+    values: np.ndarray  # sensitive columns in the user's units, NaN where a static one is missing
+    sensitive: np.ndarray  # x′
+    rest: np.ndarray  # x*
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -28,15 +28,10 @@ _PLACES = np.linspace(-WORKING_BOUND, WORKING_BOUND, 129)[1:-1]  # at which dist
 
 @dataclass(frozen=True)
 class EffectSize:
-    """The effect size on one sensitive set.
+    """The effect size on one sensitive set."""
 
-    Attributes:
-        numbers: Places in x′ of numeric columns.
-        codes: First and last-plus-one place of each group of codes.
-    """
-
-    numbers: tuple[int, ...]
-    codes: tuple[tuple[int, int], ...]
+    numbers: tuple[int, ...]  # places in x′ of numeric columns
+    codes: tuple[tuple[int, int], ...]  # first and last-plus-one place of each group of codes
 
     def features(self, sensitive: np.ndarray) -> np.ndarray:
         """Return f [row, feature] of x′: distribution functions of numbers, then codes."""
@@ -80,8 +75,7 @@ def effect_sizes_of(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[EffectSize
     found, begin = [], 0
     for group in sets:
         numbers, codes = [], []
-        for column in (column for attribute in group for column in attribute.columns):
-            width = num_codes(column)
+        for width in (num_codes(column) for attribute in group for column in attribute.columns):
             if width is None:
                 numbers.append(begin)
             else:

@@ -75,14 +75,10 @@ class RowGenerator(nn.Module):
     def forward(
         self, latent: Float[Tensor, "row latent"], condition: Float[Tensor, "row condition"] | None = None
     ) -> Float[Tensor, "row output"]:
-        return self.head(self.hidden(latent, condition))
-
-    def hidden(self, latent: Tensor, condition: Tensor | None) -> Tensor:
-        """Return what the last layer reads."""
         hidden = self.own(latent)
         if self.given is not None:
             hidden = torch.cat([hidden, self.given(condition)], 1)
         hidden = functional.leaky_relu(hidden, SLOPE)
         for layer, norm in zip(self.layers, self.norms, strict=True):
             hidden = hidden + functional.leaky_relu(norm(layer(hidden)), SLOPE)
-        return hidden
+        return self.head(hidden)
