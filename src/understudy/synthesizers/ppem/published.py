@@ -151,11 +151,11 @@ class AdversarialTraining:
     def generated_sensitive(self, number: int, coins: torch.Generator) -> Tensor:
         """Return x′ [row, number]."""
         assert self.generators.marginal is not None
-        return self.generators.marginal(_normal((number, LATENT), coins))  # type: ignore[no-any-return]
+        return self.generators.marginal(_normal((number, LATENT), coins))
 
     def _generated_rest(self, given: Tensor, coins: torch.Generator) -> Tensor:
         assert self.generators.conditional is not None
-        return self.generators.conditional(_normal((len(given), LATENT), coins), given)  # type: ignore[no-any-return]
+        return self.generators.conditional(_normal((len(given), LATENT), coins), given)
 
     def _with_decided_codes(self, generated: Tensor) -> Tensor:
         """Return x′ with categories decided, as it will be released, and a gradient as if they were shares."""
