@@ -92,7 +92,7 @@ def test_findings_go_into_the_record_and_the_report_and_stay_internal(
 
 def test_a_record_of_another_release_is_refused(released: list[str], tmp_path: Path) -> None:
     record = tmp_path / "record.json"
-    RunRecord(public={"certificate": None}, internal={"audit": None}).save(record)
+    record.write_text(RunRecord(public={"certificate": None}, internal={"audit": None}).dumps())
     outcome = run(*released, "--record", str(record))
     assert outcome.code == 2
     assert "another release" in outcome.err

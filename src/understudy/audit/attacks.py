@@ -79,6 +79,11 @@ class Answer:
         return excess_risk(self.attacked, self.control)
 
 
+def _answer(attempts: int, *, attacked: int, control: int, guessing: int) -> Answer:
+    rates = {"attacked": attacked, "control": control, "guessing": guessing}
+    return Answer(attempts=attempts, **{name: rate(successes, attempts) for name, successes in rates.items()})
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Parties:
     """Rows of the run, rows it never saw, and synthetic rows; equally many of the first two."""
@@ -101,62 +106,44 @@ def singling_out(parties: Parties, attempts: int, rng: np.random.Generator) -> A
     read_off = (made_up[rng.integers(len(made_up), size=attempts)] - low) / width
     blind = rng.random(read_off.shape)
 
-    def worked(rows: NDArray[np.float64], facts: NDArray[np.float64]) -> Interval:
+    def worked(rows: NDArray[np.float64], facts: NDArray[np.float64]) -> int:
         """Counts predicates that exactly one row of facts fits; facts are in units of their range."""
-        fitting = (
-            (np.abs(facts[:, own] - row[own]) <= _CLOSE).all(axis=1) for own, row in zip(places, rows, strict=True)
-        )
-        return rate(sum(int(fits.sum()) == 1 for fits in fitting), attempts)
+        fits = (np.abs(facts[:, own] - row[own]).max(axis=1) <= _CLOSE for own, row in zip(places, rows, strict=True))
+        return sum(int(fit.sum()) == 1 for fit in fits)
 
-    return Answer(
-        attacked=worked(read_off, members), control=worked(read_off, others), guessing=worked(blind, members),
-        attempts=attempts,
-    )  # fmt: skip
+    successes = {"attacked": worked(read_off, members), "control": worked(read_off, others)}
+    return _answer(attempts, **successes, guessing=worked(blind, members))
 
 
 def linkability(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:
     """Two tables hold different columns of the same people: do both point to the same synthetic series?"""
-    width = parties.members.shape[1] // 2
+    width, synthetic = parties.members.shape[1] // 2, parties.synthetic
     chosen = rng.choice(len(parties.members), min(attempts, len(parties.members)), replace=False)
+    among = min(_LINKED_AMONG, len(synthetic))
 
     def links(rows: Vectors) -> int:
-        halves = (
-            (rows[chosen, :width], parties.synthetic[:, :width]),
-            (rows[chosen, width:], parties.synthetic[:, width:]),
-        )
-        first, second = (nearest(own, base, min(_LINKED_AMONG, len(base)))[0] for own, base in halves)
+        first, _ = nearest(rows[chosen, :width], synthetic[:, :width], among)
+        second, _ = nearest(rows[chosen, width:], synthetic[:, width:], among)
         return int((first[:, :, None] == second[:, None, :]).any(axis=(1, 2)).sum())
 
-    share = min(_LINKED_AMONG, len(parties.synthetic)) ** 2 / len(parties.synthetic)
-    luck = rng.random(len(chosen)) < min(1.0, share)
-    return Answer(
-        attacked=rate(links(parties.members), len(chosen)),
-        control=rate(links(parties.others), len(chosen)),
-        guessing=rate(int(luck.sum()), len(chosen)),
-        attempts=len(chosen),
-    )
+    luck = int((rng.random(len(chosen)) < min(1.0, among**2 / len(synthetic))).sum())
+    return _answer(len(chosen), attacked=links(parties.members), control=links(parties.others), guessing=luck)
 
 
 def inference(parties: Parties, attempts: int, rng: np.random.Generator) -> Answer:
     """All but the mean of the last tenth of the columns is known: is the nearest synthetic series within 5 % of it?"""
-    width = parties.members.shape[1]
-    known, hidden = np.split(np.arange(width), [width - max(1, width // 10)])
+    known = parties.members.shape[1] - max(1, parties.members.shape[1] // 10)
     chosen = rng.choice(len(parties.members), min(attempts, len(parties.members)), replace=False)
-    answers = parties.synthetic[:, hidden].mean(axis=1)
-    close = _CLOSE * float(np.ptp(answers))
+    answers = parties.synthetic[:, known:].mean(axis=1)
 
-    def right(rows: Vectors, guesses: NDArray[np.float64]) -> int:
-        return int((np.abs(rows[chosen][:, hidden].mean(axis=1) - guesses) <= close).sum())
+    def right(rows: Vectors, guesses: NDArray[np.float64] | None = None) -> int:
+        if guesses is None:
+            guesses = answers[nearest(rows[chosen, :known], parties.synthetic[:, :known])[0][:, 0]]
+        errors = np.abs(rows[chosen, known:].mean(axis=1) - guesses)
+        return int((errors <= _CLOSE * float(np.ptp(answers))).sum())
 
-    def guessed(rows: Vectors) -> NDArray[np.float64]:
-        return answers[nearest(rows[chosen][:, known], parties.synthetic[:, known])[0][:, 0]]
-
-    return Answer(
-        attacked=rate(right(parties.members, guessed(parties.members)), len(chosen)),
-        control=rate(right(parties.others, guessed(parties.others)), len(chosen)),
-        guessing=rate(right(parties.members, rng.choice(answers, len(chosen))), len(chosen)),
-        attempts=len(chosen),
-    )
+    blind = right(parties.members, rng.choice(answers, len(chosen)))
+    return _answer(len(chosen), attacked=right(parties.members), control=right(parties.others), guessing=blind)
 
 
 QUESTIONS: Mapping[str, Callable[[Parties, int, np.random.Generator], Answer]] = {

@@ -11,6 +11,7 @@ of norms; ρ the bounded network's S over that of the network without bounds (Eq
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.synthesizers.base import Progress
-from understudy.synthesizers.dit.denoising import Denoising
 from understudy.synthesizers.dit.method import DiT
 from understudy.synthesizers.dit.pretraining import MIN_SERIES, public_examples
 from understudy.synthesizers.dit.published import MaskedDiT, conditioning_names
@@ -110,9 +110,9 @@ def diagnose(public: Panel, method: DiT, *, noise_multiplier: float, progress: P
 def _watched(public: Panel, method: DiT, noise_multiplier: float, report: Callable[[int, int], None]) -> Norms:
     schema, recipe = public.schema, method.recipe
     examples, neighbours = public_examples(public, method)
-    denoising = method.denoising(schema, neighbours)
+    loss = method.denoising(schema, neighbours).loss
     model = method.empty_network(schema, method.reference())
-    number = len(examples["x"])
+    number, watch = len(examples["x"]), _Watch(model, loss, examples, recipe.iterations)
     plan = DPSGDConfig(
         sampling_rate=min(1.0, recipe.batch / number), iterations=recipe.iterations,
         expected_batch=min(recipe.batch, number), clip_norm=recipe.clipping_norm, noise_multiplier=noise_multiplier,
@@ -120,41 +120,24 @@ def _watched(public: Panel, method: DiT, noise_multiplier: float, report: Callab
     unlimited = Guarantee(math.inf, default_delta(number))
     charge = SpendingPlan((PlanEntry(TRAINING, plan.event),), unlimited)
     grant = Ledger.in_memory(unlimited).charge(charge, label="public series", noise=NoiseSource.secure())
-    watch = _Watch(model, denoising, examples, recipe.iterations)
+    windows = UnitWindows(examples, np.arange(number), UnitBatches(), np.random.default_rng(method.seed))
+    made = adam(recipe.learning_rate, recipe.weight_decay)
     train(
-        Task(
-            model=model,
-            loss=denoising.loss,
-            windows=UnitWindows(examples, np.arange(number), UnitBatches(), np.random.default_rng(method.seed)),
-            after_iteration=watch,
-        ),
-        plan,
-        grant,
-        label=TRAINING,
-        optimisation=Optimisation(
-            make=adam(recipe.learning_rate, recipe.weight_decay), warm_up=recipe.warm_up_iterations
-        ),
-        progress=report,
-    )
-    return Norms(
-        conditioning=np.concatenate(watch.conditioning), other=np.concatenate(watch.other), clip=recipe.clipping_norm,
-        losses=np.array(watch.losses),
+        Task(model=model, loss=loss, windows=windows, after_iteration=watch), plan, grant, label=TRAINING,
+        optimisation=Optimisation(make=made, warm_up=recipe.warm_up_iterations), progress=report,
     )  # fmt: skip
+    return Norms(clip=recipe.clipping_norm, **{name: np.concatenate(found) for name, found in watch.seen.items()})
 
 
 class _Watch:
     """Looks at single units' gradients of a public batch now and then."""
 
-    def __init__(
-        self, model: MaskedDiT, denoising: Denoising, examples: Mapping[str, np.ndarray], iterations: int
-    ) -> None:
-        self._model, self._denoising, self._examples = model, denoising, examples
+    def __init__(self, model: MaskedDiT, loss: Any, examples: Mapping[str, np.ndarray], iterations: int) -> None:
+        self._model, self._loss, self._examples = model, loss, examples
         self._every, self._rng = max(1, iterations // _LOOKS), np.random.default_rng(0)
         names = conditioning_names(model)
         self._on_the_way = {id(parameter) for name, parameter in model.named_parameters() if name in names}
-        self.conditioning: list[np.ndarray] = []
-        self.other: list[np.ndarray] = []
-        self.losses: list[float] = []
+        self.seen: dict[str, list[np.ndarray]] = {"conditioning": [], "other": [], "losses": []}
 
     def __call__(self, iteration: int) -> None:
         if iteration % self._every:
@@ -162,12 +145,13 @@ class _Watch:
         rows = self._rng.integers(0, len(self._examples["x"]), _WATCHED)
         batch = {name: torch.from_numpy(np.array(array[rows])) for name, array in self._examples.items()}
         generator = torch.Generator().manual_seed(iteration)
-        gradients = PerUnitClipper(self._model, 1.0).collect(lambda: self._loss(batch, generator), _WATCHED)
-        whole, part = gradients.squared_norms(), gradients.squared_norms(self._on_the_way)
-        self.conditioning.append(part.sqrt().numpy())
-        self.other.append((whole - part).clamp_min(0.0).sqrt().numpy())
 
-    def _loss(self, batch: dict[str, torch.Tensor], generator: torch.Generator) -> torch.Tensor:
-        losses = self._denoising.loss(self._model, batch, generator)
-        self.losses.append(float(losses.detach().mean()))
-        return losses
+        def loss() -> torch.Tensor:
+            losses: torch.Tensor = self._loss(self._model, batch, generator)
+            self.seen["losses"].append(losses.detach().mean(0, keepdim=True).numpy())
+            return losses
+
+        gradients = PerUnitClipper(self._model, 1.0).collect(loss, _WATCHED)
+        whole, part = gradients.squared_norms(), gradients.squared_norms(self._on_the_way)
+        self.seen["conditioning"].append(part.sqrt().numpy())
+        self.seen["other"].append((whole - part).clamp_min(0.0).sqrt().numpy())

@@ -133,11 +133,11 @@ def transcript_audit(audited: Audited, *, seed: int, attempts: int = 20) -> dict
         raise InputError("--attack: 'asif+' reads whole series off features; this release was made of windows.")
     guarantee = Guarantee(certificate.epsilon, certificate.delta)
     ledger = Ledger.in_memory(guarantee, reproduction=certificate.overrides.get("reproduction"))
-    with recorded() as transcript:
+    with recorded() as sent:
         again = method.fit(audited.members, ledger, guarantee=guarantee)
     unknown = np.random.default_rng(seed).permutation(audited.members.num_series)[:attempts].tolist()
     rows = rows_by_party(audited.members, again.arrays)
-    return {name: invert(transcript.sent[name], own.series.flatten(1).double().numpy(), unknown) for name, own in rows}
+    return {name: invert(sent[name], own.series.flatten(1).double().numpy(), unknown) for name, own in rows}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import betainccinv, ndtri
-from scipy.stats import binomtest, rankdata
+from scipy.stats import binomtest, mannwhitneyu
 
 from understudy.errors import InputError
 from understudy.privacy import accounting
@@ -43,16 +43,13 @@ class Scores:
 
 
 class Evidence(Protocol):
-    """What was found, as bounds that hold with the audit's confidence."""
+    """What was found, as bounds that hold with the audit's confidence: see `ErrorRates`."""
 
-    def delta(self, epsilon: float) -> float:
-        """Returns the delta that is lost at `epsilon` at least."""
+    def delta(self, epsilon: float) -> float: ...
 
-    def epsilon(self, delta: float) -> float:
-        """Returns the epsilon that is lost at `delta` at least."""
+    def epsilon(self, delta: float) -> float: ...
 
-    def epsilons(self) -> NDArray[np.float64]:
-        """Returns where to compare with a claim."""
+    def epsilons(self) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)
@@ -191,19 +188,15 @@ def _counted(scores: Scores, delta: float, alpha: float, chosen_on: float, aim: 
     """Returns error rates of the chosen test on the runs that did not choose it, and the number of these runs."""
     first, rest = _split(scores, chosen_on)
     sign, threshold = _best_test(first, delta, alpha, aim)
-    false_positives = np.count_nonzero(sign * rest.absent > threshold)
-    false_negatives = np.count_nonzero(sign * rest.present <= threshold)
-    rates = ErrorRates(
-        float(_upper(np.array(false_positives), len(rest.absent), alpha / 2)),
-        float(_upper(np.array(false_negatives), len(rest.present), alpha / 2)),
-    )
-    return rates, rest.runs
+    errors = np.count_nonzero(sign * rest.absent > threshold), np.count_nonzero(sign * rest.present <= threshold)
+    arms = zip(errors, (rest.absent, rest.present), strict=True)
+    return ErrorRates(*(float(_upper(np.array(wrong), len(arm), alpha / 2)) for wrong, arm in arms)), rest.runs
 
 
 def _split(scores: Scores, chosen_on: float) -> tuple[Scores, Scores]:
-    cuts = [len(arm) - counted(len(arm), chosen_on) for arm in (scores.absent, scores.present)]
-    first = Scores(scores.absent[: cuts[0]], scores.present[: cuts[1]])
-    return first, Scores(scores.absent[cuts[0] :], scores.present[cuts[1] :])
+    cut, other = (len(arm) - counted(len(arm), chosen_on) for arm in (scores.absent, scores.present))
+    first = Scores(scores.absent[:cut], scores.present[:other])
+    return first, Scores(scores.absent[cut:], scores.present[other:])
 
 
 def _best_test(scores: Scores, delta: float, alpha: float, aim: Aim) -> tuple[float, float]:
@@ -256,8 +249,7 @@ def area_under_curve(absent: NDArray[np.float64], present: NDArray[np.float64], 
     is that under exponential scores (Hanley & McNeil 1982), symmetric in both arms.
     """
     pairs = len(absent) * len(present)
-    ranks = rankdata(np.concatenate([absent, present]))[len(absent) :]
-    area = float((ranks.sum() - len(present) * (len(present) + 1) / 2) / pairs)
+    area = float(mannwhitneyu(present, absent, method="asymptotic").statistic) / pairs
     z, typical = float(ndtri(0.5 + confidence / 2)), (len(absent) + len(present)) / 2 - 1
 
     def beyond(truth: float) -> float:

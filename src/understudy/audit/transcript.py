@@ -9,7 +9,7 @@ Privacy: a transcript holds features of private rows. It stays in memory, and wh
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from unittest.mock import patch
 
@@ -42,32 +42,25 @@ class Sent:
     features: Matrix
 
 
-@dataclass(eq=False, repr=False)
-class Transcript:
-    """All that every party sent about real rows, in order."""
+@contextmanager
+def recorded() -> Iterator[dict[str, list[Sent]]]:
+    """Listens to every vertical run in this process: all that each party sends about real rows, in order."""
+    asked: dict[str, NDArray[np.int64]] = {}
+    sent: dict[str, list[Sent]] = {}
+    genuine = method.converse
 
-    sent: dict[str, list[Sent]] = field(default_factory=dict)
-    _asked: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-
-    def note(self, party: str, frame: Frame) -> None:
-        """Listens to one frame; what the aggregator asks for comes before what it gets."""
-        if "rows" in frame.tensors:
-            self._asked[party] = frame.tensors["rows"].numpy()
+    def note(party: str, frame: Frame) -> None:
+        if "rows" in frame.tensors:  # what the aggregator asks for comes before what it gets
+            asked[party] = frame.tensors["rows"].numpy()
         elif frame.stage == "discriminate" and "real" in frame.tensors:
             features = frame.tensors["real"].detach().double().numpy()
-            self.sent.setdefault(party, []).append(Sent(self._asked[party], features))
-
-
-@contextmanager
-def recorded() -> Iterator[Transcript]:
-    """Listens to every vertical run in this process."""
-    transcript, genuine = Transcript(), method.converse
+            sent.setdefault(party, []).append(Sent(asked[party], features))
 
     def listening(parties: Mapping[str, PartySide], aggregator: AggregatorSide, watch: object = None) -> None:
-        genuine(parties, aggregator, transcript.note)
+        genuine(parties, aggregator, note)
 
     with patch.object(method, "converse", listening):
-        yield transcript
+        yield sent
 
 
 def rows_by_party(panel: Panel, arrays: Mapping[str, np.ndarray] | None = None) -> list[tuple[str, Rows]]:
@@ -128,18 +121,13 @@ def invert(sent: Sequence[Sent], rows: Matrix, unknown: Sequence[int]) -> Invers
     def extractor(place: int) -> Extractor:
         return _extractor(sent[max(0, place - _ROUNDS) : place + _ROUNDS + 1], rows, known)
 
-    found = {row: _reconstructed(sent, row, extractor, usual, inverse) for row in unknown}
-    seen = {row: guess for row, guess in found.items() if guess is not None}
-    if not seen:
+    found = ((row, _reconstructed(sent, row, extractor, usual, inverse)) for row in unknown)
+    missed = [np.abs(np.stack([guess, usual]) - rows[row]).mean(axis=1) for row, guess in found if guess is not None]
+    if not missed:
         raise InputError("None of the unknown rows was ever sent. Record more iterations.")
-    errors = np.array([np.abs(guess - rows[row]).mean() for row, guess in seen.items()])
-    blind = np.array([np.abs(usual - rows[row]).mean() for row in seen])
-    return Inversion(
-        error=float(errors.mean()),
-        guessing=float(blind.mean()),
-        nearer=rate(int((errors < blind).sum()), len(errors)),
-        rows=len(errors),
-    )
+    errors, blind = np.array(missed).T
+    nearer = rate(int((errors < blind).sum()), len(errors))
+    return Inversion(error=float(errors.mean()), guessing=float(blind.mean()), nearer=nearer, rows=len(errors))
 
 
 def _reconstructed(

@@ -23,13 +23,10 @@ RECIPE = Recipe(iterations=12, batch=40, features=48)
 def attacked(mode: str) -> list[Inversion]:
     guarantee = Guarantee(EPSILON[mode], 1e-6)
     method = VFLGANTS(mode=mode, scale="bounds", recipe=RECIPE)  # type: ignore[arg-type]
-    with recorded() as transcript:
+    with recorded() as sent:
         method.fit(PANEL, Ledger.in_memory(guarantee), guarantee=guarantee)
-    assert set(transcript.sent) == {"bank", "shop"}
-    return [
-        invert(transcript.sent[name], rows.series.flatten(1).double().numpy(), UNKNOWN)
-        for name, rows in rows_by_party(PANEL)
-    ]
+    assert set(sent) == {"bank", "shop"}
+    return [invert(sent[name], rows.series.flatten(1).double().numpy(), UNKNOWN) for name, rows in rows_by_party(PANEL)]
 
 
 @pytest.mark.parametrize("mode", ["plain", "paper", "sound"])

@@ -49,12 +49,11 @@ def inversions(mode: Literal["plain", "sound", "local"], panel: Panel) -> Row:
     method = VFLGANTS(
         mode=mode, scale="bounds", recipe=Recipe(iterations=_RECORDED, batch=64, learning_rate=2e-4, features=256)
     )
-    with recorded() as transcript:
+    with recorded() as sent:
         method.fit(panel, Ledger.in_memory(guarantee, reproduction=_REPRODUCTION), guarantee=guarantee)
     unknown = np.random.default_rng(1).choice(panel.num_units, _UNKNOWN, replace=False).tolist()
     found = [
-        invert(transcript.sent[name], rows.series.flatten(1).double().numpy(), unknown)
-        for name, rows in rows_by_party(panel)
+        invert(sent[name], rows.series.flatten(1).double().numpy(), unknown) for name, rows in rows_by_party(panel)
     ]
     metrics = {"error / guessing": min(one.ratio for one in found), "rows": found[0].rows}
     return row(mode, metrics, seconds=watch.seconds, unit="window", sentence=" ".join(one.sentence() for one in found))
