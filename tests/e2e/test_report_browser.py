@@ -37,7 +37,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert outcome.code == 0, outcome.err
     hostile = toy_record(name=HOSTILE)
     written = {
-        "public": render(toy_record(), public=True),
+        "public": render(toy_record().without_internal()),
         "hostile": render(hostile),
         "comparison": render_comparison({"first": toy_record(), HOSTILE: hostile}, recorded="Nowhere."),
     }

@@ -5,7 +5,6 @@ from tests.mutants.mutant import Mutant
 ODDS = "tests/statistical/test_private_choice.py"
 CHOOSING = "tests/unit/evaluate/test_choosing.py"
 RECORD = "tests/unit/report/test_record.py"
-PAGE = "tests/unit/report/test_page.py"
 COMMANDS = "tests/e2e/test_cli_report.py"
 
 MUTANTS = (
@@ -56,8 +55,8 @@ MUTANTS = (
         name="features that are not whole",
         why="a unit's rating depends on the rows beside it in the last bits",
         file="evaluate/choosing.py",
-        before="np.rint(_GRID * scaled).reshape(len(values), -1)",
-        after="(_GRID * scaled).reshape(len(values), -1)",
+        before="np.rint(_GRID * scaled).reshape(len(part), -1)",
+        after="(_GRID * scaled).reshape(len(part), -1)",
         tests=(CHOOSING,),
     ),
     Mutant(
@@ -87,26 +86,18 @@ MUTANTS = (
     Mutant(
         name="a public page with its internal half",
         why="real series go out with the release",
-        file="report/page.py",
-        before="""\
-    shown = record.without_internal() if public else record
-    facts, internal""",
-        after="""\
-    shown = record
-    facts, internal""",
-        tests=(PAGE,),
+        file="cli/report.py",
+        before="shown = made.without_internal() if public else made",
+        after="shown = made",
+        tests=(COMMANDS,),
     ),
     Mutant(
         name="public figures with real series",
         why="real series go out in the figures of a paper",
-        file="report/page.py",
-        before="""\
-    shown = record.without_internal() if public else record
-    sides = """,
-        after="""\
-    shown = record
-    sides = """,
-        tests=(PAGE,),
+        file="cli/report.py",
+        before="_draw(shown, figures)",
+        after="_draw(made, figures)",
+        tests=(COMMANDS,),
     ),
     Mutant(
         name="a public half as large as the holdout",

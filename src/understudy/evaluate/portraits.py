@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy.data import Channel, Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.measures import autocorrelations, spectra
+from understudy.evaluate.measures import around_mean, autocorrelations, ratio, spectra
 from understudy.evaluate.panels import Comparison
 
 MAX_CHANNELS = 8
@@ -62,20 +62,23 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
     if panel.num_series > MAX_SERIES:
         rows = np.sort(np.random.default_rng(seed).choice(panel.num_series, MAX_SERIES, replace=False))
     values, static = panel.values[rows], panel.static[rows]
+    inside = np.arange(panel.num_steps) < panel.lengths[rows, None]
     columns = {}
     for place, channel in enumerate(frame.channels):
         own = values[:, :, place].astype(np.float64)
-        inside = np.arange(panel.num_steps) < panel.lengths[rows, None]
-        columns[channel.name] = {
-            **(_category(channel, own) if num_codes(channel) else _numeric(own, frame, channel.name)),
-            "missing": _number(np.isnan(own[inside]).mean() if inside.any() else 0.0),
+        missing = _number(np.isnan(own[inside]).mean() if inside.any() else 0.0)
+        columns[channel.name] = (_category if num_codes(channel) else _numeric)(channel, own, frame) | {
+            "missing": missing
         }
     return {
         "num_series": panel.num_series,
         "steps": frame.steps.tolist(),
         "channels": columns,
         "static": {
-            c.name: _static(c, static[:, place], frame) for place, c in enumerate(panel.schema.static[:MAX_STATIC])
+            c.name: _shares(c, static[:, k])
+            if num_codes(c)
+            else {"histogram": _histogram(static[:, k], frame.edges[c.name])}
+            for k, c in enumerate(panel.schema.static[:MAX_STATIC])
         },
         "correlation": _correlation(values, frame.channels),
         "notes": _notes(panel, len(rows)),
@@ -91,7 +94,8 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     from sklearn.manifold import TSNE
 
     rng = np.random.default_rng(seed)
-    clouds = [_some_rows(unit, rng) for unit in (comparison.real_unit, comparison.candidate_unit)]
+    sides = [unit.reshape(len(unit), -1) for unit in (comparison.real_unit, comparison.candidate_unit)]
+    clouds = [points[rng.permutation(len(points))[:MAX_POINTS]] for points in sides]
     together, border = np.concatenate(clouds), len(clouds[0])
     components = min(30, *together.shape)
     reduced = PCA(n_components=components, random_state=seed)
@@ -99,11 +103,14 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     if flat.shape[1] < 2:
         flat = np.column_stack([flat, np.zeros(len(flat))])
     perplexity = min(30.0, (len(flat) - 1) / 3)
-    nearby = TSNE(perplexity=perplexity, init="pca", random_state=seed, n_jobs=1).fit_transform(flat)
+    nearby = flat
+    if np.ptp(flat[:, 0]) > 0:  # t-SNE crashes where all points coincide
+        nearby = TSNE(perplexity=perplexity, init="pca", random_state=seed, n_jobs=1).fit_transform(flat)
+    planes = {"pca": flat[:, :2], "tsne": nearby[:, :2]}
+    split = {name: np.split(points, [border]) for name, points in planes.items()}
     return {
-        "pca": _clouds(flat[:, :2], border),
-        "tsne": _clouds(nearby, border),
-        "explained": [_number(share) for share in reduced.explained_variance_ratio_[:2]],
+        **{name: dict(zip(("real", "synthetic"), map(_table, both), strict=True)) for name, both in split.items()},
+        "explained": _numbers(reduced.explained_variance_ratio_[:2]),
         "notes": [
             f"{border} real and {len(flat) - border} synthetic series, drawn at random; t-SNE with perplexity "
             f"{perplexity:.0f} on the first {components} principal components."
@@ -111,37 +118,30 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def _numeric(values: np.ndarray, frame: Frame, name: str) -> dict[str, Any]:
-    with np.errstate(all="ignore"):
-        bands = [_quantiles(values[:, step]) for step in frame.steps]
+def _numeric(channel: Channel, values: np.ndarray, frame: Frame) -> dict[str, Any]:
+    seen = values[~np.isnan(values)]
+    ends = (seen.mean(), seen.min(), seen.max()) if len(seen) else (None, None, None)
+    bands = [_quantiles(values[:, step]) for step in frame.steps]
     return {
         "bands": {f"{q:g}": [band[place] for band in bands] for place, q in enumerate(QUANTILES)},
         "quantiles": _quantiles(values),
-        **_extremes(values),
+        **dict(zip(("mean", "least", "greatest"), _numbers(ends), strict=True)),
         "samples": [_numbers(values[row, frame.steps]) for row in _typical(values)],
-        "histogram": _histogram(values, frame.edges[name]),
+        "histogram": _histogram(values, frame.edges[channel.name]),
         "autocorrelation": _memory(values),
         "spectrum": _spectrum(values),
     }
 
 
-def _category(channel: Channel, codes: np.ndarray) -> dict[str, Any]:
+def _category(channel: Channel, codes: np.ndarray, frame: Frame) -> dict[str, Any]:
     """Shares of the categories, and how often the category changes from one step to the next."""
     before, after = codes[:, :-1], codes[:, 1:]
     both = ~np.isnan(before) & ~np.isnan(after)
-    changes = float((before != after)[both].mean()) if both.any() else None
-    return {**_shares(channel, codes), "changes": _number(changes)}
-
-
-def _static(channel: Channel, values: np.ndarray, frame: Frame) -> dict[str, Any]:
-    if num_codes(channel):
-        return _shares(channel, values)
-    return {"histogram": _histogram(values, frame.edges[channel.name])}
+    return {**_shares(channel, codes), "changes": _number((before != after)[both].mean()) if both.any() else None}
 
 
 def _shares(channel: Channel, codes: np.ndarray) -> dict[str, Any]:
-    number = num_codes(channel)
-    assert number is not None
+    number = num_codes(channel) or 0
     names = [str(name) for name in getattr(channel, "categories", ("no", "yes"))]
     seen = codes[~np.isnan(codes)].astype(int)
     shares = np.bincount(seen, minlength=number) / max(1, len(seen))
@@ -172,35 +172,23 @@ def _quantiles(values: np.ndarray) -> list[float | None]:
     return _numbers(np.quantile(seen, QUANTILES)) if len(seen) else [None] * len(QUANTILES)
 
 
-def _extremes(values: np.ndarray) -> dict[str, float | None]:
-    seen = values[~np.isnan(values)]
-    ends = (seen.mean(), seen.min(), seen.max()) if len(seen) else (None, None, None)
-    return dict(zip(("mean", "least", "greatest"), _numbers(ends), strict=True))
-
-
 def _memory(values: np.ndarray) -> list[float | None]:
     """Returns the mean autocorrelation of the series at each lag."""
     lags = min(MAX_LAGS, values.shape[1] - 1)
     if lags < 1 or not len(values):
         return []
     found = autocorrelations(values[:, :, None], lags)[:, :, 0]
-    known = ~np.isnan(found)
-    return _numbers(np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    return _numbers(np.nan_to_num(ratio(np.nansum(found, axis=0), (~np.isnan(found)).sum(axis=0))))
 
 
 def _spectrum(values: np.ndarray) -> dict[str, Any]:
     """Returns the mean share of a series' variance at each frequency; gaps count as the series' own mean."""
     if values.shape[1] < 4 or not len(values):
         return {"frequencies": [], "power": []}
-    seen = ~np.isnan(values)
-    means = np.where(seen, values, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
-    power = spectra(np.where(seen, values, means[:, None])[:, :, None])[:, :, 0].mean(axis=0)
+    power = spectra(around_mean(values[:, :, None])[0])[:, :, 0].mean(axis=0)
     groups = np.array_split(np.arange(len(power)), min(len(power), MAX_FREQUENCIES))
-    frequencies = np.fft.rfftfreq(values.shape[1])[1:]
-    return {
-        "frequencies": _numbers([frequencies[group].mean() for group in groups]),
-        "power": _numbers([power[group].mean() for group in groups]),
-    }
+    lines = {"frequencies": np.fft.rfftfreq(values.shape[1])[1:], "power": power}
+    return {name: _numbers([line[group].mean() for group in groups]) for name, line in lines.items()}
 
 
 def _correlation(values: np.ndarray, channels: tuple[Channel, ...]) -> dict[str, Any]:
@@ -212,10 +200,8 @@ def _correlation(values: np.ndarray, channels: tuple[Channel, ...]) -> dict[str,
         names = [channels[place].name for place in numeric]
         return {"of": "channels", "names": names, "matrix": _matrix(values[:, :, numeric].reshape(-1, len(numeric)))}
     groups = np.array_split(np.arange(values.shape[1]), min(values.shape[1], _NUM_BLOCKS))
-    seen = ~np.isnan(values[:, :, numeric[0]])
-    filled = np.where(seen, values[:, :, numeric[0]], 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [filled[:, group].sum(axis=1) / seen[:, group].sum(axis=1) for group in groups]
+    own = values[:, :, numeric[0]]
+    means = [ratio(np.nansum(own[:, group], axis=1), (~np.isnan(own[:, group])).sum(axis=1)) for group in groups]
     return {"of": "steps", "names": [f"{group[0] + 1}" for group in groups], "matrix": _matrix(np.column_stack(means))}
 
 
@@ -224,7 +210,7 @@ def _matrix(rows: np.ndarray) -> list[list[float | None]]:
     if len(whole) < 3:
         return [[None] * rows.shape[1]] * rows.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return [_numbers(row) for row in np.atleast_2d(np.corrcoef(whole, rowvar=False))]
+        return _table(np.atleast_2d(np.corrcoef(whole, rowvar=False)))
 
 
 def _typical(values: np.ndarray) -> np.ndarray:
@@ -248,16 +234,8 @@ def _notes(panel: Panel, shown: int) -> list[str]:
     return notes
 
 
-def _some_rows(unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    flat = unit.reshape(len(unit), -1)
-    return flat[rng.permutation(len(flat))[:MAX_POINTS]]
-
-
-def _clouds(points: np.ndarray, border: int) -> dict[str, Any]:
-    return {
-        "real": [_numbers(point) for point in points[:border]],
-        "synthetic": [_numbers(point) for point in points[border:]],
-    }
+def _table(rows: np.ndarray) -> list[list[float | None]]:
+    return [_numbers(row) for row in rows]
 
 
 def _numbers(values: Any) -> list[float | None]:

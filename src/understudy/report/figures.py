@@ -1,29 +1,200 @@
-"""The figures of reports and audits: real series dashed and grey, synthetic ones solid and coloured."""
+"""The figures of reports and audits: real series dashed and grey, synthetic ones solid and coloured.
 
+A figure is drawn once, with everything that stands in for it (caption, text alternative, table), and used three times:
+inlined in the report, and saved as SVG and PNG for papers.
+"""
+
+import io
+import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from understudy.report.drawing import (
-    CONTROL,
-    FAINT,
-    INK,
-    PAPER,
-    REAL,
-    SYNTHETIC,
-    Drawing,
-    canvas,
-    over_epsilon,
-    style,
-    tidy,
-)
 from understudy.report.words import figure, printable, share
 
+# Hues that stay apart for every kind of colour vision, and in grey (Okabe and Ito 2008).
+REAL, SYNTHETIC, CONTROL = "#4d4d4d", "#d55e00", "#0072b2"
+INK, FAINT, PAPER = "#222222", "#d0d0d0", "#fefefe"
+_VARIABLES = {name: f"var(--{kind})" for name, kind in ((REAL, "real"), (SYNTHETIC, "synthetic"), (CONTROL, "control"))}
+_VARIABLES |= {INK: "currentColor", FAINT: "var(--rule)", PAPER: "var(--paper)"}
+_SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "understudy",
+    "text.parse_math": False,  # names are a user's: "$" is a dollar
+    "axes.unicode_minus": True,
+    "font.size": 9.5,
+    "hatch.linewidth": 0.8,
+}
+_UNDATED = {"Date": None, "Creator": None}
+style = partial(matplotlib.rc_context, _SETTINGS)  # draws in the house style inside the block
+_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+_DROPPED = {"font-family", "stroke-linejoin", "stroke-linecap", "stroke-dashoffset"}
+_WIDTH = 360
+_CURVES = ("real", "synthetic", "control")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure and its stand-ins.
+
+    Attributes:
+        name: Unique within a page; also the name of its files.
+        alternative: What the figure shows, for readers who can't see it.
+        header, rows: The same as a table; no rows where a table would not help.
+        readouts: (place on the first horizontal axis, text to show when a pointer is there).
+    """
+
+    name: str
+    figure: Figure
+    caption: str
+    alternative: str
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    readouts: Sequence[tuple[float, str]] = ()
+
+    def svg(self) -> str:
+        """Returns mark-up for a page: no inline style, colours of the page, names that clash with no other figure."""
+        text = io.StringIO()
+        self._write(text, format="svg", transparent=True, metadata=_UNDATED)
+        root = ElementTree.fromstring(text.getvalue())
+        for unwanted in root.findall(f"{_SVG}metadata"):
+            root.remove(unwanted)
+        for element in root.iter():
+            _settle(element, self.name)
+        for element in root.iter(f"{_SVG}g"):
+            _hoist(element)
+        root.extend(self._hits())
+        root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": self.alternative}
+        return _compact(ElementTree.tostring(root, encoding="unicode"))
+
+    def save(self, folder: Path) -> list[Path]:
+        """Writes NAME.svg and NAME.png."""
+        FigureCanvasAgg(self.figure)
+        paths = [folder / f"{self.name}.svg", folder / f"{self.name}.png"]
+        self._write(paths[0], format="svg", metadata=_UNDATED)
+        self._write(paths[1], format="png", dpi=220)
+        return paths
+
+    def _write(self, target: Any, **options: Any) -> None:
+        with style(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # letters that matplotlib's own font lacks; the page's font has them
+            self.figure.savefig(target, **options)
+
+    def _hits(self) -> Iterator[ElementTree.Element]:
+        """Yields invisible strips, one for each readout, which show a line and a text under the pointer."""
+        if not self.readouts:
+            return
+        axes = self.figure.axes[0]
+        box, height = axes.get_window_extent(), self.figure.bbox.height
+        places = [float(axes.transData.transform((place, axes.get_ylim()[0]))[0]) for place, _ in self.readouts]
+        borders = [box.x0, *((a + b) / 2 for a, b in pairwise(places)), box.x1]
+        top, bottom = height - box.y1, height - box.y0
+        for place, left, right, (_, text) in zip(places, borders[:-1], borders[1:], self.readouts, strict=True):
+            group = ElementTree.Element(f"{_SVG}g", {"class": "hit"})
+            size = {"x": left, "y": 0.0, "width": right - left, "height": bottom}
+            ElementTree.SubElement(group, f"{_SVG}rect", {name: f"{value:.1f}" for name, value in size.items()})
+            ElementTree.SubElement(group, f"{_SVG}path", {"d": f"M{place:.1f} {top:.1f}V{bottom:.1f}"})
+            ElementTree.SubElement(group, f"{_SVG}text", {"x": f"{box.x0:.1f}", "y": "10"}).text = text
+            yield group
+
+
+@contextmanager
+def canvas(height: float = 210, *, left: float = 50) -> Iterator[tuple[Figure, Axes]]:
+    """Yields a figure 360 points wide with one tidy set of axes, below a line that is kept free for readouts."""
+    with style():
+        figure = Figure(figsize=(_WIDTH / 72, height / 72), dpi=72)
+        axes = figure.add_axes((left / _WIDTH, 34 / height, (_WIDTH - left - 8) / _WIDTH, (height - 52) / height))
+        tidy(axes)
+        yield figure, axes
+
+
+def over_epsilon(axes: Axes, epsilons: Sequence[float]) -> None:
+    """Makes the horizontal axis one of epsilon, with a label for each that was tried."""
+    axes.set_xscale("log")
+    axes.set_xticks(epsilons, [figure(epsilon) for epsilon in epsilons])
+    axes.set_xticks([], minor=True)
+
+
+def tidy(axes: Axes) -> None:
+    """Takes away what carries no information."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(color=FAINT, labelcolor=INK, length=3)
+    axes.grid(axis="y", color=FAINT, linewidth=0.5)
+    axes.set_axisbelow(True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set_color(INK)
+        axis.set_major_formatter(FuncFormatter(lambda value, _: figure(value)))
+
+
+def _settle(element: ElementTree.Element, name: str) -> None:
+    """Turns inline styles into attributes, marks curves by whose they are, and makes names the figure's own."""
+    given: dict[str, Any] = dict(element.attrib)
+    for part in given.pop("style", "").split(";"):
+        key, _, value = part.partition(":")
+        if value and key.strip() not in _DROPPED:
+            given[key.strip()] = _VARIABLES.get(value.strip(), value.strip())
+    label = given.pop("id", None)
+    if label is not None:
+        owner = next((curve for curve in _CURVES if label.startswith(curve)), None)
+        if owner is not None:
+            given["class"] = owner
+        elif element.tag in (f"{_SVG}path", f"{_SVG}clipPath"):
+            given["id"] = f"{name}-{label}"
+    if _LINK in given:
+        given["href"] = f"#{name}-{given.pop(_LINK)[1:]}"
+    if "clip-path" in given:
+        given["clip-path"] = given["clip-path"].replace("#", f"#{name}-")
+    if "d" in given:
+        given["d"] = _shorter(given["d"])
+    if str(given.get("transform", "")).startswith("rotate(-0 "):
+        del given["transform"]
+    element.attrib = given
+    for child in [child for child in element if child.tag == f"{_SVG}style"]:
+        element.remove(child)
+
+
+def _shorter(path: str) -> str:
+    """Returns the same path in tenths of a point; after a place, further places need no letter to be lines."""
+    path = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), path)
+    return re.sub(r"\s+", " ", path if re.search("[CQ]", path) else path.replace("L", "")).strip()
+
+
+def _hoist(group: ElementTree.Element) -> None:
+    """Says once for a group of markers what all of them share."""
+    markers = list(group)
+    if len(markers) < 2 or any(marker.tag != f"{_SVG}use" for marker in markers):
+        return
+    shared = {k: v for k, v in markers[0].attrib.items() if k not in ("x", "y", "href")}
+    if not all(shared.items() <= marker.attrib.items() for marker in markers):
+        return
+    group.attrib |= shared
+    for marker in markers:
+        marker.attrib = {k: f"{float(v):.1f}" if k in "xy" else v for k, v in marker.items() if k not in shared}
+
+
+def _compact(text: str) -> str:
+    """Drops name space prefixes, which HTML does not need, empty groups and white space between tags."""
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("<ns0:", "<").replace("</ns0:", "</")
+    text = re.sub(r">\s+<", "><", text)
+    return re.sub(r"<defs\s*/>|<defs></defs>", "", text)
+
+
+Curve = Sequence[float | None]
 Portrait = Mapping[str, Any]
 Facts = Mapping[str, Any]
 Sides = Sequence[tuple[str, Portrait]]  # ("real", …) first where there is one, then ("synthetic", …)
@@ -66,16 +237,17 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
             axes.fill_between(
                 steps, bands["0.25"], bands["0.75"], alpha=0.2, color=_COLOURS[side], linewidth=0, gid=f"{side}-band"
             )
-            for outer in ("0.05", "0.95"):
-                _line(axes, side, steps, bands[outer], 0.7)
-            _line(axes, side, steps, bands["0.5"], 1.6)
+            for quantile, width in (("0.05", 0.7), ("0.95", 0.7), ("0.5", 1.6)):
+                _line(axes, side, steps, bands[quantile], width)
         _steps_axis(axes, steps)
     curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
     caption = "Over the steps: median (thick), middle half of the series (filled), 5 % and 95 % (thin)."
     medians = {side: channel["bands"]["0.5"] for side, channel in own}
-    alternative = _over("Median over the steps", list(medians.items()))
-    readouts = _readouts("step", steps, medians)
-    return Drawing(name, made, caption, alternative, ("step", *curves), _rows(steps, curves), readouts)
+    return replace(
+        _drawing(name, made, caption, "Median over the steps", "step", steps, medians),
+        header=("step", *curves),
+        rows=_rows(steps, curves),
+    )
 
 
 def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
@@ -108,54 +280,47 @@ def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
 def histogram(name: str, own: Sides, caption: str) -> Drawing:
     """Returns the distribution of values as steps over common bins."""
     edges = _floats(own[0][1]["histogram"]["edges"])
-    middles = (edges[:-1] + edges[1:]) / 2
+    curves = {side: channel["histogram"]["shares"] for side, channel in own}
     with canvas() as (made, axes):
-        for side, channel in own:
-            heights = _floats(channel["histogram"]["shares"])
-            axes.stairs(heights, edges, fill=True, color=_COLOURS[side], alpha=0.13, gid=f"{side}-fill")
-            axes.stairs(heights, edges, color=_COLOURS[side], linewidth=1.4, linestyle=_DASHES[side], gid=side)
-        tall = [share for _, channel in own for share in channel["histogram"]["shares"] if share]
+        for side, heights in curves.items():
+            axes.stairs(_floats(heights), edges, fill=True, color=_COLOURS[side], alpha=0.13, gid=f"{side}-fill")
+            axes.stairs(_floats(heights), edges, color=_COLOURS[side], linewidth=1.4, linestyle=_DASHES[side], gid=side)
+        tall = [share for heights in curves.values() for share in heights if share]
         if tall and max(tall) > _DWARFING:  # one bin would dwarf all others
             _log_axis(axes)
             axes.set_ylim(min(tall) / 2, 1)
         else:
             axes.set_ylim(bottom=0)
         axes.set(xlabel="value", ylabel="share")
-    curves = {side: channel["histogram"]["shares"] for side, channel in own}
-    alternative = "Histogram. " + " ".join(_peak(side, middles, heights) for side, heights in curves.items())
-    readouts = _readouts("near", middles, curves)
-    return Drawing(name, made, caption, alternative, ("from", *curves), _rows(edges[:-1], curves), readouts)
+    drawn = _drawing(name, made, caption, "Histogram", "near", (edges[:-1] + edges[1:]) / 2, curves)
+    return replace(drawn, header=("from", *curves), rows=_rows(edges[:-1], curves))
 
 
 def _autocorrelation(name: str, own: Sides) -> Drawing:
+    curves = {side: channel["autocorrelation"] for side, channel in own}
     lags = np.arange(1, len(own[0][1]["autocorrelation"]) + 1)
     with canvas() as (made, axes):
         axes.axhline(0, color=INK, linewidth=0.6)
-        for side, channel in own:
-            _line(axes, side, lags, _floats(channel["autocorrelation"]), 1.5)
+        for side, line in curves.items():
+            _line(axes, side, lags, _floats(line), 1.5)
         _steps_axis(axes, lags, "lag in steps")
         axes.set_ylabel("correlation")
-    curves = {side: channel["autocorrelation"] for side, channel in own}
     caption = "Autocorrelation: correlation of a value with the one this many steps later."
-    alternative = _over("Autocorrelation over the lags", list(curves.items()))
-    readouts = _readouts("lag", lags, curves)
-    return Drawing(name, made, caption, alternative, ("lag", *curves), _rows(lags, curves), readouts)
+    return _drawing(name, made, caption, "Autocorrelation over the lags", "lag", lags, curves)
 
 
 def _spectrum(name: str, own: Sides) -> Drawing:
+    curves = {side: channel["spectrum"]["power"] for side, channel in own}
     frequencies = _floats(own[0][1]["spectrum"]["frequencies"])
     with canvas() as (made, axes):
-        for side, channel in own:
-            power = _floats(channel["spectrum"]["power"])
+        for side, line in curves.items():
+            power = _floats(line)
             _line(axes, side, frequencies, np.where(power > 0, power, np.nan), 1.4)
-        if any(power for _, channel in own for power in channel["spectrum"]["power"]):
+        if any(power for line in curves.values() for power in line):
             _log_axis(axes)
         axes.set(xlabel="cycles per step", ylabel="share of variance")
-    curves = {side: channel["spectrum"]["power"] for side, channel in own}
-    what, rows = "cycles per step", _rows([figure(value) for value in frequencies], curves)
     caption = "Power spectrum: how a series' variance spreads over rhythms; peaks are cycles."
-    alternative = "Power spectrum. " + " ".join(_peak(side, frequencies, line) for side, line in curves.items())
-    return Drawing(name, made, caption, alternative, (what, *curves), rows, _readouts(what, frequencies, curves))
+    return _drawing(name, made, caption, "Power spectrum", "cycles per step", frequencies, curves)
 
 
 def shares(name: str, own: Sides, caption: str) -> Drawing:
@@ -181,6 +346,22 @@ def shares(name: str, own: Sides, caption: str) -> Drawing:
     return Drawing(name, made, caption, alternative, ("category", *curves), _rows(names, curves))
 
 
+def _drawing(
+    name: str, made: Figure, caption: str, what: str, along: str, places: Any, curves: Mapping[str, Curve]
+) -> Drawing:
+    """Returns a figure of curves with their table, their readouts, and where they lie in words."""
+    said = []
+    for side, line in curves.items():
+        seen = [(value, place) for value, place in zip(line, places, strict=True) if value is not None]
+        if seen:
+            (least, _), (most, where) = min(seen), max(seen)
+            said.append(f"{side} lies between {figure(least)} and {figure(most)}, highest at {along} {figure(where)}")
+    alternative = f"{what}: {'; '.join(said) or 'nothing was observed'}."
+    at = {k: f"{along} {figure(float(places[k]))}" for k in _evenly(len(places), _MAX_READOUTS)}
+    readouts = [(float(places[k]), _at(where, k, curves)) for k, where in at.items()]
+    return Drawing(name, made, caption, alternative, (along, *curves), _rows(places, curves), readouts)
+
+
 def _line(axes: Axes, side: str, x: Any, y: Any, width: float, *, dashed: bool = True) -> None:
     axes.plot(x, y, color=_COLOURS[side], linewidth=width, linestyle=_DASHES[side] if dashed else "-", gid=side)
 
@@ -197,14 +378,7 @@ def _log_axis(axes: Axes) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _readouts(what: str, places: Any, curves: Mapping[str, Sequence[float | None]]) -> list[tuple[float, str]]:
-    return [
-        (float(places[k]), _at(f"{what} {figure(float(places[k]))}", k, curves))
-        for k in _evenly(len(places), _MAX_READOUTS)
-    ]
-
-
-def _at(where: str, place: int, curves: Mapping[str, Sequence[float | None]]) -> str:
+def _at(where: str, place: int, curves: Mapping[str, Curve]) -> str:
     """Says what all curves are at one place."""
     return f"{where}: " + ", ".join(f"{side} {figure(line[place])}".strip() for side, line in curves.items())
 
@@ -213,28 +387,10 @@ def _evenly(number: int, most: int) -> list[int]:
     return [int(k) for k in np.unique(np.linspace(0, number - 1, min(number, most)).round())]
 
 
-def _rows(places: Sequence[Any] | np.ndarray, curves: Mapping[str, Sequence[float | None]]) -> list[list[str]]:
+def _rows(places: Sequence[Any] | np.ndarray, curves: Mapping[str, Curve]) -> list[list[str]]:
     """Returns table rows, evenly chosen, few enough for a person to read."""
     labels = [place if isinstance(place, str) else figure(float(place), 4) for place in places]
     return [[labels[k], *(figure(line[k]) for line in curves.values())] for k in _evenly(len(places), _MAX_ROWS)]
-
-
-def _over(what: str, curves: Sequence[tuple[str, Sequence[float | None]]]) -> str:
-    """Says where lines start, end, and lie in between."""
-    said = []
-    for side, line in curves:
-        seen = [value for value in line if value is not None]
-        if seen:
-            said.append(
-                f"{side} lies between {figure(min(seen))} and {figure(max(seen))}, ending at {figure(seen[-1])}"
-            )
-    return f"{what}: {'; '.join(said) or 'nothing was observed'}."
-
-
-def _peak(side: str, places: Any, heights: Sequence[float | None]) -> str:
-    seen = [height or 0.0 for height in heights]
-    best = int(np.argmax(seen))
-    return f"{side} peaks near {figure(float(places[best]))} with {figure(seen[best])}."
 
 
 def _floats(values: Any) -> np.ndarray:
@@ -243,14 +399,14 @@ def _floats(values: Any) -> np.ndarray:
 
 def heat_maps(sides: Sides) -> list[Drawing]:
     """Returns a heat map for each side and, with two sides, one of their difference."""
-    if len(sides[0][1]["correlation"]["names"]) < 2:
+    shown = sides[0][1]["correlation"]
+    if len(shown["names"]) < 2:
         return []
-    kind = sides[0][1]["correlation"]["of"]
-    labels = [printable(name) for name in sides[0][1]["correlation"]["names"]]
-    tables = {side: _matrix(portrait) for side, portrait in sides}
+    labels = [printable(name) for name in shown["names"]]
+    tables = {side: np.stack([_floats(row) for row in portrait["correlation"]["matrix"]]) for side, portrait in sides}
     if len(tables) == 2:
         tables["difference"] = tables["synthetic"] - tables["real"]
-    what = "channels" if kind == "channels" else "stretches of steps (by their first step)"
+    what = "channels" if shown["of"] == "channels" else "stretches of steps (by their first step)"
     return [_heat_map(side, table, labels, what) for side, table in tables.items()]
 
 
@@ -259,9 +415,15 @@ def _heat_map(side: str, table: np.ndarray, labels: list[str], what: str) -> Dra
         made = Figure(figsize=(5, 4), dpi=72, layout="constrained")
         axes = made.subplots()
         cells = axes.pcolormesh(table, cmap=_DIVERGING, vmin=-1, vmax=1, edgecolors=PAPER, linewidth=1)
-        _frame(axes, labels)
-        if len(labels) <= _MAX_WRITTEN:
-            _write(axes, table)
+        places, crowded = np.arange(len(labels)) + 0.5, len(labels) > _MAX_WRITTEN or max(map(len, labels)) > 12
+        axes.set_xticks(places, labels, rotation=45 if crowded else 0, ha="right" if crowded else "center")
+        axes.set_yticks(places, labels)
+        axes.invert_yaxis()
+        axes.tick_params(length=0, labelcolor=INK)
+        axes.spines[:].set_visible(False)
+        for (row, column), value in np.ndenumerate(table) if len(labels) <= _MAX_WRITTEN else ():
+            ink = "#ffffff" if value < _DARK_BELOW else "#111111"
+            axes.text(column + 0.5, row + 0.5, _cell(value), ha="center", va="center", color=ink)
         bar = made.colorbar(cells, ax=axes, shrink=0.9, ticks=[-1, 0, 1])
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelcolor=INK, length=0)
@@ -291,10 +453,15 @@ def _cloud(name: str, points: Mapping[str, Sequence[Sequence[float]]], title: st
         "real": {"marker": "o", "markerfacecolor": "none", "markeredgecolor": REAL, "markersize": 4},
         "synthetic": {"marker": "+", "markeredgecolor": SYNTHETIC, "markersize": 5},
     }
+    said = []
     with canvas(260, left=12) as (made, axes):
         for side, look in looks.items():
             place = np.array(points[side], dtype=float).reshape(-1, 2)
             axes.plot(*place.T, linestyle="none", markeredgewidth=0.8, gid=side, **look)
+            if len(place):
+                low, high = np.quantile(place, (0.25, 0.75), axis=0)
+                across, up = (f"between {figure(low[k])} and {figure(high[k])}" for k in (0, 1))
+                said.append(f"The middle half of the {side} points lies {across} across and {up} up.")
         axes.set(xticks=[], yticks=[])
         axes.grid(visible=False)
     sizes = " and ".join(f"{len(points[side])} {side}" for side in looks)
@@ -302,7 +469,7 @@ def _cloud(name: str, points: Mapping[str, Sequence[Sequence[float]]], title: st
         name=name,
         figure=made,
         caption=f"{title}: one point is one series. Where the clouds part, the stand-in differs.{more}",
-        alternative=f"Scatter plot, {title}, of {sizes} series. {_overlap(points)}",
+        alternative=f"Scatter plot, {title}, of {sizes} series. {' '.join(said)}",
     )
 
 
@@ -343,27 +510,6 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
     )
 
 
-def _write(axes: Axes, table: np.ndarray) -> None:
-    for (row, column), value in np.ndenumerate(table):
-        ink = "#ffffff" if value < _DARK_BELOW else "#111111"
-        axes.text(column + 0.5, row + 0.5, _cell(value), ha="center", va="center", color=ink)
-
-
-def _frame(axes: Axes, labels: list[str]) -> None:
-    places = np.arange(len(labels)) + 0.5
-    crowded = len(labels) > _MAX_WRITTEN or max(map(len, labels)) > 12
-    axes.set_xticks(places, labels, rotation=45 if crowded else 0, ha="right" if crowded else "center")
-    axes.set_yticks(places, labels)
-    axes.invert_yaxis()
-    axes.tick_params(length=0, labelcolor=INK)
-    axes.spines[:].set_visible(False)
-
-
-def _matrix(portrait: Mapping[str, Any]) -> np.ndarray:
-    rows = portrait["correlation"]["matrix"]
-    return np.array([[np.nan if value is None else value for value in row] for row in rows], dtype=float)
-
-
 def _cell(value: float) -> str:
     return figure(None if np.isnan(value) else round(float(value), 2), 2)
 
@@ -379,30 +525,11 @@ def _extremes(table: np.ndarray, labels: list[str]) -> str:
     return "; ".join(said) + "."
 
 
-def _overlap(points: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """Says where the middle half of each cloud lies."""
-    said = []
-    for side in ("real", "synthetic"):
-        place = np.array(points[side], dtype=float).reshape(-1, 2)
-        if len(place):
-            low, high = np.quantile(place, (0.25, 0.75), axis=0)
-            said.append(
-                f"The middle half of the {side} points lies between {figure(low[0])} and {figure(high[0])} across and "
-                f"between {figure(low[1])} and {figure(high[1])} up."
-            )
-    return " ".join(said)
-
-
 def audit_drawings(findings: Sequence[Facts] | None, claimed: float | None) -> list[Drawing]:
     """Returns the pictures of all findings; `claimed` is the certificate's epsilon."""
-    found = list(findings or ())
-    if not found:
-        return []
-    made = [_audit_bounds(found, claimed)]
-    for number, one in enumerate(found, start=1):
-        if "scores" in one:
-            made += [_audit_scores(number, one), _audit_curve(number, one)]
-    return made
+    scored = [(number, one) for number, one in enumerate(findings or (), start=1) if "scores" in one]
+    pairs = [draw(number, one) for number, one in scored for draw in (_audit_scores, _audit_curve)]
+    return [_audit_bounds(findings, claimed), *pairs] if findings else []
 
 
 def _audit_bounds(found: Sequence[Facts], claimed: float | None) -> Drawing:
@@ -481,15 +608,13 @@ def gradient_tails(norms: Mapping[str, Mapping[str, np.ndarray]], kept: Mapping[
         left, right = made.subplots(1, 2)
         for variant, parts in norms.items():
             for part, values in parts.items():
-                above = 1 - np.arange(len(values)) / len(values)
                 dashes, word = _PARTS[part]
-                look: dict[str, Any] = {"linestyle": dashes, "label": f"{variant}, {word}"}
-                left.plot(np.maximum(np.sort(values), 1e-6), above, color=VARIANTS[variant], **look)
+                shown = left.ecdf(np.maximum(values, 1e-6), complementary=True, color=VARIANTS[variant])
+                shown.set(linestyle=dashes, label=f"{variant}, {word}")
         left.set(xscale="log", yscale="log")
         titled(left, "share of units whose norm exceeds t", "t")
         for variant, values in kept.items():
-            below = np.arange(1, len(values) + 1) / len(values)
-            right.plot(np.sort(values), below, color=VARIANTS[variant], label=variant)
+            right.ecdf(values, color=VARIANTS[variant], label=variant)
         titled(right, "share of units of which clipping leaves at most η", "η")
         made.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     table = [

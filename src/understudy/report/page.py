@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from understudy.privacy.certificate import Certificate
 from understudy.report import figures, words
-from understudy.report.drawing import Drawing
-from understudy.report.figures import Sides
+from understudy.report.figures import Drawing, Sides
 from understudy.report.record import Facts, RunRecord
 from understudy.report.words import control_tells_apart, figure, printable, share, verdict
 
@@ -39,59 +39,62 @@ _MARKS = {  # class of a verdict in the tally, tone of its badge
 }
 
 
-def render(record: RunRecord, public: bool = False) -> str:
-    """Returns the page of a record.
-
-    Args:
-        public: Drop everything that was computed from real series.
-    """
-    shown = record.without_internal() if public else record
-    facts, internal = shown.public, shown.internal
-    sides = sides_of(shown)
+def render(record: RunRecord) -> str:
+    """Returns the page of a record; without an internal half nothing in it was computed from real series."""
+    facts, internal, sides, drawn = record.public, record.internal, sides_of(record), _drawn(record)
+    numbers = [_numbers(name, sides) for name in facts["synthetic"]["channels"]]
+    sections = [
+        ("privacy", "What is promised", True),
+        ("quality", "Is the stand-in good?", internal),
+        ("looks", "What it looks like", True),
+        ("together", "How things hang together", drawn["maps"] or drawn["clouds"]),
+        ("scores", "All scores", internal),
+        ("audit", "Attempts to contradict it", internal and internal["audit"]),
+        ("data", "What was declared", True),
+    ]
     context = {
         **facts,
+        **drawn,
         "num_series": facts["synthetic"]["num_series"],
         "internal": internal is not None,
         "cautions": [*facts["cautions"], *(internal["cautions"] if internal else [])],
-        "certificate": _certificate(shown),
+        "certificate": _certificate(record),
         "sides": [side for side, _ in sides],
         "notes": " ".join(dict.fromkeys(note for _, portrait in sides for note in portrait["notes"])),
-        "channels": _channels(facts, sides),
+        "channels": list(zip(facts["schema"]["channels"], drawn["channels"], numbers, strict=False)),
+        "cloud_notes": " ".join(internal["embedding"]["notes"]) if internal else "",
+        "audit": internal["audit"] if internal else None,
+        "sections": [(anchor, name) for anchor, name, there in sections if there],
+    }
+    return filled("report.html", context | (scores(internal["scorecard"]) if internal else {}))
+
+
+def drawings(record: RunRecord) -> list[Drawing]:
+    """Returns all figures of a record, for papers."""
+    drawn = _drawn(record)
+    own = [drawing for channel in drawn["channels"] for drawing in channel]
+    return [*own, *drawn["static"], *drawn["maps"], *drawn["audit_drawings"], *drawn["clouds"]]
+
+
+def _drawn(record: RunRecord) -> dict[str, list[Any]]:
+    """Returns all figures of a record by where they stand; those of channels one list for each channel."""
+    sides, internal, certificate = sides_of(record), record.internal, record.public["certificate"]
+    claimed = None if certificate is None else float(certificate["epsilon"])
+    channels = enumerate(record.public["synthetic"]["channels"], start=1)
+    return {
+        "channels": [list(figures.channel_drawings(name, number, sides)) for number, name in channels],
         "static": _static(sides),
         "maps": figures.heat_maps(sides),
         "clouds": figures.clouds(internal["embedding"]) if internal else [],
-        "cloud_notes": " ".join(internal["embedding"]["notes"]) if internal else "",
-        "audit": internal["audit"] if internal else None,
-        "audit_drawings": _audit(shown),
-        **(scores(internal["scorecard"]) if internal else {}),
+        "audit_drawings": figures.audit_drawings(internal["audit"], claimed) if internal else [],
     }
-    sections = [
-        ("privacy", "What is promised", True),
-        ("quality", "Is the stand-in good?", internal is not None),
-        ("looks", "What it looks like", True),
-        ("together", "How things hang together", context["maps"] or context["clouds"]),
-        ("scores", "All scores", internal is not None),
-        ("audit", "Attempts to contradict it", context["audit"]),
-        ("data", "What was declared", True),
-    ]
-    return filled("report.html", context | {"sections": [(a, n) for a, n, there in sections if there]})
-
-
-def drawings(record: RunRecord, public: bool = False) -> list[Drawing]:
-    """Returns all figures of a record, for papers."""
-    shown = record.without_internal() if public else record
-    sides = sides_of(shown)
-    found = [drawing for channel in _channels(shown.public, sides) for drawing in channel["drawings"]]
-    found += [*_static(sides), *figures.heat_maps(sides)]
-    return found + _audit(shown) + (figures.clouds(shown.internal["embedding"]) if shown.internal else [])
 
 
 def filled(template: str, context: Mapping[str, Any]) -> str:
     """Returns a template filled in, with the style sheet and a policy that lets it in and nothing else."""
     css = (files("understudy.report") / "templates" / "page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    sheet = {"css": _Verbatim(css), "style_hash": f"sha256-{digest}"}
-    return environment().get_template(template).render({**context, **sheet})
+    return environment().get_template(template).render({**context, "css": css, "style_hash": f"sha256-{digest}"})
 
 
 def sides_of(record: RunRecord) -> Sides:
@@ -122,42 +125,20 @@ def environment() -> Environment:
     return made
 
 
-class _Verbatim(str):
-    """Our own text, which goes into a page as it is."""
-
-    def __html__(self) -> str:
-        return str(self)
-
-
 def _certificate(record: RunRecord) -> Certificate | None:
     body = record.public["certificate"]
     return None if body is None else Certificate.from_json(dict(body))
 
 
-def _channels(facts: Facts, sides: Sides) -> list[dict[str, Any]]:
-    kinds = {column["name"]: column["kind"] for column in facts["schema"]["channels"]}
-    return [
-        {
-            "name": name,
-            "kind": kinds[name],
-            "drawings": list(figures.channel_drawings(name, number, sides)),
-            "numbers": _numbers(name, sides),
-        }
-        for number, name in enumerate(facts["synthetic"]["channels"], start=1)
-    ]
-
-
 def _numbers(name: str, sides: Sides) -> dict[str, Any]:
     """Returns one channel in a few numbers, side by side."""
     own = [portrait["channels"][name] for _, portrait in sides]
-    rows: list[tuple[str, ...]] = []
     if "quantiles" in own[0]:
-        for place, label in enumerate(("5 %", "25 %", "median", "75 %", "95 %")):
-            rows.append((label, *(figure(channel["quantiles"][place]) for channel in own)))
-        known = [label for label in ("mean", "least", "greatest") if label in own[0]]
-        rows += [(label, *(figure(channel[label], 4) for channel in own)) for label in known]
+        labels = ("5 %", "25 %", "median", "75 %", "95 %")
+        rows = [(label, *(figure(channel["quantiles"][k]) for channel in own)) for k, label in enumerate(labels)]
+        rows += [(at, *(figure(c[at], 4) for c in own)) for at in ("mean", "least", "greatest") if at in own[0]]
     else:
-        rows.append(("changes of category", *(share(channel["changes"]) for channel in own)))
+        rows = [("changes of category", *(share(channel["changes"]) for channel in own))]
     rows.append(("missing", *(share(channel["missing"]) for channel in own)))
     return {"header": ("All values", *(side for side, _ in sides)), "rows": rows}
 
@@ -169,13 +150,6 @@ def _static(sides: Sides) -> list[Drawing]:
         draw = figures.shares if "shares" in own[0][1] else figures.histogram
         made.append(draw(f"static-{number}", own, f"{printable(name)}: share of the series."))
     return made
-
-
-def _audit(record: RunRecord) -> list[Drawing]:
-    """Returns the pictures of an audit; none where there was none, or in the half that may leave."""
-    certificate = _certificate(record)
-    claimed = None if certificate is None else certificate.epsilon
-    return figures.audit_drawings(record.internal["audit"], claimed) if record.internal else []
 
 
 def scores(card: Facts) -> dict[str, Any]:
@@ -204,15 +178,15 @@ def standing(score: Facts) -> dict[str, Any] | None:
     held, control, position = score["holdout"], score["independent"]["value"], score["position"]
     if position is None or not control_tells_apart(score):
         return None
+
+    def place(position: float) -> float:
+        return round(min(230.0, max(10.0, _LEFT + _WIDTH * position)), 1)
+
     usual = None
     if held["low"] is not None and held["high"] is not None:
-        ends = sorted(_place((end - held["value"]) / (control - held["value"])) for end in (held["low"], held["high"]))
+        ends = sorted(place((end - held["value"]) / (control - held["value"])) for end in (held["low"], held["high"]))
         usual = (ends[0], max(2.0, round(ends[1] - ends[0], 1)))
-    return {"real": _LEFT, "control": _LEFT + _WIDTH, "synthetic": _place(position), "usual": usual}
-
-
-def _place(position: float) -> float:
-    return round(min(230.0, max(10.0, _LEFT + _WIDTH * position)), 1)
+    return {"real": _LEFT, "control": _LEFT + _WIDTH, "synthetic": place(position), "usual": usual}
 
 
 def _why(score: Facts) -> str:
@@ -221,14 +195,12 @@ def _why(score: Facts) -> str:
 
 
 def _tally(found: Sequence[str]) -> list[dict[str, Any]]:
-    parts, start = [], 0.0
-    for name in words.VERDICTS:
-        number = sum(one == name for one in found)
-        if number:
-            width = 100 * number / len(found)
-            parts.append({"number": number, "meaning": name, "start": start, "width": width})
-            start += width
-    return parts
+    counts = [(name, found.count(name)) for name in words.VERDICTS if name in found]
+    starts = accumulate((100 * number / len(found) for _, number in counts), initial=0.0)
+    return [
+        {"number": number, "meaning": name, "start": start, "width": 100 * number / len(found)}
+        for (name, number), start in zip(counts, starts, strict=False)
+    ]
 
 
 def render_comparison(records: Mapping[str, RunRecord], *, recorded: str, chosen: str | None = None) -> str:

@@ -70,10 +70,6 @@ class RunRecord:
         except UnicodeDecodeError as problem:
             raise InputError(f"'{path}' is not a record of a run: it is not text.") from problem
 
-    def save(self, path: Path | str) -> None:
-        """Writes the record's file."""
-        Path(path).write_text(self.dumps(), encoding="utf-8")
-
 
 def make_record(
     release: Release | None,
@@ -139,24 +135,23 @@ def public_record(release: Release | None, synthetic: Panel, *, ledger: Facts | 
 
 
 def _schema_facts(schema: Schema) -> dict[str, Any]:
+    def facts(column: Channel) -> dict[str, Any]:
+        names = getattr(column, "categories", None)
+        return {
+            "name": column.name,
+            "kind": column.kind,
+            "bounds": list(column.bounds),
+            "categories": None if names is None else [str(name) for name in names],
+            "missing": column.missing,
+        }
+
     return {
         "name": schema.name,
         "steps": schema.num_steps,
         "frequency": str(schema.time.frequency),
         "population": schema.population.size,
         "label": schema.label,
-        **{group: [_column(c) for c in getattr(schema, group)] for group in ("channels", "static", "context")},
-    }
-
-
-def _column(column: Channel) -> dict[str, Any]:
-    categories = getattr(column, "categories", None)
-    return {
-        "name": column.name,
-        "kind": column.kind,
-        "bounds": list(column.bounds),
-        "categories": None if categories is None else [str(category) for category in categories],
-        "missing": column.missing,
+        **{group: [facts(c) for c in getattr(schema, group)] for group in ("channels", "static", "context")},
     }
 
 

@@ -1,10 +1,11 @@
 """Records (plain JSON) in words: short figures, verdicts, the headline of an evaluation, and cautions."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from understudy.evaluate.metric import MATTERS
+from understudy.evaluate.scorecard import worse
 from understudy.privacy.budget import at_most
 
 LIKE_REAL, NEAR_REAL, BETWEEN, BEYOND = "like real", "near real", "in between", "beyond real"
@@ -43,15 +44,8 @@ def verdict(score: Mapping[str, Any]) -> str:
 
 def control_tells_apart(score: Mapping[str, Any]) -> bool:
     """Returns whether a metric separates the control from real series, so that beating the control means something."""
-    control, held = score["independent"]["value"], score["holdout"]
-    if control is None or held["low"] is None or held["high"] is None:
-        return False
-    beyond = {
-        "lower": control > held["high"],
-        "higher": control < held["low"],
-        "near": not held["low"] <= control <= held["high"],
-    }
-    return bool(beyond[score["direction"]])
+    held = score["holdout"]
+    return bool(worse(score["direction"], score["independent"]["value"], held["low"], held["high"]))
 
 
 def promise(value: float, digits: int = 3) -> str:
@@ -118,11 +112,8 @@ def headline(card: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_verdicts(card: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a scorecard with its headline, and with the verdict of every row."""
-    return {
-        "headline": headline(card),
-        **card,
-        "scores": [{**score, "verdict": verdict(score)} for score in card["scores"]],
-    }
+    rows = [{**score, "verdict": verdict(score)} for score in card["scores"]]
+    return {"headline": headline(card), **card, "scores": rows}
 
 
 def _badness(score: Mapping[str, Any]) -> tuple[int, float]:
@@ -137,22 +128,15 @@ def _told(name: str, score: Mapping[str, Any], found: str) -> dict[str, Any]:
 
 
 def _sentence(found: Mapping[str, Any]) -> str:
-    parts = []
+    said = "Unknown: what matters was not measured, or can't tell here."
     if found["apart"]:
-        parts.append(f"Worst of what matters: {found['verdict']}. Apart from real series in {_listed(found['apart'])}.")
+        shown = ((one["what"], figure(one["value"]), figure(one["usual"])) for one in found["apart"])
+        listed = ", ".join(f"{what} ({value}; real series {usual})" for what, value, usual in shown)
+        said = f"Worst of what matters: {found['verdict']}. Apart from real series in {listed}."
     elif found["verdict"] == LIKE_REAL:
-        parts.append(f"Like real in what matters: {', '.join(found['like_real'])}.")
-    else:
-        parts.append("Unknown: what matters was not measured, or can't tell here.")
-    if found["cannot_tell"]:
-        parts.append(f"Can't tell here: {', '.join(found['cannot_tell'])}.")
-    if found["not_measured"]:
-        parts.append(f"Not measured: {', '.join(found['not_measured'])}.")
-    return " ".join(parts)
-
-
-def _listed(apart: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{one['what']} ({figure(one['value'])}; real series {figure(one['usual'])})" for one in apart)
+        said = f"Like real in what matters: {', '.join(found['like_real'])}."
+    rest = {"Can't tell here": found["cannot_tell"], "Not measured": found["not_measured"]}
+    return " ".join([said, *(f"{name}: {', '.join(listed)}." for name, listed in rest.items() if listed)])
 
 
 def public_cautions(certificate: Mapping[str, Any] | None) -> list[str]:

@@ -98,3 +98,10 @@ def test_few_series_of_one_step_can_be_embedded() -> None:
     tiny = panel_of(np.linspace(0, 1, 6).reshape(6, 1, 1))
     found = embedding(Comparison(real=tiny, candidate=tiny, reference=tiny, unseen=tiny))
     assert len(found["pca"]["real"]) == 6
+
+
+def test_series_that_are_all_equal_are_embedded_as_one_point() -> None:
+    """t-SNE itself ends the process there."""
+    still = panel_of(np.full((30, 8, 2), 0.3))
+    found = embedding(Comparison(real=still, candidate=still, reference=still, unseen=still))
+    assert np.ptp(found["tsne"]["real"] + found["tsne"]["synthetic"]) == 0

@@ -56,7 +56,7 @@ def test_the_page_says_what_is_promised_what_was_charged_and_how_it_scores(page:
 
 
 def test_planted_real_values_are_in_the_internal_page_and_nowhere_in_the_public_one(page: str) -> None:
-    public = render(toy_record(), public=True)
+    public = render(toy_record().without_internal())
     shown = f"{PLANTED:.3g}"
     assert shown in page
     assert shown not in public
@@ -66,7 +66,7 @@ def test_planted_real_values_are_in_the_internal_page_and_nowhere_in_the_public_
 
 def test_the_public_page_is_the_same_whatever_the_real_series_are() -> None:
     other = toy_record(number=45, seed=9, planted=0.123)
-    assert render(toy_record(), public=True) == render(other, public=True)
+    assert render(toy_record().without_internal()) == render(other.without_internal())
 
 
 def test_names_that_are_mark_up_stay_names(page: str) -> None:
@@ -93,7 +93,7 @@ def test_figures_are_saved_for_papers(tmp_path: Path) -> None:
 
 
 def test_public_figures_are_fewer_and_hold_no_cloud_of_real_points() -> None:
-    names = {drawing.name for drawing in drawings(toy_record(), public=True)}
+    names = {drawing.name for drawing in drawings(toy_record().without_internal())}
     assert names < {drawing.name for drawing in drawings(toy_record())}
     assert "pca" not in names
 

@@ -14,7 +14,7 @@ from understudy.report.record import RunRecord, public_record
 
 def test_a_record_survives_a_file(tmp_path: Path) -> None:
     record = toy_record()
-    record.save(tmp_path / "record.json")
+    (tmp_path / "record.json").write_text(record.dumps(), encoding="utf-8")
     again = RunRecord.load(tmp_path / "record.json")
     assert again.dumps() == record.dumps()
     assert json.loads(record.dumps())["format"] == 1

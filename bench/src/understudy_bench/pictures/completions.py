@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
+from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
 from understudy.report.words import figure
 
 _TASKS = {"impute_rmse": "imputing", "stride_rmse": "strides", "forecast_rmse": "forecasting"}

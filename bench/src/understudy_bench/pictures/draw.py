@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, over_epsilon, style, tidy
+from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, clouds, over_epsilon, style, tidy, titled
 from understudy.report.figures import VARIANTS as COLOURS
-from understudy.report.figures import clouds, titled
 from understudy.report.words import figure
 from understudy_bench.pictures.completions import completions
 from understudy_bench.pictures.pets import evolution

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import chi2, norm
 
-from understudy.report.drawing import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
+from understudy.report.figures import CONTROL, INK, REAL, SYNTHETIC, Drawing, style, tidy
 from understudy.report.words import figure
 
 _SIDES = {"real": REAL, "drawn": SYNTHETIC}
