@@ -45,19 +45,23 @@ def test_point_errors_are_those_of_scikit_learn_over_hidden_values() -> None:
     truth, draws = TRUTH[HIDDEN], DRAWS[:, HIDDEN]
     mean, median = draws.mean(axis=0), np.median(draws, axis=0)
     everywhere = np.where(HIDDEN, DRAWS, 1e6)  # what stands elsewhere must not matter
-    assert point.squared_error(TRUTH, everywhere, HIDDEN) == pytest.approx(mean_squared_error(truth, mean))
-    assert point.absolute_error(TRUTH, everywhere, HIDDEN) == pytest.approx(mean_absolute_error(truth, median))
+    assert point.squared_error(*point.counted(TRUTH, everywhere, HIDDEN)) == pytest.approx(
+        mean_squared_error(truth, mean)
+    )
+    assert point.absolute_error(*point.counted(TRUTH, everywhere, HIDDEN)) == pytest.approx(
+        mean_absolute_error(truth, median)
+    )
     percent = 100 * mean_absolute_percentage_error(truth, median)
-    assert point.percentage_error(TRUTH, everywhere, HIDDEN) == pytest.approx(percent)
-    assert point.determination(TRUTH, everywhere, HIDDEN) == pytest.approx(r2_score(truth, mean))
+    assert point.percentage_error(*point.counted(TRUTH, everywhere, HIDDEN)) == pytest.approx(percent)
+    assert point.determination(*point.counted(TRUTH, everywhere, HIDDEN)) == pytest.approx(r2_score(truth, mean))
 
 
 def test_gaps_in_the_truth_do_not_count() -> None:
     holes = np.where(RNG.random(TRUTH.shape) < 0.3, np.nan, TRUTH)
     known = HIDDEN & ~np.isnan(holes)
     for figure in (point.squared_error, point.ranked_probability_score, point.interval_coverage):
-        assert figure(holes, DRAWS, HIDDEN) == figure(TRUTH, DRAWS, known)
-        assert figure(holes, DRAWS, HIDDEN) != figure(TRUTH, DRAWS, HIDDEN)
+        assert figure(*point.counted(holes, DRAWS, HIDDEN)) == figure(*point.counted(TRUTH, DRAWS, known))
+        assert figure(*point.counted(holes, DRAWS, HIDDEN)) != figure(*point.counted(TRUTH, DRAWS, HIDDEN))
 
 
 @pytest.mark.parametrize("number", [2, 5, 50])
@@ -67,7 +71,9 @@ def test_the_ranked_score_of_normal_draws_is_the_closed_form(number: int, mean: 
     rng = np.random.default_rng(number)
     draws = rng.normal(mean, spread, (number, 60_000))
     truth = np.full(60_000, 0.4)
-    pieces = [point.ranked_probability_score(t, d, np.ones(600, bool)) for t, d in _in_parts(truth, draws)]
+    pieces = [
+        point.ranked_probability_score(*point.counted(t, d, np.ones(600, bool))) for t, d in _in_parts(truth, draws)
+    ]
     error = np.std(pieces, ddof=1) / 10
     expected = gaussian_score(mean, spread, 0.4)
     assert abs(np.mean(pieces) - expected) < 6 * error
@@ -80,7 +86,9 @@ def _in_parts(truth: np.ndarray, draws: np.ndarray):
 
 def test_the_ranked_score_of_one_draw_is_its_error() -> None:
     one = DRAWS[:1]
-    assert point.ranked_probability_score(TRUTH, one, HIDDEN) == pytest.approx(point.absolute_error(TRUTH, one, HIDDEN))
+    assert point.ranked_probability_score(*point.counted(TRUTH, one, HIDDEN)) == pytest.approx(
+        point.absolute_error(*point.counted(TRUTH, one, HIDDEN))
+    )
 
 
 @pytest.mark.parametrize("number", [39, 199])
@@ -89,14 +97,14 @@ def test_intervals_cover_as_announced_and_narrow_ones_do_not(number: int) -> Non
     truth, draws = rng.standard_normal(20_000), rng.standard_normal((number, 20_000))
     everything = np.ones(20_000, dtype=bool)
     # 20,000 truths: 6 standard errors are 0.013.
-    assert point.interval_coverage(truth, draws, everything) == pytest.approx(0.9, abs=0.013)
-    assert point.interval_coverage(truth, 0.8 * draws, everything) < 0.85
-    assert point.interval_coverage(truth, draws, everything, level=0.5) == pytest.approx(0.5, abs=0.022)
+    assert point.interval_coverage(*point.counted(truth, draws, everything)) == pytest.approx(0.9, abs=0.013)
+    assert point.interval_coverage(*point.counted(truth, 0.8 * draws, everything)) < 0.85
+    assert point.interval_coverage(*point.counted(truth, draws, everything), level=0.5) == pytest.approx(0.5, abs=0.022)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="draws"):
-        point.squared_error(TRUTH, DRAWS[:, :3], HIDDEN)
+        point.squared_error(*point.counted(TRUTH, DRAWS[:, :3], HIDDEN))
 
 
 @pytest.mark.parametrize("metric", FILLINGS, ids=lambda metric: metric.name)

@@ -5,8 +5,8 @@ from scipy.stats import norm
 from understudy_bench.metrics.distances import bootstrap_mean
 
 from tests.unit.evaluate.sets import panel_of
+from understudy.evaluate.measures import bootstrap, confidence_interval, prediction_interval
 from understudy.evaluate.metric import Measured
-from understudy.evaluate.weighted import bootstrap, confidence_interval, prediction_interval
 
 ANYWHERE = (-np.inf, np.inf)
 

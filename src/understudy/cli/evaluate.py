@@ -132,9 +132,9 @@ def judge(
 
 def _remark(output: Output, panels: "Panels", metrics: "Sequence[Metric]", effort: "Effort") -> None:
     """Prints the expected time, where that is long enough to be worth a line."""
-    from understudy.evaluate.scorecard import Workload
+    from understudy.evaluate.scorecard import expected_seconds
 
-    seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
+    seconds = sum(expected_seconds(metric, panels.real.values.size) for metric in metrics)
     if seconds < LINE_SECONDS:
         return
     limit = "" if effort.seconds is None else f"; {duration(effort.seconds)} are allowed, `--thorough` allows all"

@@ -6,7 +6,6 @@ that collapsed to its middle nor one that knows a part of the population only. R
 moves any total by at most one, and the exponential mechanism draws the winner.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +25,6 @@ NUM_DRAWS = 400  # synthetic series that stand for a candidate; as many more set
 _GRID = 64  # features are rounded to this part of a deviation: sums of whole numbers are exact, whatever their order
 _FARTHEST = 8.0  # deviations at which a feature is cut off
 _ROWS = 1024
-_USUAL = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,26 +79,35 @@ class PrivateChoice:
         found = np.empty((panel.num_series, len(self.candidates)))
         for begin in range(0, panel.num_series, _ROWS):
             rows = slice(begin, begin + _ROWS)
-            blocks = self._frame.blocks(panel.values[rows], panel.static[rows])
+            blocks = self._blocks(panel, rows)
             for place, (draws, spread) in enumerate(self._drawn):
                 # Eq. 22: E‖X − x‖ − ½ E‖X − X′‖
                 found[rows, place] = _distances(blocks, draws).mean(axis=1) - spread / 2
         return found
 
     @cached_property
-    def _drawn(self) -> "list[tuple[list[np.ndarray], float]]":
+    def _drawn(self) -> list[tuple[list[np.ndarray], float]]:
         """Blocks of each candidate's series, and the mean distance between two of them."""
         made = []
         for panel in self.candidates:
-            rows = self._rows(panel)[:NUM_DRAWS]
-            blocks = self._frame.blocks(panel.values[rows], panel.static[rows])
-            number = len(rows)
+            blocks = self._blocks(panel, self._rows(panel)[:NUM_DRAWS])
+            number = len(blocks[0])
             made.append((blocks, float(_distances(blocks, blocks).sum() / max(1, number * (number - 1)))))
         return made
 
     @cached_property
-    def _frame(self) -> "_Frame":
-        return _Frame.of(self.candidates)
+    def _scales(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Means and deviations of each kind of feature over all candidates."""
+        kinds = zip(*(_features(panel, slice(None)) for panel in self.candidates), strict=True)
+        return [_scale(np.concatenate(kind)) for kind in kinds]
+
+    def _blocks(self, panel: Panel, rows: slice | np.ndarray) -> list[np.ndarray]:
+        """Returns whole numbers [series, feature] for each kind of feature; what is missing is in the middle."""
+        made = []
+        for part, (mean, deviation) in zip(_features(panel, rows), self._scales, strict=True):
+            scaled = np.clip(np.nan_to_num((part - mean) / deviation), -_FARTHEST, _FARTHEST)
+            made.append(np.rint(_GRID * scaled).reshape(len(part), -1))
+        return made
 
     @cached_property
     def _usual_advantage(self) -> float:
@@ -110,50 +117,18 @@ class PrivateChoice:
             rows = self._rows(panel)
             probe = np.sort(rows[NUM_DRAWS : 2 * NUM_DRAWS] if len(rows) > NUM_DRAWS else rows)
             probes.append(np.abs(_advantages(self._losses(panel.take_units(np.unique(panel.unit[probe]))))))
-        usual = float(np.quantile(np.concatenate(probes), _USUAL))
-        return usual if usual > 0 else 1.0
+        return float(np.median(np.concatenate(probes))) or 1.0
 
     def _rows(self, panel: Panel) -> np.ndarray:
         return np.random.default_rng(self.seed).permutation(panel.num_series)[: 2 * NUM_DRAWS]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Frame:
-    """Means and deviations of the candidates' values, changes and static columns: how features are scaled."""
-
-    channels: tuple[Channel, ...]
-    static: tuple[Channel, ...]
-    scales: tuple[tuple[np.ndarray, np.ndarray], ...]
-
-    @classmethod
-    def of(cls, candidates: Sequence[Panel]) -> "_Frame":
-        schema = candidates[0].schema
-        parts = [_features(panel.values, panel.static, schema.channels, schema.static) for panel in candidates]
-        kinds = zip(*parts, strict=True)
-        pooled = [np.concatenate([_rows_of(part) for part in kind]) for kind in kinds]
-        return cls(channels=schema.channels, static=schema.static, scales=tuple(_scale(rows) for rows in pooled))
-
-    def blocks(self, values: np.ndarray, static: np.ndarray) -> list[np.ndarray]:
-        """Returns whole numbers [series, feature] for each kind of feature; what is missing is in the middle."""
-        made = []
-        for part, (mean, deviation) in zip(
-            _features(values, static, self.channels, self.static), self.scales, strict=True
-        ):
-            scaled = np.clip(np.nan_to_num((part - mean) / deviation), -_FARTHEST, _FARTHEST)
-            made.append(np.rint(_GRID * scaled).reshape(len(values), -1))
-        return made
-
-
-def _features(
-    values: np.ndarray, static: np.ndarray, channels: tuple[Channel, ...], columns: tuple[Channel, ...]
-) -> list[np.ndarray]:
+def _features(panel: Panel, rows: slice | np.ndarray) -> list[np.ndarray]:
     """Returns values, their changes from step to step, what is missing, and static columns."""
-    steps = _spread_out(values, channels)
-    return [steps, np.diff(steps, axis=1), np.isnan(values).astype(np.float64), _spread_out(static, columns)]
-
-
-def _rows_of(part: np.ndarray) -> np.ndarray:
-    return part.reshape(math.prod(part.shape[:-1]), part.shape[-1])
+    values = panel.values[rows]
+    steps = _spread_out(values, panel.schema.channels)
+    static = _spread_out(panel.static[rows], panel.schema.static)
+    return [steps, np.diff(steps, axis=1), np.isnan(values).astype(np.float64), static]
 
 
 def _spread_out(values: np.ndarray, channels: tuple[Channel, ...]) -> np.ndarray:
@@ -165,11 +140,12 @@ def _spread_out(values: np.ndarray, channels: tuple[Channel, ...]) -> np.ndarray
     return np.concatenate(parts, axis=-1)
 
 
-def _scale(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    seen = ~np.isnan(rows)
-    number = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, rows, 0.0).sum(axis=0) / number
-    deviation = np.sqrt(np.where(seen, (rows - mean) ** 2, 0.0).sum(axis=0) / number)
+def _scale(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns mean and deviation along the last axis, 0 and 1 where nothing was observed or moves."""
+    seen, others = ~np.isnan(features), tuple(range(features.ndim - 1))
+    number = np.maximum(seen.sum(axis=others), 1)
+    mean = np.where(seen, features, 0.0).sum(axis=others) / number
+    deviation = np.sqrt(np.where(seen, (features - mean) ** 2, 0.0).sum(axis=others) / number)
     return mean, np.where(deviation > 0, deviation, 1.0)
 
 

@@ -1,112 +1,95 @@
 """How well hidden values were filled, by the way steps were hidden: the suite `conditional`, for releases that impute.
 
-The error functions take (truth, draws, hidden). Truth has any shape, draws one axis more in front, hidden the shape of
-truth. Values count where they were hidden and are known. The mean of the draws represents them where errors are
-squared, the median where they are not.
+The error functions take (known [value], drawn [draw, value]): what was hidden and is known, and what was drawn for it.
+The mean of the draws represents them where errors are squared, the median where they are not.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from understudy.data.masks import MASKS
-from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
-from understudy.evaluate.panels import Comparison, Completion, Panels
+from understudy.evaluate.metric import ABOVE, Effort, Measured, Metric, Undefined
+from understudy.evaluate.panels import Comparison, Completion, Panels, without_gaps
 from understudy.synthesizers import Release
 from understudy.synthesizers.completing import fillings
 
-Figure = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+Figure = Callable[[np.ndarray, np.ndarray], float]
 NO_FILLINGS = (
     "this release can't impute, so nothing was hidden and filled; releases that offer `impute` are judged on it."
 )
 
 
-def squared_error(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> float:
+def counted(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the hidden values that are known and their draws, of [*any], [draw, *any] and [*any]."""
+    if draws.shape[1:] != truth.shape or hidden.shape != truth.shape:
+        raise ValueError("Expected draws [draw, *truth] and hidden of the truth's shape.")
+    chosen = hidden & ~np.isnan(truth)
+    return truth[chosen].astype(np.float64), draws[:, chosen].astype(np.float64)
+
+
+def squared_error(known: np.ndarray, drawn: np.ndarray) -> float:
     """Returns the mean squared error of the mean draw."""
-    known, drawn = _counted(truth, draws, hidden)
     return float(((drawn.mean(axis=0) - known) ** 2).mean())
 
 
-def absolute_error(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> float:
+def absolute_error(known: np.ndarray, drawn: np.ndarray) -> float:
     """Returns the mean absolute error of the median draw."""
-    known, drawn = _counted(truth, draws, hidden)
     return float(np.abs(np.median(drawn, axis=0) - known).mean())
 
 
-def percentage_error(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> float:
+def percentage_error(known: np.ndarray, drawn: np.ndarray) -> float:
     """Returns the mean absolute error of the median draw in percent of the truth.
 
     A truth nearer to 0 than a thousandth of its standard deviation counts as that far: otherwise one value that
     happens to be 0 would decide the figure.
     """
-    known, drawn = _counted(truth, draws, hidden)
     size = np.maximum(np.abs(known), max(1e-3 * float(known.std()), 1e-12))
     return float((np.abs(np.median(drawn, axis=0) - known) / size).mean() * 100)
 
 
-def determination(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> float:
+def determination(known: np.ndarray, drawn: np.ndarray) -> float:
     """Returns R² of the mean draw, pooled over all values; NaN where the truth does not vary."""
-    known, drawn = _counted(truth, draws, hidden)
     variance = float(known.var())
-    return 1 - float(((drawn.mean(axis=0) - known) ** 2).mean()) / variance if variance > 0 else float("nan")
+    return 1 - squared_error(known, drawn) / variance if variance > 0 else float("nan")
 
 
-def ranked_probability_score(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> float:
+def ranked_probability_score(known: np.ndarray, drawn: np.ndarray) -> float:
     """Returns the mean CRPS, E|X − y| − E|X − X'|/2, unbiased in the number of draws (Ferro 2014, Eq. 8).
 
     With one draw it is the mean absolute error.
     """
-    known, drawn = _counted(truth, draws, hidden)
-    number = len(drawn)
-    error = float(np.abs(drawn - known).mean())
-    if number == 1:
-        return error
+    number, error = len(drawn), float(np.abs(drawn - known).mean())
     ranks = 2 * np.arange(1, number + 1) - number - 1  # Σ_{i<j} |x_i − x_j| = Σ (2i − n − 1) x_(i)
-    spread = (ranks @ np.sort(drawn, axis=0)).mean() / (number * (number - 1))
-    return error - float(spread)
+    return error - float((ranks @ np.sort(drawn, axis=0)).mean() / max(1, number * (number - 1)))
 
 
-def interval_coverage(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray, level: float = 0.9) -> float:
+def interval_coverage(known: np.ndarray, drawn: np.ndarray, level: float = 0.9) -> float:
     """Returns the share of values within the central interval of the draws; `level` if they are distributed alike.
 
     Ends lie at the ranks that another draw would fall between with that probability, so few draws are not blamed.
     """
-    known, drawn = _counted(truth, draws, hidden)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
     return float(((low <= known) & (known <= high)).mean())
 
 
-def _counted(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if draws.shape[1:] != truth.shape or hidden.shape != truth.shape:
-        raise ValueError("Expected draws [draw, *truth] and hidden of the truth's shape.")
-    counted = hidden & ~np.isnan(truth)
-    return truth[counted].astype(np.float64), draws[:, counted].astype(np.float64)
-
-
 def by_channel(completion: Completion, places: list[int], figure: Figure) -> np.ndarray:
     """Returns the figure of each channel; NaN where nothing hidden was ever observed."""
-    figures = []
-    for place in places:
-        truth, draws = completion.truth[:, :, place], completion.draws[:, :, :, place]
-        counted = completion.hidden & ~np.isnan(truth)
-        figures.append(figure(truth, draws, completion.hidden) if counted.any() else float("nan"))
-    return np.array(figures)
+    channels = ((completion.truth[:, :, place], completion.draws[:, :, :, place]) for place in places)
+    pairs = (counted(truth, draws, completion.hidden) for truth, draws in channels)
+    return np.array([figure(*pair) if len(pair[0]) else float("nan") for pair in pairs])
 
 
 def straight_lines(completion: Completion) -> np.ndarray:
     """Returns the naive filling, as a single draw: straight lines, ends held, the mean if all is hidden."""
-    filled = np.array(completion.truth, dtype=np.float64)
-    filled[completion.hidden] = np.nan
-    steps = np.arange(filled.shape[1])
-    for place in range(filled.shape[2]):
-        seen = completion.truth[:, :, place]
-        middle = float(seen[~np.isnan(seen)].mean()) if (~np.isnan(seen)).any() else 0.0
-        for row in filled[:, :, place]:
-            known = ~np.isnan(row)
-            row[~known] = np.interp(steps[~known], steps[known], row[known]) if known.any() else middle
-    return filled[None]
+    shown = np.where(completion.hidden[:, :, None], np.nan, completion.truth)
+    seen = [channel[~np.isnan(channel)] for channel in np.moveaxis(completion.truth, 2, 0)]
+    middles = [float(channel.mean()) if len(channel) else 0.0 for channel in seen]
+    return np.stack([without_gaps(shown[:, :, place], middle) for place, middle in enumerate(middles)], axis=2)[None]
 
 
 def _measure(figure: Figure, standardised: bool, comparison: Comparison, effort: Effort, seed: int) -> Measured:
@@ -117,9 +100,7 @@ def _measure(figure: Figure, standardised: bool, comparison: Comparison, effort:
     spread = np.array([_spread(values[:, :, place]) if standardised else 1.0 for place in range(len(places))])
     parts: dict[str, float] = {}
     for completion in comparison.completions:
-        plain = Completion(
-            kind=completion.kind, truth=completion.truth, hidden=completion.hidden, draws=straight_lines(completion)
-        )
+        plain = replace(completion, draws=straight_lines(completion))
         for name, one in ((completion.kind, completion), (f"{completion.kind}: straight lines", plain)):
             figures = by_channel(one, places, figure) / spread
             if np.isfinite(figures).any():
@@ -137,35 +118,23 @@ def _spread(values: np.ndarray) -> float:
     return float(seen.std(dtype=np.float64)) or 1.0 if len(seen) else 1.0
 
 
-def _root(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> float:
-    return float(np.sqrt(squared_error(truth, draws, hidden)))
+def _root(known: np.ndarray, drawn: np.ndarray) -> float:
+    return float(np.sqrt(squared_error(known, drawn)))
 
 
-def _metric(name: str, title: str, figure: Figure, *, standardised: bool, direction: str = "lower") -> Metric:
-    limits = {"lower": (0.0, float("inf")), "higher": (float("-inf"), 1.0), "near": (0.0, 1.0)}
-    return Metric(
-        name=f"conditional.{name}",
-        title=title,
-        direction=direction,  # type: ignore[arg-type]
-        range=limits[direction],
-        reference="DP-aware AdaLN-Zero, Tables 6 and 8; formula of the standard measure",
-        measure=partial(_measure, figure, standardised),
-    )
+def _metric(name: str, title: str, figure: Figure, *, standardised: bool = False, **facts: Any) -> Metric:
+    reference = "DP-aware AdaLN-Zero, Tables 6 and 8; formula of the standard measure"
+    measure = partial(_measure, figure, standardised)
+    return Metric(f"conditional.{name}", f"Fillings: {title}", reference, measure, seconds=4.0, **facts)
 
 
 METRICS = (
-    _metric("rmse", "Fillings: root mean squared error, in standard deviations", _root, standardised=True),
-    _metric("mae", "Fillings: mean absolute error, in standard deviations", absolute_error, standardised=True),
-    _metric("mape", "Fillings: error in percent", percentage_error, standardised=False),
-    _metric("r2", "Fillings: share explained", determination, standardised=False, direction="higher"),
-    _metric("crps", "Fillings: ranked probability score", ranked_probability_score, standardised=True),
-    _metric(
-        "coverage",
-        "Fillings: truth within the central 90 %",
-        interval_coverage,
-        standardised=False,
-        direction="near",
-    ),
+    _metric("rmse", "root mean squared error, in standard deviations", _root, standardised=True, range=ABOVE),
+    _metric("mae", "mean absolute error, in standard deviations", absolute_error, standardised=True, range=ABOVE),
+    _metric("mape", "error in percent", percentage_error, range=ABOVE),
+    _metric("r2", "share explained", determination, direction="higher", range=(-math.inf, 1.0)),
+    _metric("crps", "ranked probability score", ranked_probability_score, standardised=True, range=ABOVE),
+    _metric("coverage", "truth within the central 90 %", interval_coverage, direction="near"),
 )
 
 

@@ -1,13 +1,15 @@
-"""What figures are computed from: spectra, autocorrelations, frequency tables, and distances between series."""
+"""What figures are computed from, and how far chance moves them: resampling units only changes weights."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from understudy.data import Panel
-from understudy.evaluate.metric import Undefined
-from understudy.evaluate.panels import Scale
+from understudy.evaluate.metric import Effort, Measure, Measured, Undefined
+from understudy.evaluate.panels import Comparison
 
 
 def spectra(values: np.ndarray) -> np.ndarray:
@@ -19,8 +21,20 @@ def spectra(values: np.ndarray) -> np.ndarray:
     centred = values.astype(np.float64) - values.mean(axis=1, keepdims=True, dtype=np.float64)
     power = np.abs(np.fft.rfft(centred, axis=1)[:, 1:]) ** 2
     total = power.sum(axis=1, keepdims=True)
-    moves = total > 1e-12 * values.shape[1]
-    return np.divide(power, total, out=np.zeros_like(power), where=moves)
+    return np.divide(power, total, out=np.zeros_like(power), where=total > 1e-12 * values.shape[1])
+
+
+def around_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns values [series, step, channel] around each series' mean, 0 where none was observed, and where one was."""
+    observed = ~np.isnan(values)
+    count = np.maximum(observed.sum(axis=1, keepdims=True), 1)
+    mean = np.where(observed, values, 0).sum(axis=1, keepdims=True, dtype=np.float64) / count
+    return np.where(observed, values - mean, 0.0), observed
+
+
+def ratio(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Returns total over count, NaN where nothing was counted."""
+    return np.asarray(total / np.where(count > 0, count, np.nan))
 
 
 def autocorrelations(values: np.ndarray, max_lag: int) -> np.ndarray:
@@ -32,10 +46,7 @@ def autocorrelations(values: np.ndarray, max_lag: int) -> np.ndarray:
     Args:
         values: [series, step, channel], NaN where not observed.
     """
-    observed = ~np.isnan(values)
-    count = np.maximum(observed.sum(axis=1, keepdims=True), 1)
-    mean = np.where(observed, values, 0).sum(axis=1, keepdims=True, dtype=np.float64) / count
-    centred = np.where(observed, values - mean, 0)
+    centred, observed = around_mean(values)
     moves = np.where(observed, values, -np.inf).max(axis=1) > np.where(observed, values, np.inf).min(axis=1)
     size = np.where(moves, np.einsum("stc,stc->sc", centred, centred), 1.0)
     found = np.empty((len(values), max_lag, values.shape[2]))
@@ -44,6 +55,14 @@ def autocorrelations(values: np.ndarray, max_lag: int) -> np.ndarray:
         pairs = (observed[:, lag:] & observed[:, :-lag]).any(axis=1)
         found[:, lag - 1] = np.where(pairs, np.where(moves, products / size, 0.0), np.nan)
     return found
+
+
+def run_lengths(where: np.ndarray) -> np.ndarray:
+    """Returns for each step how many true steps in a row end there, [series, step]."""
+    length = np.zeros(where.shape)
+    for step in range(where.shape[1]):
+        length[:, step] = np.where(where[:, step], 1 + (length[:, step - 1] if step else 0), 0)
+    return length
 
 
 def cell_counts(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
@@ -64,62 +83,202 @@ def total_variation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def shares(table: np.ndarray) -> np.ndarray:
     table = np.asarray(table, dtype=np.float64)
-    total = table.sum(axis=0, keepdims=True)
-    return np.divide(table, total, out=np.full_like(table, np.nan), where=total > 0)
+    return ratio(table, table.sum(axis=0, keepdims=True))
 
 
-BAND = 0.1  # of the series' length, how far warping may shift steps against each other
-_TILE_BYTES = 61 * 2**20
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankedPools:
+    """Values of real and candidate series, column by column. A weight says how often a series counts.
 
+    Where only the real series have values in a column the distance is 1; where they have none it is NaN.
 
-def flat_series(real: Panel, *others: Panel) -> list[np.ndarray]:
-    """Returns series as points [series, step · feature] in the scale of the real ones, without gaps."""
-    scale = Scale.of(real)
-    points = [scale.unit(panel).reshape(panel.num_series, -1) for panel in (real, *others)]
-    if points[0].std(axis=0).max(initial=0.0) == 0:
-        raise Undefined("all real series are equal: nothing is nearer than anything else.")
-    return points
-
-
-def equally_many(*panels: Panel, seed: int) -> list[np.ndarray]:
-    """Returns rows of each panel, drawn at random, as many as the smallest has: a larger side would win by number."""
-    rng, size = np.random.default_rng(seed), min(panel.num_series for panel in panels)
-    return [np.sort(rng.permutation(panel.num_series)[:size]) for panel in panels]
-
-
-def squared_distances(queries: np.ndarray, base: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yields (rows of `queries`, their squared distances [row, point]), at most 61 MiB at a time."""
-    rows = max(1, _TILE_BYTES // (4 * max(1, len(base))))
-    norms = np.einsum("pd,pd->p", base, base)
-    for first in range(0, len(queries), rows):
-        part = slice(first, first + rows)
-        own = np.einsum("qd,qd->q", queries[part], queries[part])
-        distances = queries[part] @ base.T
-        distances *= -2
-        distances += own[:, None]
-        distances += norms
-        yield part, np.maximum(distances, 0, out=distances)
-
-
-def band_steps(num_steps: int) -> int:
-    """Returns how many steps warping may shift a step."""
-    return max(1, math.ceil(BAND * num_steps))
-
-
-def warped_distances(first: np.ndarray, second: np.ndarray, band: int) -> np.ndarray:
-    """Returns the distance [...] of series [..., step, channel] without gaps, warped in time; axes before broadcast.
-
-    Sakoe and Chiba (1978): the root of the least sum of squared differences over all monotone alignments that stay
-    within `band` steps of the diagonal and move all channels together. Written here because the maintained libraries
-    bring a compiler (tslearn and aeon need numba) or walk over pairs one by one (dtaidistance).
+    Attributes:
+        owner: [column, rank] place of the series a value belongs to in the flat array of all columns' weights.
+        widths: [column, rank - 1] distance from each value to the next larger one; 0 to and between gaps.
+        present: [column, series] how many values a series has.
     """
-    num_steps, shape = first.shape[-2], np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
-    outside = np.full(shape, np.inf)
-    row = [outside] * (num_steps + 1)  # row[j]: least cost of aligning the steps so far with the first j of `second`
-    row[0] = np.zeros(shape)
-    for i in range(num_steps):
-        before, row = row, [outside] * (num_steps + 1)
-        for j in range(max(0, i - band), min(num_steps, i + band + 1)):
-            cost = ((first[..., i, :] - second[..., j, :]) ** 2).sum(axis=-1)
-            row[j + 1] = cost + np.minimum(np.minimum(before[j], before[j + 1]), row[j])
-    return np.sqrt(row[num_steps])
+
+    owner: np.ndarray
+    widths: np.ndarray
+    present: np.ndarray
+    num_real: int
+
+    @classmethod
+    def of(cls, real: np.ndarray, candidate: np.ndarray) -> "RankedPools":
+        """Pools values [series, value, column]; NaN is a gap."""
+        together = np.concatenate([real, candidate]).transpose(2, 0, 1)
+        num_columns, num_series, num_values = together.shape
+        flat = together.reshape(num_columns, -1)
+        order = np.argsort(flat, axis=1)
+        ranked = np.take_along_axis(flat, order, axis=1)
+        owner = np.where(np.isnan(ranked), num_series, order // max(num_values, 1))
+        return cls(
+            owner=owner + np.arange(num_columns)[:, None] * (num_series + 1),
+            widths=np.nan_to_num(np.diff(ranked, axis=1).astype(np.float64)),
+            present=(~np.isnan(together)).sum(axis=2).astype(np.float64),
+            num_real=len(real),
+        )
+
+    def kolmogorov(self, real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
+        """Returns the greatest difference of the distribution functions, for each column."""
+        return self._known(
+            lambda gaps: np.minimum((gaps * (self.widths > 0)).max(axis=1, initial=0.0), 1.0), real, candidate
+        )
+
+    def wasserstein(self, real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
+        """Returns the area between the distribution functions, for each column."""
+        return self._known(lambda gaps: np.einsum("cr,cr->c", gaps, self.widths), real, candidate)
+
+    def _known(
+        self, distance: Callable[[np.ndarray], np.ndarray], real: np.ndarray, candidate: np.ndarray
+    ) -> np.ndarray:
+        """Returns the distance made of |F − F̃| [column, rank - 1] to the right of every value but the last."""
+        totals = self.present[:, : self.num_real] @ real, self.present[:, self.num_real :] @ candidate
+        scaled = [w / np.maximum(n, 1e-300)[:, None] for w, n in zip((real, -candidate), totals, strict=True)]
+        signed = np.concatenate([*scaled, np.zeros((len(totals[0]), 1))], axis=1)  # the weight of gaps
+        gaps = np.abs(np.cumsum(signed.ravel()[self.owner], axis=1)[:, :-1])
+        return np.where(totals[0] == 0, np.nan, np.where(totals[1] == 0, 1.0, distance(gaps)))
+
+
+def bootstrap(
+    statistic: Callable[[np.ndarray, np.ndarray], float], real: Panel, candidate: Panel, replicates: int, seed: int
+) -> np.ndarray:
+    """Returns the statistic of (rows of real, rows of candidate), units drawn again with replacement."""
+    rng = np.random.default_rng(seed)
+    return np.array([statistic(_rows(real, rng), _rows(candidate, rng)) for _ in range(replicates)])
+
+
+def confidence_interval(measured: Measured, limits: tuple[float, float]) -> tuple[float, float] | None:
+    """Returns the 95 % interval of a figure, within the metric's range; None without replicates.
+
+    Bootstrap: 1.96 standard errors. The percentiles would be off for distances, which the bootstrap pushes upwards
+    where they are small. Repeats: Student's t for the mean of the trainings.
+    """
+    if measured.replicates is None or len(measured.replicates) < 2:
+        return None
+    number = len(measured.replicates)
+    factor = 1.96 if measured.kind == "bootstrap" else student.ppf(0.975, number - 1) / number**0.5
+    return _within(measured.value, factor, measured.replicates, limits)
+
+
+def prediction_interval(figures: np.ndarray, limits: tuple[float, float], level: float) -> tuple[float, float]:
+    """Returns where one more figure of the same kind lies with probability `level`, if they are about normal."""
+    number = len(figures)
+    factor = student.ppf(0.5 + level / 2, number - 1) * (1 + 1 / number) ** 0.5
+    return _within(float(np.mean(figures)), factor, figures, limits)
+
+
+def _within(middle: float, factor: float, figures: np.ndarray, limits: tuple[float, float]) -> tuple[float, float]:
+    reach = float(factor * np.std(figures, ddof=1))
+    return max(middle - reach, limits[0]), min(middle + reach, limits[1])
+
+
+def _rows(panel: Panel, rng: np.random.Generator) -> np.ndarray:
+    units = rng.integers(0, panel.num_units, panel.num_units)
+    first, last = (np.searchsorted(panel.unit, units, side=side) for side in ("left", "right"))
+    sizes = last - first
+    return np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+
+
+MAX_PARTS = 40
+Gap = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One figure, or a few of a kind.
+
+    Attributes:
+        names: What each figure speaks about, such as a channel.
+        figures: (weights of real series, of candidates) to one figure per name; NaN where there is none.
+    """
+
+    names: Sequence[str]
+    figures: Gap
+
+
+def of_sums(names: Sequence[str], real: np.ndarray, candidate: np.ndarray, gap: Gap) -> Aspect:
+    """Returns the figures that `gap` makes of two sums over series, from one row of summands per series."""
+    return Aspect(names, lambda r, c: np.atleast_1d(gap(_total(real, r), _total(candidate, c))))
+
+
+def kolmogorov_smirnov(name: str, real: np.ndarray, candidate: np.ndarray) -> Aspect:
+    """Returns the distance of two pools [series, value]: 1 without candidates' values, none without real ones."""
+    return Aspect([name], RankedPools.of(real[:, :, None], candidate[:, :, None]).kolmogorov)
+
+
+def wasserstein(name: str, real: np.ndarray, candidate: np.ndarray) -> Aspect:
+    """Returns how far mass has to move between two pools [series, value], in standard deviations of the real one."""
+    seen = real[~np.isnan(real)]
+    spread = float(seen.std(dtype=np.float64)) if len(seen) else 1.0
+    pools = RankedPools.of(real[:, :, None] / (spread or 1.0), candidate[:, :, None] / (spread or 1.0))
+    return Aspect([name], pools.wasserstein)
+
+
+def mean_figure(
+    aspects: Sequence[Aspect],
+    comparison: Comparison,
+    effort: Effort,
+    seed: int,
+    *,
+    otherwise: str,
+    summary: Callable[[np.ndarray], float] = np.nanmean,
+) -> Measured:
+    """Returns the mean of all figures with bootstrap replicates; `otherwise` says why there may be none at all.
+
+    Args:
+        summary: What makes one figure of all of them where the mean would hide a bad one.
+    """
+    sizes = comparison.real.num_series, comparison.candidate.num_series
+    names = [name for aspect in aspects for name in aspect.names]
+    figures = _figures(aspects, np.ones(sizes[0]), np.ones(sizes[1]))
+    if not np.isfinite(figures).any():
+        raise Undefined(otherwise)
+
+    def again(real: np.ndarray, candidate: np.ndarray) -> float:
+        weights = (np.bincount(rows, minlength=size) for rows, size in zip((real, candidate), sizes, strict=True))
+        return float(summary(_figures(aspects, *(times.astype(np.float64) for times in weights))))
+
+    return Measured(
+        value=float(summary(figures)),
+        replicates=bootstrap(again, comparison.real, comparison.candidate, effort.replicates, seed),
+        parts=largest(names, figures),
+    )
+
+
+def mean_of(aspects: Callable[[Comparison], Iterable[Aspect]], otherwise: str, **how: Any) -> Measure:
+    """Returns the measure that is the mean of all figures of the aspects of a comparison, as `mean_figure` has it."""
+    return lambda comparison, effort, seed: mean_figure(
+        list(aspects(comparison)), comparison, effort, seed, otherwise=otherwise, **how
+    )
+
+
+def mean_share(contributions: np.ndarray, unit: np.ndarray, effort: Effort, seed: int, **facts: Any) -> Measured:
+    """Returns the mean of one contribution per series, with replicates where units are drawn again."""
+    weights = drawn_units(unit, effort.replicates, seed)
+    replicates = weights @ contributions / np.maximum(weights.sum(axis=1), 1)
+    return Measured(value=float(contributions.mean()), replicates=replicates, **facts)
+
+
+def drawn_units(unit: np.ndarray, replicates: int, seed: int) -> np.ndarray:
+    """Returns how often each series counts when units are drawn again, [replicate, series]."""
+    _, place = np.unique(unit, return_inverse=True)
+    number = int(place.max(initial=0)) + 1
+    counts = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), replicates)
+    return counts[:, place].astype(np.float64)
+
+
+def largest(names: Sequence[str], figures: np.ndarray) -> dict[str, float]:
+    """Returns figures by name: all of them, or where there are many the largest ones."""
+    known = np.flatnonzero(np.isfinite(figures))
+    kept = np.sort(known[np.argsort(-figures[known], kind="stable")[:MAX_PARTS]])
+    return {names[place]: float(figures[place]) for place in kept}
+
+
+def _figures(aspects: Sequence[Aspect], real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.empty(0), *(aspect.figures(real, candidate) for aspect in aspects)])
+
+
+def _total(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    flat = rows.reshape(len(rows), -1)
+    return np.asarray(weights.astype(flat.dtype) @ flat, dtype=np.float64).reshape(rows.shape[1:])

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from understudy.data import Panel, Schema, concatenate, windows
+from understudy.data import Panel, concatenate, windows
 from understudy.data.channels import num_codes
 from understudy.data.timegrid import season_steps
 from understudy.errors import InputError
@@ -122,7 +122,7 @@ class Scale:
         """Returns [series, step, feature]: numbers scaled, categories one-hot, gaps closed by straight lines."""
         features = []
         for place, channel in enumerate(panel.schema.channels):
-            codes, filled = num_codes(channel), _without_gaps(panel.values[:, :, place], self.middle[place])
+            codes, filled = num_codes(channel), without_gaps(panel.values[:, :, place], self.middle[place])
             if codes is None:
                 features.append(((filled - self.low[place]) / self.width[place])[:, :, None])
             else:
@@ -130,7 +130,7 @@ class Scale:
         return np.concatenate(features, axis=2).astype(np.float32)
 
 
-def _without_gaps(values: np.ndarray, otherwise: float) -> np.ndarray:
+def without_gaps(values: np.ndarray, otherwise: float) -> np.ndarray:
     """Returns [series, step] with gaps closed by straight lines, ends held, and empty series at `otherwise`."""
     filled, steps = np.array(values, dtype=np.float64), np.arange(values.shape[1])
     for row in np.flatnonzero(np.isnan(filled).any(axis=1)):
@@ -172,9 +172,8 @@ class Panels:
                 is said in the notes: then the synthetic series may have been learned from both halves.
         """
         real, synthetic = _each_its_own(real), _each_its_own(synthetic)
-        _check_alike(real.schema, synthetic.schema, "The synthetic series")
-        for panel, name in ((real, "real"), (synthetic, "synthetic")):
-            _check_enough(panel, name)
+        _check_alike(real, synthetic, "synthetic")
+        _check_enough(real, "real")
         rng, notes = np.random.default_rng(seed), []
         if holdout is None:
             real, other, reference = _parts(real, (2, 1, 1), rng)
@@ -184,19 +183,15 @@ class Panels:
             )
         else:
             holdout = _each_its_own(holdout)
-            _check_alike(real.schema, holdout.schema, "The holdout")
-            _check_enough(holdout, "holdout")
+            _check_alike(real, holdout, "holdout")
             _check_apart(real, holdout)
             other, reference = _parts(holdout, (1, 1), rng)
         size = min(other.num_units, reference.num_units, synthetic.num_units, max_series)
-        cut = {"real": (real, max_series), "synthetic": (synthetic, size), "holdout": (other, size)}
         if size < MIN_SERIES:
             notes.append(f"Fewer than {MIN_SERIES} units stand for other real series: *like real* says little here.")
+        cut = {"real": (real, max_series), "synthetic": (synthetic, size), "holdout": (other, size)}
         notes += [f"{min(n, p.num_units)} of the {p.num_units} {name} units." for name, (p, n) in cut.items()]
-        real, synthetic, other, reference = (
-            _some(panel, number, rng)
-            for panel, number in ((real, max_series), (synthetic, size), (other, size), (reference, size))
-        )
+        real, synthetic, other, reference = (_some(*one, rng) for one in (*cut.values(), (reference, size)))
         context = None if real.context is None else real.context[rng.integers(0, real.num_series, synthetic.num_series)]
         request = SampleRequest(num_series=synthetic.num_series, rng=rng, context=context)
         control = Independent().sample({}, real.schema, request)  # which has never seen private data
@@ -208,13 +203,8 @@ class Panels:
         """Returns the comparison of the real series with a candidate."""
         filled = self.completions if candidate is self.synthetic else ()
         return Comparison(
-            real=self.real, candidate=candidate, reference=self.reference, unseen=self.unseen, completions=filled
+            real=self.real, candidate=candidate, reference=self.reference, unseen=self.reference, completions=filled
         )
-
-    @property
-    def unseen(self) -> Panel:
-        """Real series an encoder may be trained on: the same object for every comparison of an evaluation."""
-        return self.reference
 
     def splits(self, number: int, seed: int) -> Iterator[Comparison]:
         """Yields comparisons of real series with other real series: as given, then dealt again at random."""
@@ -225,7 +215,7 @@ class Panels:
         for _ in range(number - 1):
             parts = (pool.take_units(rows) for rows in np.split(rng.permutation(pool.num_units), sizes))
             real, candidate, reference = parts
-            yield Comparison(real=real, candidate=candidate, reference=reference, unseen=self.unseen)
+            yield Comparison(real=real, candidate=candidate, reference=reference, unseen=self.reference)
 
 
 def _each_its_own(panel: Panel) -> Panel:
@@ -247,18 +237,21 @@ def _some(panel: Panel, number: int, rng: np.random.Generator) -> Panel:
     return panel.take_units(np.sort(rng.choice(panel.num_units, number, replace=False)))
 
 
-def _check_alike(real: Schema, other: Schema, what: str) -> None:
-    """Refuses panels whose figures would mean different things."""
+def _check_alike(real: Panel, other: Panel, name: str) -> None:
+    """Refuses panels whose figures would mean different things, and too few series."""
     for facts in ("channels", "static"):
-        first, second = ([(c.name, c.kind) for c in getattr(schema, facts)] for schema in (real, other))
+        first, second = ([(c.name, c.kind) for c in getattr(panel.schema, facts)] for panel in (real, other))
         if first != second:
             missing = ", ".join(sorted({n for n, _ in first} ^ {n for n, _ in second})) or "their kinds or order"
-            raise InputError(f"{what} must have the real table's {facts}; they differ in: {missing}. Use one schema.")
+            raise InputError(
+                f"The {name} series must have the real table's {facts}; they differ in: {missing}. Use one schema."
+            )
     if real.num_steps != other.num_steps:
         raise InputError(
-            f"{what} must have the real table's {real.num_steps} steps, got {other.num_steps}. "
+            f"The {name} series must have the real table's {real.num_steps} steps, got {other.num_steps}. "
             "Use the schema of the run, or cut the real series into windows of that length."
         )
+    _check_enough(other, name)
 
 
 def _check_enough(panel: Panel, name: str) -> None:
@@ -286,16 +279,6 @@ _MIN_SERIES = 100
 _MAX_CHANNELS = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Cut:
-    """What is kept of each panel; None keeps all."""
-
-    channels: np.ndarray | None
-    steps: int | None
-    windows_per_unit: int | None
-    max_units: int
-
-
 def subsampled(real: Panel, synthetic: Panel, holdout: Panel | None, effort: Effort, *, seed: int = 0) -> Panels:
     """Returns comparable panels of a size that suits the effort; their notes say what was left out.
 
@@ -304,45 +287,42 @@ def subsampled(real: Panel, synthetic: Panel, holdout: Panel | None, effort: Eff
     same = real.num_steps == synthetic.num_steps and real.schema.num_channels == synthetic.schema.num_channels
     if effort.max_values is None or not same:
         return Panels.prepare(real, synthetic, holdout, max_series=effort.max_series, seed=seed)
-    cut = _cut(real, effort, effort.max_values, seed)
-    given = [_applied(panel, cut, seed) for panel in (real, synthetic, *(() if holdout is None else (holdout,)))]
-    panels = Panels.prepare(
-        given[0], given[1], given[2] if holdout is not None else None, max_series=cut.max_units, seed=seed
-    )
-    return replace(panels, notes=(*_notes(real, cut), *panels.notes))
-
-
-def _cut(real: Panel, effort: Effort, max_values: int, seed: int) -> _Cut:
-    number, steps, channels = real.schema.num_channels, None, None
-    if number > _MAX_CHANNELS:
-        channels = np.sort(np.random.default_rng(seed).choice(number, _MAX_CHANNELS, replace=False))
-    if effort.max_steps is not None and real.num_steps > effort.max_steps:
-        season = season_steps(real.schema.time, real.num_steps) or 1  # windows that begin at the same hour of the day
+    given, notes = [real, synthetic, *([] if holdout is None else [holdout])], []
+    if (number := real.schema.num_channels) > _MAX_CHANNELS:
+        chosen = np.sort(np.random.default_rng(seed).choice(number, _MAX_CHANNELS, replace=False))
+        given = [_with_channels(panel, chosen) for panel in given]
+        notes.append(f"{_MAX_CHANNELS} of the {number} channels, drawn at random; constraints are not judged.")
+    steps = real.num_steps
+    if effort.max_steps is not None and steps > effort.max_steps:
+        season = season_steps(real.schema.time, steps) or 1  # windows that begin at the same hour of the day
         steps = effort.max_steps // season * season or effort.max_steps
-    values = (steps or real.num_steps) * min(number, _MAX_CHANNELS)
-    num_series = max(_MIN_SERIES, max_values // values)
-    per_unit = max(1, num_series // max(1, min(real.num_units, effort.max_series)))
-    own = 1 if steps else max(1.0, real.num_series / max(1, real.num_units))
+    num_series = max(_MIN_SERIES, effort.max_values // (steps * given[0].schema.num_channels))
+    own = 1 if steps < real.num_steps else max(1.0, real.num_series / max(1, real.num_units))
     max_units = min(effort.max_series, max(2 * MIN_SERIES, int(num_series / own)))
-    return _Cut(channels=channels, steps=steps, windows_per_unit=per_unit if steps else None, max_units=max_units)
+    if steps < real.num_steps:
+        per_unit = max(1, num_series // max(1, min(real.num_units, effort.max_series)))
+        given = [_shorter(panel, steps, per_unit, seed) for panel in given]
+        notes.append(
+            f"The first {steps} of {real.num_steps} steps."
+            if real.schema.time.variable_length
+            else f"Windows of {steps} of the {real.num_steps} steps, at most {per_unit} of each unit, drawn at random: "
+            "nothing longer than a window was judged."
+        )
+    panels = Panels.prepare(*given, max_series=max_units, seed=seed)
+    return replace(panels, notes=(*notes, *panels.notes))
 
 
-def _applied(panel: Panel, cut: _Cut, seed: int) -> Panel:
-    if cut.channels is not None:
-        kept = tuple(panel.schema.channels[place] for place in cut.channels)
-        schema = replace(panel.schema, channels=kept, constraints=(), columns=())
-        panel = replace(panel, schema=schema, values=panel.values[:, :, cut.channels])
-    if cut.steps is None:
-        return panel
-    if panel.schema.time.variable_length:
-        return _beginning(panel, cut.steps)
-    rng = np.random.default_rng(seed)
-    return windows.cut(panel, cut.steps, cut.steps, cut.windows_per_unit, rng)
+def _with_channels(panel: Panel, chosen: np.ndarray) -> Panel:
+    kept = tuple(panel.schema.channels[place] for place in chosen)
+    schema = replace(panel.schema, channels=kept, constraints=(), columns=())
+    return replace(panel, schema=schema, values=panel.values[:, :, chosen])
 
 
-def _beginning(panel: Panel, steps: int) -> Panel:
-    """Returns the first steps of every series: of series of many lengths, windows would leave the short ones out."""
+def _shorter(panel: Panel, steps: int, per_unit: int, seed: int) -> Panel:
+    """Returns windows; of series of many lengths, of which windows would leave the short ones out, the first steps."""
     time = panel.schema.time
+    if not time.variable_length:
+        return windows.cut(panel, steps, steps, per_unit, np.random.default_rng(seed))
     least = None if time.min_steps is None else min(time.min_steps, steps)
     return replace(
         panel,
@@ -353,19 +333,3 @@ def _beginning(panel: Panel, steps: int) -> Panel:
         shared_context=None if panel.shared_context is None else panel.shared_context[:steps],
         ticks=None if panel.ticks is None else panel.ticks[:, :steps],
     )
-
-
-def _notes(real: Panel, cut: _Cut) -> list[str]:
-    notes = []
-    if cut.channels is not None:
-        notes.append(
-            f"{_MAX_CHANNELS} of the {real.schema.num_channels} channels, drawn at random; constraints are not judged."
-        )
-    if cut.steps is not None and real.schema.time.variable_length:
-        notes.append(f"The first {cut.steps} of {real.num_steps} steps.")
-    elif cut.steps is not None:
-        notes.append(
-            f"Windows of {cut.steps} of the {real.num_steps} steps, at most {cut.windows_per_unit} of each unit, drawn "
-            "at random: nothing longer than a window was judged."
-        )
-    return notes

@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from understudy.data import Panel
 from understudy.data.channels import num_codes
+from understudy.evaluate.measures import confidence_interval, prediction_interval
 from understudy.evaluate.metric import MATTERS, Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Panels
-from understudy.evaluate.weighted import confidence_interval, prediction_interval
 
 MAX_CHANNELS = 40
 
@@ -39,9 +39,8 @@ def _of(values: np.ndarray) -> dict[str, float]:
     seen = values[~np.isnan(values)].astype(np.float64)
     if not len(seen):
         return {}
-    low, high = np.quantile(seen, (0.01, 0.99))
-    ends = {"least": seen.min(), "1 %": low, "99 %": high, "greatest": seen.max()}
-    return {"mean": float(seen.mean()), **{name: float(value) for name, value in ends.items()}}
+    ends = zip(("least", "1 %", "99 %", "greatest"), np.quantile(seen, (0, 0.01, 0.99, 1)), strict=True)
+    return {"mean": float(seen.mean()), **{name: float(value) for name, value in ends}}
 
 
 _AGAIN_SECONDS = 0.5  # an alarm that a destructor swallowed is repeated
@@ -55,7 +54,7 @@ class OutOfTime(BaseException):
 def deadline(seconds: float | None) -> Iterator[None]:
     """Raises `OutOfTime` in the block when `seconds` have passed; None sets no deadline.
 
-    Outside the main thread, and where the system has no alarms, `check` alone ends the block.
+    Outside the main thread, and where the system has no alarms, only looks at the clock between figures end the block.
     """
     main = threading.current_thread() is threading.main_thread()
     if seconds is None or not main or not hasattr(signal, "SIGALRM"):
@@ -67,11 +66,8 @@ def deadline(seconds: float | None) -> Iterator[None]:
         if armed:
             raise OutOfTime
 
-    before = signal.signal(signal.SIGALRM, ring)
-    started, (left, interval) = (
-        time.monotonic(),
-        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN_SECONDS),
-    )
+    before, started = signal.signal(signal.SIGALRM, ring), time.monotonic()
+    left, interval = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN_SECONDS)
     try:
         yield
     finally:
@@ -81,72 +77,14 @@ def deadline(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def check(end: float | None) -> None:
-    """Raises `OutOfTime` if the moment `end` of the monotonic clock has passed."""
-    if end is not None and time.monotonic() >= end:
-        raise OutOfTime
-
-
-REFERENCE_VALUES = 500 * 48 * 2  # of the panel on which the seconds below were measured
-_SECONDS = {
-    "general.trees_raw": 3.4,
-    "general.trees_summary": 2.7,
-    "general.forecast_skill": 0.3,
-    "general.mean": 0.3,
-    "general.tails": 0.3,
-    "general.copied_warped": 1.1,
-}
+REFERENCE_VALUES = 500 * 48 * 2  # of the panel on which metrics' seconds were measured
 FILLINGS = "conditional"  # the suite that judges fillings
-_FILLING_SECONDS = 4.0  # with the time to make the fillings
-_OTHERS = {True: 20.0, False: 0.1}  # by whether networks are trained
 
 
 def expected_seconds(metric: Metric, num_values: int) -> float:
     """Returns the seconds that a metric is expected to take at quick effort on panels of this many values."""
-    usual = _FILLING_SECONDS if metric.suite == FILLINGS else _OTHERS[metric.trained]
-    seconds = _SECONDS.get(metric.name, usual)
+    seconds = metric.seconds or (20.0 if metric.trained else 0.1)
     return seconds * max(0.2, num_values / REFERENCE_VALUES)
-
-
-@dataclass
-class Workload:
-    """The metrics still to be measured, and how much slower or faster than expected the others were.
-
-    Attributes:
-        ahead: Expected seconds by metric's name, in the order of the work.
-        kinds: Whether each metric trains networks; what one kind took says little about the other.
-    """
-
-    ahead: dict[str, float]
-    kinds: dict[str, bool]
-    taken: dict[bool, tuple[float, float]] = field(default_factory=dict)  # by kind: seconds expected, seconds taken
-
-    @classmethod
-    def of(cls, metrics: Sequence[Metric], num_values: int) -> "Workload":
-        """Returns the work of all metrics on panels of this many values."""
-        ahead = {metric.name: expected_seconds(metric, num_values) for metric in metrics}
-        return cls(ahead=ahead, kinds={metric.name: metric.trained for metric in metrics})
-
-    def done(self, name: str, seconds: float) -> None:
-        """Takes note of what a metric took."""
-        expected, taken = self.taken.get(self.kinds[name], (0.0, 0.0))
-        self.taken[self.kinds[name]] = (expected + self.ahead.pop(name), taken + seconds)
-
-    def seconds_left(self, current: str | None = None, share: float = 0.0, spent: float = 0.0) -> float:
-        """Returns the expected seconds of all that is still ahead.
-
-        Args:
-            current: The metric at work, of which `share` is done after `spent` seconds.
-        """
-        left = sum(seconds * self._factor(self.kinds[name]) for name, seconds in self.ahead.items() if name != current)
-        if current is None:
-            return left
-        usual = self.ahead[current] * self._factor(self.kinds[current])
-        return left + (spent * (1 - share) / share if share > 0 else max(usual - spent, 0.0))
-
-    def _factor(self, kind: bool) -> float:
-        expected, taken = self.taken.get(kind, (0.0, 0.0))
-        return taken / expected if expected > 0 else 1.0
 
 
 FORMAT = 1
@@ -154,6 +92,7 @@ HOLDOUT_LEVEL = 0.999
 TOO_LATE = "not measured: the time was up. `--thorough` measures all."
 STOPPED = "not measured: stopped before its turn."
 Progress = Callable[[str, float], None]
+Complete = Callable[[Panels], Panels] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +106,13 @@ class Figure:
     parts: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     problem: str | None = None
+
+
+def worse(direction: str, found: float | None, low: float | None, high: float | None) -> bool | None:
+    """Returns whether a figure is beyond what other real series have, on the bad side; None where that is unknown."""
+    if found is None or low is None or high is None:
+        return None
+    return {"lower": found > high, "higher": found < low, "near": not low <= found <= high}[direction]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,11 +134,8 @@ class Score:
     @property
     def like_real(self) -> bool | None:
         """Whether the synthetic figure is no worse than those of other real series; None where that is unknown."""
-        found, held = self.synthetic.value, self.holdout
-        if found is None or held.low is None or held.high is None:
-            return None
-        beyond = {"lower": found > held.high, "higher": found < held.low, "near": not held.low <= found <= held.high}
-        return not beyond[self.direction]
+        apart = worse(self.direction, self.synthetic.value, self.holdout.low, self.holdout.high)
+        return None if apart is None else not apart
 
     @property
     def position(self) -> float | None:
@@ -245,7 +188,7 @@ def evaluate(
     *,
     seed: int = 0,
     progress: Progress | None = None,
-    complete: Callable[[Panels], Panels] | None = None,
+    complete: Complete = None,
     stopping: tuple[type[BaseException], ...] = (),
 ) -> Scorecard:
     """Measures every metric, what is cheap or matters first; one that fails never loses the others.
@@ -259,7 +202,8 @@ def evaluate(
     why = TOO_LATE
     try:
         with deadline(effort.seconds), threadpool_limits(limits=1):  # threads that wait cost more than they bring
-            _measure_all(found, panels, metrics, effort, seed, progress, complete)
+            for score in _scores(panels, metrics, effort, seed, progress, complete):
+                found[score.name] = score
     except OutOfTime:
         pass
     except stopping:
@@ -279,119 +223,91 @@ def in_order(metrics: Sequence[Metric]) -> list[Metric]:
     return sorted(metrics, key=lambda m: expected_seconds(m, 1) * (0.035 if m.name in MATTERS else 1.0))
 
 
-def _measure_all(
-    found: dict[str, Score],
-    panels: Panels,
-    metrics: Sequence[Metric],
-    effort: Effort,
-    seed: int,
-    progress: Progress | None,
-    complete: Callable[[Panels], Panels] | None,
-) -> None:
-    """Puts one score after the other into `found`, so that those that are done outlive an exception."""
-    start = time.monotonic()
-    end = None if effort.seconds is None else start + effort.seconds
+def _scores(
+    panels: Panels, metrics: Sequence[Metric], effort: Effort, seed: int, progress: Progress | None, complete: Complete
+) -> Iterator[Score]:
+    """Yields one score after the other."""
+    start, done = time.monotonic(), 0.0
     ordered, splits = in_order(metrics), list(panels.splits(effort.splits, seed))
-    work = Workload.of(ordered, panels.real.values.size)
+    expected = {metric.name: expected_seconds(metric, panels.real.values.size) for metric in ordered}
     for metric in ordered:
-        begun = time.monotonic()
 
-        def tick(share: float, metric: Metric = metric, begun: float = begun) -> None:
-            check(end)
+        def tick(share: float, metric: Metric = metric, done: float = done) -> None:
+            passed = (time.monotonic() - start) / (effort.seconds or np.inf)
+            if passed >= 1:
+                raise OutOfTime
             if progress is not None:
-                now = time.monotonic()
-                left = work.seconds_left(metric.name, share, now - begun)
-                left = left if end is None else min(left, end - now)
-                progress(metric.title, (now - start) / max(now - start + left, 1e-9))
+                progress(metric.title, max(passed, (done + share * expected[metric.name]) / sum(expected.values())))
 
         tick(0.0)
         if complete is not None and metric.suite == FILLINGS:
             panels, complete = complete(panels), None
-        found[metric.name] = _score(metric, panels, splits, effort, seed, tick)
-        work.done(metric.name, time.monotonic() - begun)
+        yield _score(metric, panels, splits, effort, seed, tick)
+        done += expected[metric.name]
 
 
 def _score(
     metric: Metric, panels: Panels, splits: list[Comparison], effort: Effort, seed: int, tick: Callable[[float], None]
 ) -> Score:
     start = time.perf_counter()
-    own: Iterable[Comparison] = splits[: effort.repeats] if metric.trained else splits
-    parts = (2 * effort.repeats + len(splits[: effort.repeats])) if metric.trained else 2 + len(splits)
     weight = effort.repeats if metric.trained else 1
+    own: Iterable[Comparison] = splits[: effort.repeats] if metric.trained else splits
+    number = min(len(splits), effort.repeats) if metric.trained else len(splits)
     if metric.splits is not None and metric.splits > effort.splits > 1:
-        own, parts = panels.splits(metric.splits, seed), 2 + metric.splits
-    synthetic = _figure(metric, panels.of(panels.synthetic), effort, seed)
+        own, number = panels.splits(metric.splits, seed), metric.splits
+    parts = 2 * weight + number
+    synthetic = _or_problem(lambda: _figure(metric, panels.of(panels.synthetic), effort, seed))
     tick(weight / parts)
-    independent = _figure(metric, panels.of(panels.independent), effort, seed)
+    independent = _or_problem(lambda: _figure(metric, panels.of(panels.independent), effort, seed))
     tick(2 * weight / parts)
-    holdout = _holdout_figure(metric, own, effort, seed, lambda done: tick((2 * weight + done) / parts))
+    holdout = _or_problem(
+        lambda: _holdout_figure(metric, own, effort, seed, lambda done: tick((2 * weight + done) / parts))
+    )
     return _row(metric, synthetic, holdout, independent, round(time.perf_counter() - start, 3))
 
 
 def _row(metric: Metric, synthetic: Figure, holdout: Figure, independent: Figure, seconds: float) -> Score:
-    return Score(
-        name=metric.name,
-        suite=metric.suite,
-        title=metric.title,
-        direction=metric.direction,
-        range=metric.range,
-        reference=metric.reference,
-        synthetic=synthetic,
-        holdout=holdout,
-        independent=independent,
-        seconds=seconds,
-        near=metric.near,
-    )
+    names = ("name", "suite", "title", "direction", "range", "reference", "near")
+    facts = {name: getattr(metric, name) for name in names}
+    return Score(**facts, synthetic=synthetic, holdout=holdout, independent=independent, seconds=seconds)
+
+
+def _or_problem(make: Callable[[], Figure]) -> Figure:
+    """Returns the figure, or in words why there is none."""
+    try:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return make()
+    except Undefined as reason:
+        return Figure(problem=str(reason))
+    except Exception as problem:  # one metric's failure must not lose the others; the kind says where to look
+        kind = type(problem).__name__
+        return Figure(problem=f"failed ({kind}). The other metrics are not affected; please report it.")
+
+
+def _measured(metric: Metric, comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    measured = metric.measure(comparison, effort, seed)
+    if not np.isfinite(measured.value):
+        raise Undefined("undefined: the figure is not finite for these series.")
+    return measured
 
 
 def _figure(metric: Metric, comparison: Comparison, effort: Effort, seed: int) -> Figure:
     measured = _measured(metric, comparison, effort, seed)
-    if isinstance(measured, str):
-        return Figure(problem=measured)
     low, high = confidence_interval(measured, metric.range) or (None, None)
-    number = 0 if measured.replicates is None else len(measured.replicates)
-    how = {"bootstrap": f"95 %, {number} bootstrap replicates", "repeats": f"95 %, {number} trainings"}[measured.kind]
-    return Figure(
-        value=measured.value,
-        low=low,
-        high=high,
-        how=how if low is not None else "no interval",
-        parts=dict(measured.parts),
-        notes=measured.notes,
-    )
+    again = {"bootstrap": "bootstrap replicates", "repeats": "trainings"}[measured.kind]
+    how = "no interval" if low is None or measured.replicates is None else f"95 %, {len(measured.replicates)} {again}"
+    parts = dict(measured.parts)
+    return Figure(value=measured.value, low=low, high=high, how=how, parts=parts, notes=measured.notes)
 
 
 def _holdout_figure(
     metric: Metric, splits: Iterable[Comparison], effort: Effort, seed: int, tick: Callable[[float], None]
 ) -> Figure:
     """Measures real series against other real series, split again and again."""
-    once = dataclasses.replace(effort, repeats=1, replicates=0)
-    found = []
+    once, found = dataclasses.replace(effort, repeats=1, replicates=0), []
     for place, comparison in enumerate(splits):
-        found.append(_measured(metric, comparison, once, seed + place))
+        found.append(_measured(metric, comparison, once, seed + place).value)
         tick(place + 1)
-    problems = [measured for measured in found if isinstance(measured, str)]
-    if problems:
-        return Figure(problem=problems[0])
-    figures = np.array([measured.value for measured in found if isinstance(measured, Measured)])
-    low, high = prediction_interval(figures, metric.range, HOLDOUT_LEVEL) if len(figures) > 1 else (None, None)
-    return Figure(
-        value=float(figures.mean()),
-        low=low,
-        high=high,
-        how=f"{100 * HOLDOUT_LEVEL:g} % of one more split, from {len(figures)} random splits of real series",
-    )
-
-
-def _measured(metric: Metric, comparison: Comparison, effort: Effort, seed: int) -> Measured | str:
-    """Returns the figure, or in words why there is none."""
-    try:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            measured = metric.measure(comparison, effort, seed)
-    except Undefined as reason:
-        return str(reason)
-    except Exception as problem:  # one metric's failure must not lose the others; the kind says where to look
-        return f"failed ({type(problem).__name__}). The other metrics are not affected; please report it."
-    if not np.isfinite(measured.value):
-        return "undefined: the figure is not finite for these series."
-    return measured
+    low, high = prediction_interval(np.array(found), metric.range, HOLDOUT_LEVEL) if len(found) > 1 else (None, None)
+    how = f"{100 * HOLDOUT_LEVEL:g} % of one more split, from {len(found)} random splits of real series"
+    return Figure(value=float(np.mean(found)), low=low, high=high, how=how)

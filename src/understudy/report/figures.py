@@ -421,9 +421,10 @@ def _heat_map(side: str, table: np.ndarray, labels: list[str], what: str) -> Dra
         axes.invert_yaxis()
         axes.tick_params(length=0, labelcolor=INK)
         axes.spines[:].set_visible(False)
-        for (row, column), value in np.ndenumerate(table) if len(labels) <= _MAX_WRITTEN else ():
-            ink = "#ffffff" if value < _DARK_BELOW else "#111111"
-            axes.text(column + 0.5, row + 0.5, _cell(value), ha="center", va="center", color=ink)
+        if len(labels) <= _MAX_WRITTEN:
+            for (row, column), value in np.ndenumerate(table):
+                ink = "#ffffff" if value < _DARK_BELOW else "#111111"
+                axes.text(column + 0.5, row + 0.5, _cell(value), ha="center", va="center", color=ink)
         bar = made.colorbar(cells, ax=axes, shrink=0.9, ticks=[-1, 0, 1])
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelcolor=INK, length=0)

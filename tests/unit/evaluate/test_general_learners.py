@@ -9,16 +9,14 @@ from sklearn.metrics import roc_auc_score
 from tests.unit.evaluate.odd import LEAST
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Panel, Time
-from understudy.evaluate.general.rules import METRICS as RESOLUTION
-from understudy.evaluate.general.rules import resolutions, rounded
-from understudy.evaluate.general.skill import METRICS as SKILL
-from understudy.evaluate.general.trees import METRICS as TREES
-from understudy.evaluate.general.trees import alone, summary_features, told_apart
+from understudy.evaluate.general import METRICS
+from understudy.evaluate.general.learners import alone, summary_features, told_apart
+from understudy.evaluate.general.marginals import resolutions, rounded
 from understudy.evaluate.metric import Measured, Undefined
 from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
 
-BY_NAME = {metric.name.removeprefix("general."): metric for metric in (*TREES, *SKILL, *RESOLUTION)}
+BY_NAME = {metric.name.removeprefix("general."): metric for metric in METRICS}
 
 
 def compare(real: Panel, candidate: Panel, reference: Panel | None = None) -> Comparison:

@@ -9,10 +9,14 @@ from sklearn.metrics import pairwise_distances
 from tests.unit.evaluate.odd import LEAST
 from tests.unit.evaluate.sets import panel_of, waves
 from understudy.data import Monotone, NonNegative, Panel, concatenate
-from understudy.evaluate import measures as distances
-from understudy.evaluate.general import METRICS
-from understudy.evaluate.general.neighbours import ball_shares, corrected_share, nearer_to_training
-from understudy.evaluate.measures import squared_distances, warped_distances
+from understudy.evaluate.general import METRICS, neighbours
+from understudy.evaluate.general.neighbours import (
+    ball_shares,
+    corrected_share,
+    nearer_to_training,
+    squared_distances,
+    warped_distances,
+)
 from understudy.evaluate.metric import Measured
 from understudy.evaluate.panels import Comparison
 from understudy.synthesizers.contract.panels import make_panel, rich_schema
@@ -57,12 +61,12 @@ def test_warping_forgives_a_shift_that_the_straight_distance_does_not() -> None:
 
 
 def test_distances_come_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distances, "_TILE_BYTES", 4 * 11 * 3)
+    monkeypatch.setattr(neighbours, "_TILE_BYTES", 4 * 11 * 3)
     rng = np.random.default_rng(0)
     queries, base = rng.random((10, 4)).astype(np.float32), rng.random((11, 4)).astype(np.float32)
     tiles = list(squared_distances(queries, base))
-    assert max(len(found) for _, found in tiles) == 3
-    whole = np.concatenate([found for _, found in tiles])
+    assert max(map(len, tiles)) == 3
+    whole = np.concatenate(tiles)
     np.testing.assert_allclose(whole, pairwise_distances(queries, base) ** 2, atol=1e-5)
 
 

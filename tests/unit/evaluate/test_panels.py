@@ -36,7 +36,7 @@ def test_splits_deal_every_real_series_once() -> None:
     for split in panels.splits(3, seed=5):
         dealt = np.concatenate([split.real.values, split.candidate.values, split.reference.values]).sum((1, 2))
         assert np.array_equal(np.sort(dealt), given)
-        assert split.unseen is panels.unseen
+        assert split.unseen is panels.reference
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_splits_deal_every_real_series_once() -> None:
         (waves(MIN_SERIES - 1), None, "20 synthetic units"),
         (waves(50), waves(0), "holdout units"),
         (waves(50), waves(100), "shares units"),
-        (waves(50), waves(50, steps=12, seed=2), "The holdout"),
+        (waves(50), waves(50, steps=12, seed=2), "The holdout series"),
     ],
     ids=["steps", "number of channels", "names", "few", "empty holdout", "overlap", "holdout of another length"],
 )

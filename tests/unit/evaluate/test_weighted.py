@@ -7,9 +7,9 @@ import pytest
 
 from tests.unit.evaluate.odd import LEAST
 from tests.unit.evaluate.sets import waves
+from understudy.evaluate.measures import bootstrap, drawn_units, kolmogorov_smirnov, mean_figure, mean_share, of_sums
 from understudy.evaluate.metric import Undefined
 from understudy.evaluate.panels import Comparison
-from understudy.evaluate.weighted import bootstrap, drawn_units, kolmogorov_smirnov, mean_figure, mean_share, of_sums
 
 REAL, CANDIDATE = waves(40), waves(30, seed=1)
 BOTH = Comparison(real=REAL, candidate=CANDIDATE, reference=CANDIDATE, unseen=CANDIDATE)
@@ -44,7 +44,7 @@ def test_series_of_one_unit_are_drawn_together() -> None:
     assert (weights.reshape(200, 50, 4)[:, :, 0].sum(axis=1) == 50).all()
     contributions = np.repeat(np.random.default_rng(0).random(50) < 0.5, 4).astype(float)
     effort = replace(LEAST, replicates=2_000)
-    together, apart = (mean_share(contributions, owner, effort, 0)[1].std() for owner in (unit, np.arange(200)))
+    together, apart = (mean_share(contributions, owner, effort, 0).replicates.std() for owner in (unit, np.arange(200)))
     assert together == pytest.approx(2 * apart, rel=0.15)  # four equal series are worth one
 
 

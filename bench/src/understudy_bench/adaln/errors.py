@@ -13,8 +13,8 @@ from understudy.data import Panel
 from understudy.data.masks import MASKS
 from understudy.evaluate import fillings as point
 from understudy.evaluate.fillings import straight_lines
+from understudy.evaluate.measures import kolmogorov_smirnov, wasserstein
 from understudy.evaluate.panels import Completion
-from understudy.evaluate.weighted import kolmogorov_smirnov, wasserstein
 from understudy_bench.adaln.data import Study
 from understudy_bench.metrics import adaln as distributions
 from understudy_bench.metrics.distances import jensen_shannon, kullback_leibler
@@ -59,7 +59,7 @@ def _figures(made: Completion, study: Study) -> dict[str, float]:
     spread = np.nanstd(study.train.values, axis=(0, 1))
     parts: dict[str, list[float]] = {name: [] for name in ("rmse", "mae", "mape", "r2", "coverage")}
     for place in places:
-        one = made.truth[..., place], made.draws[..., place], made.hidden
+        one = point.counted(made.truth[..., place], made.draws[..., place], made.hidden)
         parts["rmse"].append(math.sqrt(point.squared_error(*one)) / spread[place])
         parts["mae"].append(point.absolute_error(*one) / spread[place])
         parts["mape"].append(point.percentage_error(*one))

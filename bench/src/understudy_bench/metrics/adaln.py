@@ -6,10 +6,17 @@ from functools import partial
 
 import numpy as np
 
-from understudy.evaluate.measures import cell_counts, spectra
+from understudy.evaluate.measures import (
+    Aspect,
+    cell_counts,
+    kolmogorov_smirnov,
+    mean_figure,
+    of_sums,
+    spectra,
+    wasserstein,
+)
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Completion
-from understudy.evaluate.weighted import Aspect, kolmogorov_smirnov, mean_figure, of_sums, wasserstein
 from understudy_bench.metrics.distances import even_borders, jensen_shannon, kullback_leibler, quantile_cells
 from understudy_bench.metrics.kernels import gram, squared_discrepancy
 

@@ -11,10 +11,31 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from understudy.evaluate.general.trees import deal as deal
 from understudy_bench.metrics.gated_recurrent import GatedRecurrent
 
 Checkpoint = Literal["best", "worst_val"]
+
+
+def deal(
+    unit: np.ndarray, shares: Sequence[float], rng: np.random.Generator, strata: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Returns the rows of series, dealt at random into parts; the series of one unit stay together.
+
+    Args:
+        unit: Unit of each series, as in a panel.
+        shares: Share of units in each part; they add up to 1.
+        strata: Class of each series; every class is dealt in the same shares.
+    """
+    units, first = np.unique(unit, return_index=True)
+    classes = np.zeros(len(units)) if strata is None else strata[first]
+    part = np.empty(len(units), dtype=np.int64)
+    for kind in np.unique(classes):
+        members = rng.permutation(np.flatnonzero(classes == kind))
+        borders = np.rint(np.cumsum(shares)[:-1] * len(members)).astype(int)
+        for place, chosen in enumerate(np.split(members, borders)):
+            part[chosen] = place
+    of_series = part[np.searchsorted(units, unit)]
+    return [np.flatnonzero(of_series == place) for place in range(len(shares))]
 
 
 class Recurrent(nn.Module):

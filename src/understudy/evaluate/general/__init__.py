@@ -1,12 +1,5 @@
 """The suite `general`: measures for any synthetic table of series, whatever method made it."""
 
-from understudy.evaluate.general import dynamics, marginals, neighbours, rules, skill, trees
+from understudy.evaluate.general import dynamics, learners, marginals, neighbours
 
-METRICS = (
-    *marginals.METRICS,
-    *dynamics.METRICS,
-    *trees.METRICS,
-    *skill.METRICS,
-    *neighbours.METRICS,
-    *rules.METRICS,
-)
+METRICS = (*marginals.METRICS, *dynamics.METRICS, *learners.METRICS, *neighbours.METRICS)

@@ -1,6 +1,6 @@
 """How values hang together along time and across channels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -8,10 +8,18 @@ import numpy as np
 
 from understudy.data import Panel
 from understudy.data.timegrid import hours_of_day, parse_frequency, season_steps
-from understudy.evaluate.measures import spectra, total_variation
-from understudy.evaluate.metric import ABOVE, Effort, Measured, Undefined, general
+from understudy.evaluate.measures import (
+    Aspect,
+    around_mean,
+    mean_figure,
+    mean_of,
+    of_sums,
+    ratio,
+    spectra,
+    total_variation,
+)
+from understudy.evaluate.metric import ABOVE, Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
-from understudy.evaluate.weighted import mean_figure, of_sums
 
 _NUM_LAGS = 12
 _CROSS_LAGS = (1, 4)
@@ -22,10 +30,7 @@ _NO_NUMBERS = "no channel holds numbers."
 
 def lag_sums(values: np.ndarray, lags: Sequence[int]) -> np.ndarray:
     """Returns [series, 2, lag, channel]: sums of products and counts of pairs, lag 0 first."""
-    observed = ~np.isnan(values)
-    count = np.maximum(observed.sum(axis=1, keepdims=True), 1)
-    mean = np.where(observed, values, 0).sum(axis=1, keepdims=True, dtype=np.float64) / count
-    centred = np.where(observed, values - mean, 0.0)
+    centred, observed = around_mean(values)
     sums = np.empty((len(values), 2, len(lags) + 1, values.shape[2]))
     for place, lag in enumerate((0, *lags)):
         end = values.shape[1] - lag
@@ -35,7 +40,7 @@ def lag_sums(values: np.ndarray, lags: Sequence[int]) -> np.ndarray:
 
 
 def correlations_of(totals: np.ndarray) -> np.ndarray:
-    moments = totals[0] / np.where(totals[1] > 0, totals[1], np.nan)
+    moments = ratio(*totals)
     return np.asarray(moments[1:] / np.maximum(moments[0], _TINY))  # nothing moves: no correlation
 
 
@@ -50,24 +55,20 @@ def step_sums(values: np.ndarray) -> np.ndarray:
 
 
 def profile_gap(real: np.ndarray, candidate: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    means = [totals[0] / np.where(totals[1] > 0, totals[1], np.nan) for totals in (real, candidate)]
-    return _mean_known(np.abs(means[0] - means[1]) / spread)
+    return _mean_known(np.abs(ratio(*real) - ratio(*candidate)) / spread)
 
 
 def channel_spread(values: np.ndarray) -> np.ndarray:
     """Returns the standard deviation of each channel, 1 for one that never moves."""
-    observed = ~np.isnan(values)
-    count = np.maximum(observed.sum(axis=(0, 1)), 1)
-    mean = np.where(observed, values, 0).sum(axis=(0, 1), dtype=np.float64) / count
-    spread = np.sqrt((np.where(observed, values - mean, 0.0) ** 2).sum(axis=(0, 1)) / count)
+    centred, observed = around_mean(values.reshape(1, len(values) * values.shape[1], values.shape[2]))
+    spread = np.sqrt((centred**2).sum(axis=(0, 1)) / np.maximum(observed.sum(axis=(0, 1)), 1))
     return np.where(spread > _TINY, spread, 1.0)
 
 
 def _mean_known(gaps: np.ndarray) -> np.ndarray:
     """Returns the mean over the first axis of what is known; NaN where nothing is."""
     known = np.isfinite(gaps)
-    count = known.sum(axis=0)
-    return np.where(count > 0, np.where(known, gaps, 0).sum(axis=0) / np.maximum(count, 1), np.nan)
+    return ratio(np.where(known, gaps, 0).sum(axis=0), known.sum(axis=0))
 
 
 def _both(comparison: Comparison) -> list[np.ndarray]:
@@ -89,20 +90,16 @@ def _lags(panel: Panel) -> list[int]:
     return sorted(lags | ({season} if (season := season_steps(panel.schema.time, panel.num_steps)) else set()))
 
 
-def _profile(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+def _profile(comparison: Comparison) -> Iterator[Aspect]:
     both, names = _both(comparison), comparison.numeric_names
-    spread = channel_spread(both[0])
-    real, candidate = (step_sums(values) for values in both)
-    gap = partial(profile_gap, spread=spread)
-    aspects = [of_sums(names, real, candidate, gap)]
+    gap = partial(profile_gap, spread=channel_spread(both[0]))
+    sums = [step_sums(values) for values in both]
+    yield of_sums(names, sums[0], sums[1], gap)
     hours = _hours(comparison.real)
     if hours is not None:
-        real, candidate = (
-            np.stack([sums[:, :, hours == hour].sum(axis=2) for hour in np.unique(hours)], axis=2)
-            for sums in (real, candidate)
-        )
-        aspects.append(of_sums([f"{name}: by hour" for name in names], real, candidate, gap))
-    return mean_figure(aspects, comparison, effort, seed, otherwise=_NO_NUMBERS)
+        each = np.unique(hours)
+        hourly = [np.stack([one[:, :, hours == hour].sum(axis=2) for hour in each], axis=2) for one in sums]
+        yield of_sums([f"{name}: by hour" for name in names], hourly[0], hourly[1], gap)
 
 
 def _hours(panel: Panel) -> np.ndarray | None:
@@ -114,30 +111,19 @@ def _hours(panel: Panel) -> np.ndarray | None:
     return hours if daily and panel.num_steps > len(np.unique(hours)) > 1 else None
 
 
-def _cross(lags: Sequence[int]) -> Callable[[Comparison, Effort, int], Measured]:
-    """Returns the measure of correlations between different channels at some lags."""
-
-    def measure(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-        names, both = comparison.numeric_names, _both(comparison)
-        if len(names) < 2:
-            raise Undefined("at least two channels of numbers are needed.")
-        usable = [lag for lag in lags if lag <= comparison.real.num_steps // 2]
-        middle, spread = np.nan_to_num(_means(both[0])), channel_spread(both[0])
-        scaled = [(values - middle) / spread for values in both]
-        aspects = []
-        for lag in usable:
+def _cross(lags: Sequence[int], comparison: Comparison) -> Iterator[Aspect]:
+    """Yields correlations between different channels, lag by lag."""
+    names, both = comparison.numeric_names, _both(comparison)
+    if len(names) < 2:
+        raise Undefined("at least two channels of numbers are needed.")
+    middle = np.nan_to_num(ratio(*step_sums(both[0]).sum(axis=(0, 2), dtype=np.float64)))
+    scaled = [(values - middle) / channel_spread(both[0]) for values in both]
+    for lag in lags:
+        if lag <= comparison.real.num_steps // 2:
             chosen = np.triu(np.ones((len(names),) * 2, bool), 1) if lag == 0 else ~np.eye(len(names), dtype=bool)
-            real, candidate = (_pair_sums(values, lag, chosen) for values in scaled)
             pairs = [f"{names[i]} – {names[j]}{f' {lag} later' if lag else ''}" for i, j in np.argwhere(chosen)]
-            aspects.append(of_sums(pairs, real, candidate, lambda a, b: np.abs(_pearson(a) - _pearson(b))))
-        return mean_figure(aspects, comparison, effort, seed, otherwise="no two channels were observed that far apart.")
-
-    return measure
-
-
-def _means(values: np.ndarray) -> np.ndarray:
-    totals = step_sums(values).sum(axis=(0, 2), dtype=np.float64)
-    return np.asarray(totals[0] / np.where(totals[1] > 0, totals[1], np.nan))
+            real, candidate = (_pair_sums(values, lag, chosen) for values in scaled)
+            yield of_sums(pairs, real, candidate, lambda a, b: np.abs(_pearson(a) - _pearson(b)))
 
 
 def _pair_sums(values: np.ndarray, lag: int, chosen: np.ndarray) -> np.ndarray:
@@ -152,18 +138,17 @@ def _pair_sums(values: np.ndarray, lag: int, chosen: np.ndarray) -> np.ndarray:
 
 def _pearson(totals: np.ndarray) -> np.ndarray:
     """Returns the correlation of each pair; 0 where one of them never moves, NaN where they never meet."""
-    xy, x, y, xx, yy = totals[:5] / np.where(totals[5] > 0, totals[5], np.nan)
+    xy, x, y, xx, yy = ratio(totals[:5], totals[5])
     variances = np.maximum(xx - x**2, 0) * np.maximum(yy - y**2, 0)
     moves = variances > 1e-9  # of standardised channels, in float32
     return np.where(np.isnan(xy), np.nan, np.where(moves, (xy - x * y) / np.sqrt(np.where(moves, variances, 1)), 0.0))
 
 
-def _spectrum(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+def _spectrum(comparison: Comparison) -> Iterator[Aspect]:
     if comparison.real.num_steps < 4:
         raise Undefined("series of at least 4 steps are needed.")
     real, candidate = (spectra(comparison.numeric_unit(panel)) for panel in (comparison.real, comparison.candidate))
-    aspect = of_sums(comparison.numeric_names, real, candidate, _spectrum_gap)
-    return mean_figure([aspect], comparison, effort, seed, otherwise=_NO_NUMBERS)
+    yield of_sums(comparison.numeric_names, real, candidate, _spectrum_gap)
 
 
 def _spectrum_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
@@ -174,16 +159,24 @@ def _spectrum_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
 
 
 _DIFFERENCE = "mean absolute difference of pooled correlations"
-_CORRELATION = (0.0, 2.0)
+_NEVER_MEET = "no two channels were observed that far apart."
+_correlation = partial(Metric, reference=_DIFFERENCE, range=(0.0, 2.0))
 METRICS = (
-    general(
-        "profile", "Mean course by step and by hour", "mean difference in standard deviations", _profile, range=ABOVE
+    Metric(
+        "general.profile", "Mean course by step and by hour", "mean difference in standard deviations",
+        mean_of(_profile, _NO_NUMBERS), range=ABOVE,
     ),
-    general("autocorrelation", "Autocorrelation", _DIFFERENCE, _autocorrelation, range=_CORRELATION),
-    general("cross_correlation", "Correlation between channels", _DIFFERENCE, _cross((0,)), range=_CORRELATION),
-    general(
-        "lagged_correlation", "Correlation between channels some steps apart", _DIFFERENCE, _cross(_CROSS_LAGS),
-        range=_CORRELATION,
+    _correlation("general.autocorrelation", "Autocorrelation", measure=_autocorrelation),
+    _correlation(
+        "general.cross_correlation", "Correlation between channels",
+        measure=mean_of(partial(_cross, (0,)), _NEVER_MEET),
     ),
-    general("spectrum", "Power spectrum", "total variation of mean normalised spectra", _spectrum),
+    _correlation(
+        "general.lagged_correlation", "Correlation between channels some steps apart",
+        measure=mean_of(partial(_cross, _CROSS_LAGS), _NEVER_MEET),
+    ),
+    Metric(
+        "general.spectrum", "Power spectrum", "total variation of mean normalised spectra",
+        mean_of(_spectrum, _NO_NUMBERS),
+    ),
 )  # fmt: skip

@@ -1,25 +1,39 @@
-"""Values one at a time: distributions, means and tails, categories, gaps and lengths."""
+"""Values one at a time: distributions, means and tails, categories, gaps and lengths, measurement grids and rules."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
 from understudy.data import Channel, Panel
 from understudy.data.channels import num_codes
-from understudy.evaluate.measures import cell_counts, total_variation
-from understudy.evaluate.metric import ABOVE, Effort, Measured, Undefined, general
+from understudy.data.constraints import name_of, violations
+from understudy.evaluate.measures import (
+    Aspect,
+    cell_counts,
+    kolmogorov_smirnov,
+    mean_of,
+    mean_share,
+    of_sums,
+    ratio,
+    run_lengths,
+    total_variation,
+    wasserstein,
+)
+from understudy.evaluate.metric import ABOVE, Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
-from understudy.evaluate.weighted import Aspect, kolmogorov_smirnov, mean_figure, of_sums, wasserstein
 
 NO_NUMBERS = "no channel holds numbers that were observed on both sides."
+TAIL = 0.01
+_SPLITS = 40
+_NEAR_MEAN = 0.1  # mean absolute deviations
+_NEAR_TAILS = 0.5  # of a doubling: shares that differ by a factor of 1.4
+_SMOOTHING = TAIL / 10  # of all values: smaller shares can't be resolved
 
 
 def series_means(values: np.ndarray) -> np.ndarray:
     """Returns the mean of what was observed of each series, from [series, step]; NaN where nothing was."""
-    observed = ~np.isnan(values)
-    count = observed.sum(axis=1)
-    total = np.where(observed, values, 0).sum(axis=1, dtype=np.float64)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return ratio(*_sums(values).T)
 
 
 def missing_shares(panel: Panel) -> np.ndarray:
@@ -29,151 +43,102 @@ def missing_shares(panel: Panel) -> np.ndarray:
 
 def missing(panel: Panel) -> np.ndarray:
     """Returns where values are missing within each series' length."""
-    inside = np.arange(panel.num_steps) < panel.lengths[:, None]
-    return np.isnan(panel.values) & inside[:, :, None]
+    return np.isnan(panel.values) & _inside(panel)[:, :, None]
 
 
-def frequency_aspect(name: str, codes: int, real: np.ndarray, candidate: np.ndarray) -> Aspect:
+def _inside(panel: Panel) -> np.ndarray:
+    return np.arange(panel.num_steps) < panel.lengths[:, None]
+
+
+def _frequencies(name: str, codes: int, real: np.ndarray, candidate: np.ndarray) -> Aspect:
     """Returns the total variation of two pools of codes [series, value] as an aspect."""
     borders = np.arange(codes + 1) - 0.5
     return of_sums([name], cell_counts(real, borders), cell_counts(candidate, borders), total_variation)
 
 
-def column_aspect(column: Channel, real: np.ndarray, candidate: np.ndarray) -> Aspect:
+def _column(column: Channel, real: np.ndarray, candidate: np.ndarray) -> Aspect:
     """Returns the distance that fits the column's kind; both lie in [0, 1]."""
     codes = num_codes(column)
     if codes is None:
         return kolmogorov_smirnov(column.name, real, candidate)
-    return frequency_aspect(column.name, codes, real, candidate)
+    return _frequencies(column.name, codes, real, candidate)
 
 
-def _of_numbers(
-    aspect: Callable[[str, np.ndarray, np.ndarray], Aspect], view: Callable[[np.ndarray], np.ndarray]
-) -> Callable[[Comparison, Effort, int], Measured]:
-    """Returns the measure of one aspect of every numeric channel; `view` turns [series, step] into the pool."""
-
-    def measure(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-        both = [comparison.numeric(panel) for panel in (comparison.real, comparison.candidate)]
-        aspects = [
-            aspect(name, *(view(values[:, :, place]) for values in both))
-            for place, name in enumerate(comparison.numeric_names)
-        ]
-        return mean_figure(aspects, comparison, effort, seed, otherwise=NO_NUMBERS)
-
-    return measure
+def _channels(comparison: Comparison) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yields each channel of numbers: its name, the real values [series, step] and the candidate's."""
+    real, candidate = (comparison.numeric(panel) for panel in (comparison.real, comparison.candidate))
+    for place, name in enumerate(comparison.numeric_names):
+        yield name, real[:, :, place], candidate[:, :, place]
 
 
-def _categories(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-    aspects = [
-        column_aspect(channel, comparison.real.values[:, :, place], comparison.candidate.values[:, :, place])
-        for place, channel in enumerate(comparison.real.schema.channels)
-        if num_codes(channel) is not None
-    ]
-    return mean_figure(aspects, comparison, effort, seed, otherwise="no channel holds categories.")
+def _levels(comparison: Comparison) -> Iterator[Aspect]:
+    for name, *both in _channels(comparison):
+        yield kolmogorov_smirnov(name, *(series_means(values)[:, None] for values in both))
 
 
-def _static(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-    schema = comparison.real.schema
-    aspects = [
-        column_aspect(column, comparison.real.static[:, [place]], comparison.candidate.static[:, [place]])
-        for place, column in enumerate(schema.static)
-        if column.name != schema.label
-    ]
-    return mean_figure(
-        aspects, comparison, effort, seed, otherwise="the schema declares no static columns but a label."
-    )
-
-
-def _label(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-    column = comparison.real.schema.label_column
-    if column is None or comparison.real.label is None or comparison.candidate.label is None:
-        raise Undefined("the schema declares no label; name a static column as `label`.")
-    pools = (
-        np.where(label < 0, np.nan, label)[:, None] for label in (comparison.real.label, comparison.candidate.label)
-    )
-    aspect = frequency_aspect(column.name, len(column.categories), *pools)
-    return mean_figure([aspect], comparison, effort, seed, otherwise="no series has a label.")
-
-
-def _missingness(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-    """How much is missing per series, how often at each step, and in how long runs."""
-    holes = [missing(panel) for panel in (comparison.real, comparison.candidate)]
-    shares = [missing_shares(panel) for panel in (comparison.real, comparison.candidate)]
-    steps = np.arange(comparison.real.num_steps)
-    inside = [(steps < panel.lengths[:, None]) for panel in (comparison.real, comparison.candidate)]
-    aspects = []
+def _categories(comparison: Comparison) -> Iterator[Aspect]:
     for place, channel in enumerate(comparison.real.schema.channels):
-        if not (channel.missing or any(hole[:, :, place].any() for hole in holes)):
-            continue
-        aspects.append(kolmogorov_smirnov(f"{channel.name}: share", *(share[:, [place]] for share in shares)))
-        aspects.append(kolmogorov_smirnov(f"{channel.name}: runs", *(_runs(hole[:, :, place]) for hole in holes)))
-        rates = (np.stack([hole[:, :, place], within], 1) for hole, within in zip(holes, inside, strict=True))
-        aspects.append(_rate_aspect(f"{channel.name}: by step", *rates))
-    return mean_figure(aspects, comparison, effort, seed, otherwise="nothing is missing, and nothing may be.")
+        if num_codes(channel) is not None:
+            yield _column(channel, comparison.real.values[:, :, place], comparison.candidate.values[:, :, place])
+
+
+def _static(comparison: Comparison) -> Iterator[Aspect]:
+    for place, column in enumerate(comparison.real.schema.static):
+        if column.name != comparison.real.schema.label:
+            yield _column(column, comparison.real.static[:, [place]], comparison.candidate.static[:, [place]])
+
+
+def _label(comparison: Comparison) -> Iterator[Aspect]:
+    column = comparison.real.schema.label_column
+    labels = [label for panel in (comparison.real, comparison.candidate) if (label := panel.label) is not None]
+    if column is None or len(labels) < 2:
+        raise Undefined("the schema declares no label; name a static column as `label`.")
+    pools = (np.where(label < 0, np.nan, label)[:, None] for label in labels)
+    yield _frequencies(column.name, len(column.categories), *pools)
+
+
+def _missingness(comparison: Comparison) -> Iterator[Aspect]:
+    """How much is missing per series, how often at each step, and in how long runs."""
+    panels = comparison.real, comparison.candidate
+    shares, all_holes = [missing_shares(panel) for panel in panels], [missing(panel) for panel in panels]
+    for place, channel in enumerate(comparison.real.schema.channels):
+        holes = [one[:, :, place] for one in all_holes]
+        if channel.missing or any(hole.any() for hole in holes):
+            yield kolmogorov_smirnov(f"{channel.name}: share", *(share[:, [place]] for share in shares))
+            yield kolmogorov_smirnov(f"{channel.name}: runs", *(_runs(hole) for hole in holes))
+            rates = [np.stack([h, _inside(p)], 1).astype(np.float32) for h, p in zip(holes, panels, strict=True)]
+            yield of_sums([f"{channel.name}: by step"], rates[0], rates[1], _rate_gap)
 
 
 def _runs(holes: np.ndarray) -> np.ndarray:
     """Returns the length of each run of missing steps at its last step, NaN elsewhere; one 0 for a series without."""
-    length = np.zeros(holes.shape)
-    for step in range(holes.shape[1]):
-        length[:, step] = np.where(holes[:, step], 1 + (length[:, step - 1] if step else 0), 0)
     ends = holes & ~np.pad(holes[:, 1:], ((0, 0), (0, 1)))
-    runs = np.where(ends, length, np.nan)
+    runs = np.where(ends, run_lengths(holes), np.nan)
     runs[~holes.any(axis=1), 0] = 0.0
     return runs
 
 
-def _rate_aspect(name: str, real: np.ndarray, candidate: np.ndarray) -> Aspect:
-    """Returns the mean difference of the missing rate over steps; rows are [missing, within], [series, 2, step]."""
-
-    def figures(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        rates = [np.where(table[1] > 0, table[0] / np.maximum(table[1], 1), np.nan) for table in (first, second)]
-        return np.atleast_1d(np.nanmean(np.abs(rates[0] - rates[1])))
-
-    return of_sums([name], real.astype(np.float32), candidate.astype(np.float32), figures)
+def _rate_gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns the mean difference of the missing rate over steps, of [missing, within] by step."""
+    return np.atleast_1d(np.nanmean(np.abs(ratio(*first) - ratio(*second))))
 
 
-def _lengths(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+def _lengths(comparison: Comparison) -> Iterator[Aspect]:
     if not comparison.real.schema.time.variable_length:
         raise Undefined("all series have the declared number of steps.")
     lengths = (panel.lengths[:, None].astype(np.float64) for panel in (comparison.real, comparison.candidate))
-    aspect = kolmogorov_smirnov("length", *lengths)
-    return mean_figure([aspect], comparison, effort, seed, otherwise="there are no series.")
+    yield kolmogorov_smirnov("length", *lengths)
 
 
-def _as_is(values: np.ndarray) -> np.ndarray:
-    return values
-
-
-def _level(values: np.ndarray) -> np.ndarray:
-    return series_means(values)[:, None]
-
-
-_KS = "two-sample Kolmogorov–Smirnov statistic"
-
-
-TAIL = 0.01
-_SPLITS = 40
-_NEAR_MEAN = 0.1  # mean absolute deviations
-_NEAR_TAILS = 0.5  # of a doubling: shares that differ by a factor of 1.4
-_SMOOTHING = TAIL / 10  # of all values: smaller shares can't be resolved
-
-
-def _mean(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-    aspects = []
-    for name, (real, candidate) in _channels(comparison):
+def _mean(comparison: Comparison) -> Iterator[Aspect]:
+    for name, real, candidate in _channels(comparison):
         seen = real[~np.isnan(real)].astype(np.float64)
         deviation = float(np.abs(seen - seen.mean()).mean()) if len(seen) else 0.0
-        aspects.append(_mean_aspect(name, real, candidate, deviation or 1.0))
-    return mean_figure(aspects, comparison, effort, seed, otherwise=NO_NUMBERS, summary=np.nanmax)
 
+        def gap(first: np.ndarray, second: np.ndarray, deviation: float = deviation or 1.0) -> np.ndarray:
+            return np.abs(ratio(*first) - ratio(*second)) / deviation
 
-def _mean_aspect(name: str, real: np.ndarray, candidate: np.ndarray, deviation: float) -> Aspect:
-    def gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        means = [total[0] / total[1] if total[1] > 0 else np.nan for total in (first, second)]
-        return np.atleast_1d(np.abs(means[0] - means[1]) / deviation)
-
-    return of_sums([name], _sums(real), _sums(candidate), gap)
+        yield of_sums([name], _sums(real), _sums(candidate), gap)
 
 
 def _sums(values: np.ndarray) -> np.ndarray:
@@ -182,15 +147,13 @@ def _sums(values: np.ndarray) -> np.ndarray:
     return np.stack([np.where(seen, values, 0).sum(axis=1, dtype=np.float64), seen.sum(axis=1)], axis=1)
 
 
-def _tails(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-    aspects = []
-    for name, (real, candidate) in _channels(comparison):
+def _tails(comparison: Comparison) -> Iterator[Aspect]:
+    for name, real, candidate in _channels(comparison):
         seen = real[~np.isnan(real)]
         if len(seen):
             ends = np.quantile(seen, (TAIL, 1 - TAIL)).astype(seen.dtype)
             names = [f"{name}: low", f"{name}: high"]
-            aspects.append(of_sums(names, _beyond(real, *ends), _beyond(candidate, *ends), _tail_gap))
-    return mean_figure(aspects, comparison, effort, seed, otherwise=NO_NUMBERS, summary=np.nanmax)
+            yield of_sums(names, _beyond(real, *ends), _beyond(candidate, *ends), _tail_gap)
 
 
 def _beyond(values: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -200,39 +163,121 @@ def _beyond(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 def _tail_gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Returns by how many doublings the shares of values in the low and in the high tail differ."""
-    shares = [total[:2] / total[2] if total[2] > 0 else np.full(2, np.nan) for total in (first, second)]
-    return np.asarray(np.abs(np.log2((shares[1] + _SMOOTHING) / (shares[0] + _SMOOTHING))))
+    real, candidate = (ratio(total[:2], total[2]) for total in (first, second))
+    return np.asarray(np.abs(np.log2((candidate + _SMOOTHING) / (real + _SMOOTHING))))
 
 
-def _channels(comparison: Comparison) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]:
-    both = [comparison.numeric(panel) for panel in (comparison.real, comparison.candidate)]
-    return [(name, (both[0][:, :, place], both[1][:, :, place])) for place, name in enumerate(comparison.numeric_names)]
+_STEPS = tuple(10.0**power for power in range(3, -5, -1))
+_ROUNDING = 2.0**-22  # of a value: what float32 may lose
 
 
+@lru_cache(maxsize=16)
+def resolutions(real: Panel) -> tuple[float | None, ...]:
+    """Returns for each channel the coarsest power of ten that divides all its values; None if there is none."""
+    return tuple(_resolution(real.values[:, :, place]) for place in range(real.schema.num_channels))
+
+
+def rounded(panel: Panel, real: Panel) -> Panel:
+    """Returns the panel with values on the grid of the real ones."""
+    values = np.array(panel.values, dtype=np.float64)
+    for place, step in enumerate(resolutions(real)):
+        if step is not None:
+            values[:, :, place] = np.rint(values[:, :, place] / step) * step
+    return panel.with_values(values)
+
+
+def _resolution(values: np.ndarray) -> float | None:
+    seen = np.unique(values[~np.isnan(values)]).astype(np.float64)
+    if not seen.any():
+        return None
+    reach = np.abs(seen).max()
+    usable = (step for step in _STEPS if reach * _ROUNDING < 0.02 * step)  # finer grids are lost in float32
+    return next((step for step in usable if _on_grid(seen, step).all()), None)
+
+
+def _on_grid(values: np.ndarray, step: float) -> np.ndarray:
+    return np.abs(values - np.rint(values / step) * step) <= _ROUNDING * np.abs(values)
+
+
+def _resolutions(comparison: Comparison) -> Iterator[Aspect]:
+    grids = {place: resolutions(comparison.real)[place] for place in comparison.scale.numeric}
+    if not any(grids.values()):
+        raise Undefined("real values sit on no grid of powers of ten.")
+    for place, step in grids.items():
+        if step is not None:
+            name = f"{comparison.real.schema.channels[place].name}: multiples of {step:g}"
+            counts = [_counts(panel.values[:, :, place], step) for panel in (comparison.real, comparison.candidate)]
+            yield of_sums([name], counts[0], counts[1], lambda _, found: ratio(*found))
+
+
+def _counts(values: np.ndarray, step: float) -> np.ndarray:
+    """Returns how many values of each series are on the grid, and how many there are."""
+    on_grid = _on_grid(values.astype(np.float64), step)
+    return np.stack([on_grid.sum(axis=1), (~np.isnan(values)).sum(axis=1)], axis=1).astype(np.float64)
+
+
+def _broken(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    panel, rules = comparison.candidate, comparison.real.schema.constraints
+    if not rules:
+        raise Undefined("the schema declares no constraints.")
+    broken = []
+    for place in range(panel.num_series):
+        one = slice(place, place + 1)
+        context = None if panel.context is None else panel.context[one]
+        broken.append(violations(panel.values[one], panel.schema, context=context))
+    share = np.array([bool(names) for names in broken], dtype=float)
+    parts = {rule: float(np.mean([rule in names for names in broken])) for rule in map(name_of, rules)}
+    return mean_share(share, panel.unit, effort, seed, parts=parts)
+
+
+_KS = "two-sample Kolmogorov–Smirnov statistic"
 METRICS = (
-    general(
-        "mean",
-        "Mean of the worst channel: distance in mean absolute deviations",
+    Metric(
+        "general.mean", "Mean of the worst channel: distance in mean absolute deviations",
         "|mean of candidate − mean of real| / mean |real − mean of real|, largest over channels",
-        _mean, range=ABOVE, splits=_SPLITS, near=_NEAR_MEAN,
+        mean_of(_mean, NO_NUMBERS, summary=np.nanmax), range=ABOVE, splits=_SPLITS, near=_NEAR_MEAN, seconds=0.3,
     ),
-    general(
-        "tails",
-        "Tails of the worst channel: doublings of the share beyond the real 1 % and 99 %",
+    Metric(
+        "general.tails", "Tails of the worst channel: doublings of the share beyond the real 1 % and 99 %",
         "|log2| of the ratio of shares beyond the real quantiles, largest over channels and sides",
-        _tails, range=ABOVE, splits=_SPLITS, near=_NEAR_TAILS,
+        mean_of(_tails, NO_NUMBERS, summary=np.nanmax), range=ABOVE, splits=_SPLITS, near=_NEAR_TAILS, seconds=0.3,
     ),
-    general(
-        "values_ks", "Values of each channel: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _as_is)
+    Metric(
+        "general.values_ks", "Values of each channel: distance of distributions", _KS,
+        mean_of(lambda comparison: (kolmogorov_smirnov(*one) for one in _channels(comparison)), NO_NUMBERS),
     ),
-    general(
-        "values_wasserstein", "Values of each channel: how far mass has to move, in standard deviations",
-        "1-Wasserstein distance", _of_numbers(wasserstein, _as_is), range=ABOVE,
+    Metric(
+        "general.values_wasserstein", "Values of each channel: how far mass has to move, in standard deviations",
+        "1-Wasserstein distance",
+        mean_of(lambda comparison: (wasserstein(*one) for one in _channels(comparison)), NO_NUMBERS), range=ABOVE,
     ),
-    general("levels_ks", "Means of series: distance of distributions", _KS, _of_numbers(kolmogorov_smirnov, _level)),
-    general("categories", "Frequencies of categories in channels", "total variation distance", _categories),
-    general("static", "Static columns: distance of distributions", f"{_KS}; total variation for categories", _static),
-    general("label", "Frequencies of labels", "total variation distance", _label),
-    general("missingness", "Gaps: how many, where, how long", f"{_KS}; mean difference of rates by step", _missingness),
-    general("lengths", "Lengths of series: distance of distributions", _KS, _lengths),
+    Metric("general.levels_ks", "Means of series: distance of distributions", _KS, mean_of(_levels, NO_NUMBERS)),
+    Metric(
+        "general.categories", "Frequencies of categories in channels", "total variation distance",
+        mean_of(_categories, "no channel holds categories."),
+    ),
+    Metric(
+        "general.static", "Static columns: distance of distributions", f"{_KS}; total variation for categories",
+        mean_of(_static, "the schema declares no static columns but a label."),
+    ),
+    Metric(
+        "general.label", "Frequencies of labels", "total variation distance", mean_of(_label, "no series has a label.")
+    ),
+    Metric(
+        "general.missingness", "Gaps: how many, where, how long", f"{_KS}; mean difference of rates by step",
+        mean_of(_missingness, "nothing is missing, and nothing may be."),
+    ),
+    Metric(
+        "general.lengths", "Lengths of series: distance of distributions", _KS,
+        mean_of(_lengths, "there are no series."),
+    ),
+    Metric(
+        "general.resolution", "Share of values on the measurement grid",
+        "share of values that are multiples of the coarsest power of ten of which all real values are",
+        mean_of(_resolutions, "the candidate has no values in these channels."), direction="higher",
+    ),
+    Metric(
+        "general.constraints", "Series that break a declared constraint",
+        "share of series with at least one violated constraint of the schema", _broken,
+    ),
 )  # fmt: skip

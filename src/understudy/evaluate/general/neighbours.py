@@ -1,30 +1,75 @@
 """Neighbours: precision, recall, density and coverage, and copies of training series or of each other."""
 
+import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from understudy.data import Panel
-from understudy.evaluate.measures import (
-    BAND,
-    band_steps,
-    equally_many,
-    flat_series,
-    squared_distances,
-    warped_distances,
-)
-from understudy.evaluate.metric import ABOVE, Effort, Measured, Undefined, general
-from understudy.evaluate.panels import Comparison
-from understudy.evaluate.weighted import drawn_units, mean_share
+from understudy.evaluate.measures import drawn_units, mean_share
+from understudy.evaluate.metric import ABOVE, Effort, Measured, Metric, Undefined
+from understudy.evaluate.panels import Comparison, Scale
 from understudy.nn.nearest import nearest
 
 NEIGHBOURS = 5
+BAND = 0.1  # of the series' length, how far warping may shift steps against each other
+_TILE_BYTES = 61 * 2**20
+_WARPED_CANDIDATES, _WARPED_NEIGHBOURS = 300, 40
+Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
-def radii(points: np.ndarray, neighbours: int = NEIGHBOURS) -> np.ndarray:
+def flat_series(real: Panel, *others: Panel) -> list[np.ndarray]:
+    """Returns series as points [series, step · feature] in the scale of the real ones, without gaps."""
+    scale = Scale.of(real)
+    points = [scale.unit(panel).reshape(panel.num_series, -1) for panel in (real, *others)]
+    if points[0].std(axis=0).max(initial=0.0) == 0:
+        raise Undefined("all real series are equal: nothing is nearer than anything else.")
+    return points
+
+
+def _equally_many(*panels: Panel, seed: int) -> list[np.ndarray]:
+    """Returns rows of each panel, drawn at random, as many as the smallest has: a larger side would win by number."""
+    rng, size = np.random.default_rng(seed), min(panel.num_series for panel in panels)
+    return [np.sort(rng.permutation(panel.num_series)[:size]) for panel in panels]
+
+
+def squared_distances(queries: np.ndarray, base: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields squared distances [row, point] of one stretch of queries after the other, at most 61 MiB at a time."""
+    rows = max(1, _TILE_BYTES // (4 * max(1, len(base))))
+    norms = np.einsum("pd,pd->p", base, base)
+    for first in range(0, len(queries), rows):
+        part = queries[first : first + rows]
+        distances = part @ base.T
+        distances *= -2
+        distances += np.einsum("qd,qd->q", part, part)[:, None]
+        distances += norms
+        yield np.maximum(distances, 0, out=distances)
+
+
+def warped_distances(first: np.ndarray, second: np.ndarray, band: int) -> np.ndarray:
+    """Returns the distance [...] of series [..., step, channel] without gaps, warped in time; axes before broadcast.
+
+    Sakoe and Chiba (1978): the root of the least sum of squared differences over all monotone alignments that stay
+    within `band` steps of the diagonal and move all channels together. Written here because the maintained libraries
+    bring a compiler (tslearn and aeon need numba) or walk over pairs one by one (dtaidistance).
+    """
+    num_steps, shape = first.shape[-2], np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    outside = np.full(shape, np.inf)
+    row = [outside] * (num_steps + 1)  # row[j]: least cost of aligning the steps so far with the first j of `second`
+    row[0] = np.zeros(shape)
+    for i in range(num_steps):
+        before, row = row, [outside] * (num_steps + 1)
+        for j in range(max(0, i - band), min(num_steps, i + band + 1)):
+            cost = ((first[..., i, :] - second[..., j, :]) ** 2).sum(axis=-1)
+            row[j + 1] = cost + np.minimum(np.minimum(before[j], before[j + 1]), row[j])
+    return np.sqrt(row[num_steps])
+
+
+def _radii(points: np.ndarray, neighbours: int) -> np.ndarray:
     """Returns each point's squared distance to its k-th nearest other point."""
     return np.asarray(nearest(points, points, min(neighbours, len(points) - 1) + 1)[1][:, -1])
 
@@ -36,15 +81,13 @@ def ball_shares(real: np.ndarray, candidate: np.ndarray, neighbours: int = NEIGH
     Recall: real points in some B(candidate); outliers inflate these balls, so a wild candidate may recall everything.
     Density: how many B(real) hold a candidate, over k. Coverage: B(real) that hold a candidate.
     """
-    limits = radii(real, neighbours), radii(candidate, neighbours)
-    covered = np.zeros(len(real), dtype=bool)
-    holders, recalled = [], []
-    for _, distances in squared_distances(candidate, real):
+    limits = _radii(real, neighbours), _radii(candidate, neighbours)
+    covered, holders = np.zeros(len(real), dtype=bool), []
+    for distances in squared_distances(candidate, real):
         inside = distances <= limits[0]
         holders.append(inside.sum(axis=1))
         covered |= inside.any(axis=0)
-    for _, distances in squared_distances(real, candidate):
-        recalled.append((distances <= limits[1]).any(axis=1))
+    recalled = [(distances <= limits[1]).any(axis=1) for distances in squared_distances(real, candidate)]
     count = np.concatenate(holders)
     return {
         "precision": (count > 0).astype(float),
@@ -56,26 +99,17 @@ def ball_shares(real: np.ndarray, candidate: np.ndarray, neighbours: int = NEIGH
 
 @lru_cache(maxsize=16)  # four metrics ask for the same balls
 def _shares(real: Panel, candidate: Panel, seed: int) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    rows = equally_many(real, candidate, seed=seed)
+    rows = _equally_many(real, candidate, seed=seed)
     points = (side[chosen] for side, chosen in zip(flat_series(real, candidate), rows, strict=True))
     return rows, ball_shares(*points)
 
 
-def _measure(name: str, comparison: Comparison, effort: Effort, seed: int) -> Measured:
+def _balls(name: str, comparison: Comparison, effort: Effort, seed: int) -> Measured:
     rows, shares = _shares(comparison.real, comparison.candidate, seed)
     of_candidates = name in ("precision", "density")
     unit = comparison.candidate.unit[rows[1]] if of_candidates else comparison.real.unit[rows[0]]
-    value, replicates = mean_share(shares[name], unit, effort, seed)
     note = f"{NEIGHBOURS} neighbours, {len(unit)} series of each side, Euclidean distance of scaled series."
-    return Measured(value=value, replicates=replicates, notes=(note,))
-
-
-_KYNKAANNIEMI = "Kynkäänniemi et al. (2019), arXiv:1904.06991, Eq. 1–2"
-_NAEEM = "Naeem et al. (2020), arXiv:2002.09797"
-
-
-_WARPED_CANDIDATES, _WARPED_NEIGHBOURS = 300, 40
-Numbers = TypeVar("Numbers", float, np.ndarray)
+    return mean_share(shares[name], unit, effort, seed, notes=(note,))
 
 
 def nearer_to_training(to_training: np.ndarray, to_others: np.ndarray) -> np.ndarray:
@@ -107,7 +141,7 @@ def _copied_warped(comparison: Comparison, effort: Effort, seed: int) -> Measure
     real, candidate, reference = flat_series(comparison.real, comparison.candidate, comparison.reference)
     rows = np.sort(np.random.default_rng(seed).permutation(len(candidate))[:_WARPED_CANDIDATES])
     pool = np.concatenate([comparison.real_unit, comparison.reference_unit]).astype(np.float64)
-    number, band = min(_WARPED_NEIGHBOURS, len(pool)), band_steps(comparison.real.num_steps)
+    number, band = min(_WARPED_NEIGHBOURS, len(pool)), max(1, math.ceil(BAND * comparison.real.num_steps))
     places, _ = nearest(candidate[rows], np.concatenate([real, reference]), number)
     distances = warped_distances(comparison.candidate_unit[rows, None].astype(np.float64), pool[places], band)
     training = places < len(real)
@@ -122,16 +156,18 @@ def _copied_warped(comparison: Comparison, effort: Effort, seed: int) -> Measure
 
 def _corrected(share: np.ndarray, comparison: Comparison, unit: np.ndarray, effort: Effort, seed: int) -> Measured:
     sizes = comparison.real.num_series, comparison.reference.num_series
-    value, replicates = mean_share(share, unit, effort, seed)
     note = f"{sizes[0]} training series and {sizes[1]} others, Euclidean distance of scaled series."
-    return Measured(value=corrected_share(value, *sizes), replicates=corrected_share(replicates, *sizes), notes=(note,))
+    plain = mean_share(share, unit, effort, seed, notes=(note,))
+    assert plain.replicates is not None
+    corrected = corrected_share(plain.replicates, *sizes)
+    return replace(plain, value=corrected_share(plain.value, *sizes), replicates=corrected)
 
 
 def _variety(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     """Distance to the nearest fellow, candidate over real: 0 for repetitions of a few series."""
     panels = comparison.real, comparison.candidate
-    both, rows = flat_series(*panels), equally_many(*panels, seed=seed)
-    gaps = [np.sqrt(radii(points[chosen], 1)) for points, chosen in zip(both, rows, strict=True)]
+    both, rows = flat_series(*panels), _equally_many(*panels, seed=seed)
+    gaps = [np.sqrt(_radii(points[chosen], 1)) for points, chosen in zip(both, rows, strict=True)]
     if not gaps[0].mean() > 0:
         raise Undefined("every real series has an exact double.")
     drawn = [
@@ -148,32 +184,36 @@ def _variety(comparison: Comparison, effort: Effort, seed: int) -> Measured:
 
 
 def _doubles(comparison: Comparison, effort: Effort, seed: int) -> Measured:
-    keys, real = _keys(comparison.candidate), set(_keys(comparison.real))
-    times = Counter(keys)
+    keys, real = ([series.tobytes() for series in panel.values] for panel in (comparison.candidate, comparison.real))
+    times, training = Counter(keys), set(real)
+    copied = {"also among the training series": float(np.mean([key in training for key in keys]))}
     double = np.array([times[key] > 1 for key in keys], dtype=float)
-    value, replicates = mean_share(double, comparison.candidate.unit, effort, seed)
-    copied = float(np.mean([key in real for key in keys]))
-    return Measured(value=value, replicates=replicates, parts={"also among the training series": copied})
+    return mean_share(double, comparison.candidate.unit, effort, seed, parts=copied)
 
 
-def _keys(panel: Panel) -> list[bytes]:
-    return [series.tobytes() for series in panel.values]
+def _metric(name: str, title: str, reference: str, **facts: Any) -> Metric:
+    return Metric(f"general.{name}", title, reference, **{"measure": partial(_balls, name), **facts})
 
 
 _COPIED = (
     "share of candidates nearer to a training series than to others, corrected for their number; 0.5 if not copied"
 )
-_balls = {name: partial(_measure, name) for name in ("precision", "recall", "density", "coverage")}
-_higher, _near = partial(general, direction="higher"), partial(general, direction="near")
-_WARPED = "Nearer to training series than to others, warped in time"
-_VARIETY = "Distance to the nearest fellow, over that of real series"
+_KYNKAANNIEMI = "Kynkäänniemi et al. (2019), arXiv:1904.06991, Eq. 1–2"
+_NAEEM = "Naeem et al. (2020), arXiv:2002.09797"
+_higher, _near = partial(_metric, direction="higher"), partial(_metric, direction="near")
 METRICS = (
-    _higher("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI, _balls["precision"]),
-    _higher("recall", "Real series that lie among candidates", _KYNKAANNIEMI, _balls["recall"]),
-    _near("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3", _balls["density"], range=ABOVE),
-    _higher("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4", _balls["coverage"]),
-    _near("copied", "Nearer to training series than to others", _COPIED, _copied),
-    _near("copied_warped", _WARPED, _COPIED, _copied_warped),
-    _near("variety", _VARIETY, "mean nearest-neighbour distance, candidate over real", _variety, range=ABOVE),
-    _near("doubles", "Series that occur more than once", "share of exact duplicates", _doubles),
-)
+    _higher("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI),
+    _higher("recall", "Real series that lie among candidates", _KYNKAANNIEMI),
+    _near("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3", range=ABOVE),
+    _higher("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4"),
+    _near("copied", "Nearer to training series than to others", _COPIED, measure=_copied),
+    _near(
+        "copied_warped", "Nearer to training series than to others, warped in time", _COPIED, measure=_copied_warped,
+        seconds=1.1,
+    ),
+    _near(
+        "variety", "Distance to the nearest fellow, over that of real series",
+        "mean nearest-neighbour distance, candidate over real", measure=_variety, range=ABOVE,
+    ),
+    _near("doubles", "Series that occur more than once", "share of exact duplicates", measure=_doubles),
+)  # fmt: skip

@@ -12,7 +12,7 @@ from tests.unit.synthesizers.spectral.recording import MUCH, Tape, listening
 from understudy.data import Panel, Population, PrivacyUnit
 from understudy.data.masks import MASKS
 from understudy.errors import InputError, MissingData
-from understudy.evaluate.fillings import interval_coverage, squared_error
+from understudy.evaluate.fillings import counted, interval_coverage, squared_error
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import SubsampledGaussian
 from understudy.privacy.ledger import Ledger
@@ -62,9 +62,12 @@ def test_intervals_cover_what_they_say_on_series_that_were_not_learned_from() ->
     for kind in ("random", "stride", "block"):
         hidden = MASKS[kind](300, 24, rng)[:, :, None]
         drawn = fillings(release, unseen, hidden, num_draws=19, rng=rng)
-        assert 0.85 <= interval_coverage(unseen.values, drawn, hidden) <= 0.95
+        assert 0.85 <= interval_coverage(*counted(unseen.values, drawn, hidden)) <= 0.95
         anybody = np.stack([waves(300, seed=seed).values for seed in range(20, 39)])
-        assert squared_error(unseen.values, drawn, hidden) < squared_error(unseen.values, anybody, hidden) / 1.2
+        assert (
+            squared_error(*counted(unseen.values, drawn, hidden))
+            < squared_error(*counted(unseen.values, anybody, hidden)) / 1.2
+        )
 
 
 def test_units_are_drawn_and_the_rest_of_the_guarantee_goes_into_training() -> None:

@@ -14,9 +14,9 @@ from scipy.optimize import linear_sum_assignment
 from torch import nn
 
 from understudy.data import Panel
+from understudy.evaluate.measures import RankedPools, bootstrap
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Scale
-from understudy.evaluate.weighted import RankedPools, bootstrap
 from understudy.synthesizers.pets.modules import EncoderSimilarity
 from understudy.synthesizers.pets.networks import TS2Vec
 from understudy.synthesizers.pets.pretraining import train_ts2vec
@@ -57,7 +57,7 @@ def sliced_distance(first: np.ndarray, second: np.ndarray, seed: int) -> float:
     directions = np.random.default_rng(seed).standard_normal((first.shape[1], PROJECTIONS))
     directions /= np.linalg.norm(directions, axis=0)
     pools = RankedPools.of(*((points @ directions)[:, None] for points in (first, second)))
-    return float(pools.wasserstein(*pools.once).mean())
+    return float(pools.wasserstein(np.ones(len(first)), np.ones(len(second))).mean())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

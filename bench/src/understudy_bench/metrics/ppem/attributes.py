@@ -4,10 +4,9 @@ import numpy as np
 
 from understudy.data import Channel
 from understudy.data.channels import num_codes
-from understudy.evaluate.measures import cell_counts
+from understudy.evaluate.measures import Aspect, cell_counts, mean_figure, of_sums
 from understudy.evaluate.metric import Effort, Measured, Metric
 from understudy.evaluate.panels import Comparison
-from understudy.evaluate.weighted import Aspect, mean_figure, of_sums
 
 _MAX_VALUES = 2_000
 

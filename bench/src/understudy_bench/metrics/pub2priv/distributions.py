@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from understudy.evaluate.measures import autocorrelations
+from understudy.evaluate.measures import Aspect, RankedPools, autocorrelations, mean_figure
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
-from understudy.evaluate.weighted import Aspect, RankedPools, mean_figure
 
 MOST_LAGS = 30
 _NO_PAIRS = "no two neighbouring steps were observed; bring series with fewer gaps."

@@ -22,6 +22,11 @@ FEWEST_HIDDEN, CLASSIFIER_HIDDEN = 8, 32  # TimeGAN's half of the channels can't
 Pair = tuple[np.ndarray, np.ndarray]
 
 
+def _capped(published: int, effort: Effort) -> int:
+    """Returns the number of optimiser updates to do where a paper did `published`."""
+    return min(published, effort.iteration_cap or published)
+
+
 def discriminative_score(train: Pair, test: Pair, *, iterations: int, seed: int, hidden: int | None = None) -> float:
     """Returns |accuracy − 0.5| of a network that tells real from synthetic series; 0 where it can't.
 
@@ -105,7 +110,7 @@ def _discriminative(comparison: Comparison, effort: Effort, seed: int) -> Measur
         rng = np.random.default_rng(each)
         real, candidate = (deal(p.unit, (0.8, 0.2), rng) for p in (comparison.real, comparison.candidate))
         train, test = (_as_many(comparison, *rows, rng) for rows in zip(real, candidate, strict=True))
-        iterations = effort.iterations(DISCRIMINATIVE_ITERATIONS)
+        iterations = _capped(DISCRIMINATIVE_ITERATIONS, effort)
         scores.append(discriminative_score(train, test, iterations=iterations, seed=each))
     note = "The larger set was cut at random to the size of the smaller one; 80 % of units train, 20 % test."
     return Measured(value=float(np.mean(scores)), replicates=np.array(scores), kind="repeats", notes=(note,))
@@ -123,7 +128,7 @@ def _predictive(comparison: Comparison, effort: Effort, seed: int) -> Measured:
     if comparison.real.num_steps < 2:
         raise Undefined("series are too short; it needs at least 2 steps.")
     target = comparison.feature_channels.index(comparison.scale.numeric[-1])
-    iterations = effort.iterations(PREDICTIVE_ITERATIONS)
+    iterations = _capped(PREDICTIVE_ITERATIONS, effort)
     errors = [
         predictive_error(
             comparison.candidate_unit, comparison.real_unit, target=target, iterations=iterations, seed=each
@@ -154,7 +159,7 @@ def _classification(comparison: Comparison, effort: Effort, seed: int) -> Measur
             comparison.candidate.label[known],
             test,
             num_classes=len(column.categories),
-            iterations=effort.iterations(CLASSIFIER_ITERATIONS),
+            iterations=_capped(CLASSIFIER_ITERATIONS, effort),
             seed=each,
         )
         for each in seeds(seed, effort.repeats)

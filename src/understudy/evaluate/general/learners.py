@@ -1,4 +1,4 @@
-"""Can boosted trees tell candidate from real? A test of two samples by a learner that does learn.
+"""Learners: can boosted trees tell candidate from real, and what does a light forecaster learn from the candidate?
 
 Lopez-Paz and Oquab (2017), arXiv:1610.06545. The recurrent discriminators of the papers often stay near chance on
 series that a glance distinguishes; trees on raw values and on summaries seldom do, and their features have names.
@@ -6,7 +6,8 @@ A candidate that copies real series makes trees wrong more often than right: its
 side. |accuracy − 0.5| counts that as well.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,12 +16,10 @@ from scipy.stats import rankdata
 from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.data.timegrid import season_steps
-from understudy.evaluate.general.marginals import missing
-from understudy.evaluate.general.rules import rounded
-from understudy.evaluate.measures import spectra
-from understudy.evaluate.metric import Effort, Measured, general
+from understudy.evaluate.general.marginals import missing, rounded
+from understudy.evaluate.measures import drawn_units, mean_share, run_lengths, spectra
+from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
-from understudy.evaluate.weighted import mean_share
 
 _MAX_ALL_PAIRS = 8  # with more channels only neighbours in the schema's order are paired
 _EDGE = 1e-6  # of the real range: closer to its ends counts as being there
@@ -55,20 +54,11 @@ def summary_features(comparison: Comparison, panel: Panel) -> tuple[list[str], n
 
 
 def _levels(x: np.ndarray) -> Columns:
-    centred = x - x.mean(axis=1, keepdims=True)
-    spread = x.std(axis=1)
     yield "mean", x.mean(axis=1)
-    yield "standard deviation", spread
-    for share, name in (
-        (0, "minimum"),
-        (0.25, "lower quartile"),
-        (0.5, "median"),
-        (0.75, "upper quartile"),
-        (1, "maximum"),
-    ):
-        yield name, np.quantile(x, share, axis=1)
-    yield "skewness", (centred**3).mean(axis=1) / np.maximum(spread, _TINY) ** 3
-    yield "kurtosis", (centred**4).mean(axis=1) / np.maximum(spread, _TINY) ** 4
+    yield "standard deviation", x.std(axis=1)
+    quartiles = np.quantile(x, (0, 0.25, 0.5, 0.75, 1), axis=1)
+    yield from zip(("minimum", "lower quartile", "median", "upper quartile", "maximum"), quartiles, strict=True)
+    yield from _shape("", x)
     yield "share at the real minimum", (x <= _EDGE).mean(axis=1)
     yield "share at the real maximum", (x >= 1 - _EDGE).mean(axis=1)
     yield "share of different values", 1 - (np.diff(np.sort(x, axis=1), axis=1) == 0).sum(axis=1) / x.shape[1]
@@ -76,17 +66,21 @@ def _levels(x: np.ndarray) -> Columns:
     yield "last step", x[:, -1]
 
 
+def _shape(of_what: str, x: np.ndarray) -> Columns:
+    centred, spread = x - x.mean(axis=1, keepdims=True), np.maximum(x.std(axis=1), _TINY)
+    yield f"skewness{of_what}", (centred**3).mean(axis=1) / spread**3  # of changes: differs when time runs backwards
+    yield f"kurtosis{of_what}", (centred**4).mean(axis=1) / spread**4
+
+
 def _changes(x: np.ndarray) -> Columns:
     if x.shape[1] < 2:
         return
     change = np.diff(x, axis=1)
-    size, spread = np.abs(change), np.maximum(change.std(axis=1), _TINY)
-    centred = change - change.mean(axis=1, keepdims=True)
+    size = np.abs(change)
     yield "mean size of changes", size.mean(axis=1)
     yield "median size of changes", np.median(size, axis=1)
-    yield "spread of changes", spread
-    yield "skewness of changes", (centred**3).mean(axis=1) / spread**3  # differs when time runs backwards
-    yield "kurtosis of changes", (centred**4).mean(axis=1) / spread**4
+    yield "spread of changes", np.maximum(change.std(axis=1), _TINY)
+    yield from _shape(" of changes", change)
     yield "share of steps without change", (change == 0).mean(axis=1)
     yield "largest rise", change.max(axis=1)
     yield "largest fall", change.min(axis=1)
@@ -125,7 +119,7 @@ def _pairs(unit: np.ndarray, names: list[str]) -> Columns:
 
 def _categories(panel: Panel) -> Columns:
     for place, channel in enumerate(panel.schema.channels):
-        codes, values = num_codes(channel), panel.values[:, :, place]
+        values, codes = panel.values[:, :, place], num_codes(channel)
         if codes is None:
             continue
         seen = np.maximum((~np.isnan(values)).sum(axis=1), 1)
@@ -159,11 +153,7 @@ def _correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _longest(where: np.ndarray) -> np.ndarray:
     """Returns the length of the longest run of true steps of each row."""
-    run = longest = np.zeros(len(where))
-    for step in range(where.shape[1]):
-        run = np.where(where[:, step], run + 1, 0)
-        longest = np.maximum(longest, run)
-    return longest
+    return run_lengths(where).max(axis=1)
 
 
 def _table(columns: list[tuple[str, np.ndarray]]) -> tuple[list[str], np.ndarray]:
@@ -191,7 +181,7 @@ def told_apart(first: np.ndarray, second: np.ndarray, units: tuple[np.ndarray, n
     table = np.concatenate([first, second])
     side = np.repeat([0, 1], [len(first), len(second)])
     right = np.empty(len(table), dtype=bool)
-    folds = (deal(unit, [1 / FOLDS] * FOLDS, rng) for unit in units)
+    folds = (_folds(unit, rng) for unit in units)
     for own, other in zip(*folds, strict=True):
         tested = np.concatenate([own, other + len(first)])
         learned = np.setdiff1d(np.arange(len(table)), tested)
@@ -204,26 +194,11 @@ def told_apart(first: np.ndarray, second: np.ndarray, units: tuple[np.ndarray, n
     return right
 
 
-def deal(
-    unit: np.ndarray, shares: Sequence[float], rng: np.random.Generator, strata: np.ndarray | None = None
-) -> list[np.ndarray]:
-    """Returns the rows of series, dealt at random into parts; the series of one unit stay together.
-
-    Args:
-        unit: Unit of each series, as in a panel.
-        shares: Share of units in each part; they add up to 1.
-        strata: Class of each series; every class is dealt in the same shares.
-    """
-    units, first = np.unique(unit, return_index=True)
-    classes = np.zeros(len(units)) if strata is None else strata[first]
-    part = np.empty(len(units), dtype=np.int64)
-    for kind in np.unique(classes):
-        members = rng.permutation(np.flatnonzero(classes == kind))
-        borders = np.rint(np.cumsum(shares)[:-1] * len(members)).astype(int)
-        for place, chosen in enumerate(np.split(members, borders)):
-            part[chosen] = place
-    of_series = part[np.searchsorted(units, unit)]
-    return [np.flatnonzero(of_series == place) for place in range(len(shares))]
+def _folds(unit: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Returns the rows of series, dealt at random into folds; the series of one unit stay together."""
+    units, place = np.unique(unit, return_inverse=True)
+    borders = np.rint(np.arange(1, FOLDS) * len(units) / FOLDS).astype(int)
+    return [np.flatnonzero(np.isin(place, own)) for own in np.split(rng.permutation(len(units)), borders)]
 
 
 def alone(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -247,20 +222,16 @@ def _measure(features: Features, comparison: Comparison, effort: Effort, seed: i
     units = panels[0].unit[rows[0]], panels[1].unit[rows[1]]
     right = told_apart(*tables, units, seed).astype(float)
     both = np.concatenate([units[0], units[1] + panels[0].num_units])
-    accuracy, replicates = mean_share(right, both, effort, seed)
     single = alone(*tables)
-    return Measured(
-        value=abs(accuracy - 0.5),
-        replicates=np.abs(replicates - 0.5),
-        parts={
-            f"alone: {names[columns[place]]}": float(single[place])
-            for place in np.argsort(-single, kind="stable")[:_TOP]
-        },
-        notes=(
-            f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features{chosen}. Parts: |AUC − 0.5| "
-            "of the most telling single features.",
-        ),
+    top = np.argsort(-single, kind="stable")[:_TOP]
+    note = (
+        f"{number} series of each side, {FOLDS} folds by unit, {len(names)} features{chosen}. Parts: |AUC − 0.5| "
+        "of the most telling single features."
     )
+    parts = {f"alone: {names[columns[place]]}": float(single[place]) for place in top}
+    accuracy = mean_share(right, both, effort, seed, parts=parts, notes=(note,))
+    assert accuracy.replicates is not None
+    return replace(accuracy, value=abs(accuracy.value - 0.5), replicates=np.abs(accuracy.replicates - 0.5))
 
 
 def _columns(number: int, effort: Effort, rng: np.random.Generator) -> np.ndarray:
@@ -276,10 +247,125 @@ def _rows(panel: Panel, number: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(np.argsort(order, kind="stable")[:number])
 
 
+_MAX_LAGS = 12
+_MAX_ROWS = 40_000
+_RIDGE = 1e-4  # of the mean variance of the lags
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Windows:
+    """Steps to be forecast one step ahead, with the steps before them.
+
+    Attributes:
+        lags: [row, feature], the steps before in all channels, and the step a season before.
+        truth: [row, channel].
+        counted: [row, channel], whether the step was observed; gaps before it are closed by straight lines.
+        naive: Forecasts [row, channel] by name.
+        series: Series of each row.
+    """
+
+    lags: np.ndarray
+    truth: np.ndarray
+    counted: np.ndarray
+    naive: dict[str, np.ndarray]
+    series: np.ndarray
+
+    @classmethod
+    def of(cls, comparison: Comparison, panel: Panel, lags: int, season: int | None, seed: int) -> "_Windows":
+        unit = comparison.numeric_unit(panel).astype(np.float64)
+        seen = ~np.isnan(comparison.numeric(panel))
+        seen[:, : max(lags, season or 1)] = False  # too early to be forecast
+        series, step = np.nonzero(seen.any(axis=2))
+        rows = np.sort(np.random.default_rng(seed).permutation(len(series))[:_MAX_ROWS])
+        series, step = series[rows], step[rows]
+        past = [unit[series, step - lag] for lag in (*range(1, lags + 1), *([season] if season else []))]
+        naive = {"persistence": past[0]} | ({"seasonal naive": past[-1]} if season else {})
+        return cls(
+            lags=np.concatenate(past, axis=1),
+            truth=unit[series, step],
+            counted=seen[series, step],
+            naive=naive,
+            series=series,
+        )
+
+    def forecaster(self, weights: np.ndarray) -> Callable[["_Windows"], np.ndarray]:
+        """Returns ridge regression of the change since the step before on the steps before, series weighted.
+
+        What is not learned is no change: the forecaster shrinks towards persistence.
+        """
+        of_row = weights[self.series, None]
+        total = max(float(of_row.sum()), 1e-12)
+        change = self.truth - self.naive["persistence"]
+        middle, drift = (of_row * self.lags).sum(axis=0) / total, (of_row * change).sum(axis=0) / total
+        weighted = (self.lags - middle) * of_row
+        products = weighted.T @ (self.lags - middle)
+        penalty = _RIDGE * max(float(np.trace(products)) / len(products), 1e-12)
+        slopes = np.linalg.solve(products + penalty * np.eye(len(products)), weighted.T @ (change - drift))
+        return lambda other: np.asarray(other.naive["persistence"] + (other.lags - middle) @ slopes + drift)
+
+    def error(self, forecast: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Returns the mean absolute error of each channel, series weighted."""
+        counted = self.counted * weights[self.series, None]
+        total = (np.abs(forecast - self.truth) * counted).sum(axis=0)
+        return np.asarray(total / np.maximum(counted.sum(axis=0), 1e-12))
+
+
+def _forecast_skill(comparison: Comparison, effort: Effort, seed: int) -> Measured:
+    steps = comparison.real.num_steps
+    if steps < 4 or not comparison.numeric_names:
+        raise Undefined("channels of numbers with at least 4 steps are needed.")
+    season, lags = season_steps(comparison.real.schema.time, steps), min(_MAX_LAGS, steps // 2)
+    panels = comparison.candidate, comparison.real, comparison.reference
+    candidate, real, test = (_Windows.of(comparison, panel, lags, season, seed) for panel in panels)
+    if not all(len(side.series) for side in (candidate, real, test)):
+        raise Undefined("too few steps were observed to forecast from.")
+    once = [np.ones(panel.num_series) for panel in panels]
+    naive = {name: test.error(forecast, once[2]) for name, forecast in test.naive.items()}
+    best = min(naive, key=lambda name: float(naive[name].sum()))
+    if not naive[best].sum() > 0:
+        raise Undefined("every series stays at rest: the naive forecast is never wrong.")
+
+    def errors(side: _Windows, learned: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return test.error(side.forecaster(learned)(test), tested), test.error(test.naive[best], tested)
+
+    drawn = [drawn_units(p.unit, effort.replicates, seed + i) for i, p in enumerate((panels[0], panels[2]))]
+    found, on_real = errors(candidate, once[0], once[2]), errors(real, once[1], once[2])
+    return Measured(
+        value=_skill(*found),
+        replicates=np.array([_skill(*errors(candidate, *weights)) for weights in zip(*drawn, strict=True)]),
+        parts={
+            "skill when trained on real": _skill(*on_real),
+            "MAE trained on candidate": float(found[0].mean()),
+            "MAE trained on real": float(on_real[0].mean()),
+            **{f"MAE {name}": float(error.mean()) for name, error in naive.items()},
+            **{f"skill: {n}": _skill(e, b) for n, e, b in zip(comparison.numeric_names, *found, strict=True) if b > 0},
+        },
+        notes=(
+            f"Ridge regression on {lags} lags of all channels, one step ahead, tested on real series that neither side "
+            f"learned from, in units of the real range; at most {_MAX_ROWS} rows of each side. Against {best}, the "
+            "better of the naive forecasts.",
+        ),
+    )
+
+
+def _skill(error: np.ndarray, naive: np.ndarray) -> float:
+    return 1 - float(error.sum() / max(float(naive.sum()), 1e-12))
+
+
 _REFERENCE = "classifier two-sample test, arXiv:1610.06545, section 3, by boosted trees: |accuracy − 0.5|"
-_trees = partial(general, reference=_REFERENCE, range=(0.0, 0.5), near=_NEAR)
-_raw, _summary = partial(_measure, raw_features), partial(_measure, summary_features)
+_trees = partial(Metric, reference=_REFERENCE, range=(0.0, 0.5), near=_NEAR)
 METRICS = (
-    _trees("trees_raw", "Told apart by boosted trees that see every value", measure=_raw),
-    _trees("trees_summary", "Told apart by boosted trees that see summaries", measure=_summary),
-)
+    _trees(
+        "general.trees_raw", "Told apart by boosted trees that see every value",
+        measure=partial(_measure, raw_features), seconds=3.4,
+    ),
+    _trees(
+        "general.trees_summary", "Told apart by boosted trees that see summaries",
+        measure=partial(_measure, summary_features), seconds=2.7,
+    ),
+    Metric(
+        "general.forecast_skill", "Forecasting skill learned from the candidate, over the better naive forecast",
+        "skill 1 − MAE/MAE of the better of persistence and seasonal naive; TSTR with ridge regression",
+        _forecast_skill, direction="higher", range=(float("-inf"), 1.0), seconds=0.3,
+    ),
+)  # fmt: skip
