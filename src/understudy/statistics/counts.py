@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
-_JOINED = 5  # cells whose density a tail joins
 _NARROWEST = 0.4  # deviation of a fitted normal over the width of the cell in its middle
 _NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logarithm resolves
 _QUIET = 3.0  # standard deviations up to which the sum of a grid's end, or a difference of sums, is taken for noise
@@ -74,63 +73,6 @@ def quiet_ends(noisy: np.ndarray, noise: float) -> tuple[int, int]:
         quiet = np.flatnonzero(np.cumsum(cells) <= _quiet_sums(len(cells), noise))
         numbers.append(int(quiet[-1]) + 1 if 0 < len(quiet) < len(cells) else 0)
     return (numbers[0], numbers[1]) if sum(numbers) < len(noisy) else (0, 0)
-
-
-def with_tails(noisy: np.ndarray, noise: float, width: np.ndarray) -> np.ndarray:
-    """Returns smoothed cells whose quiet ends are exponential tails.
-
-    Most of a wide grid is empty. What noise leaves there is little, but it is far out, where little weighs much. How
-    the last loud cells fall off foretells what a tail holds, and its own cells are heard as far as they stand out.
-    """
-    first, last = quiet_ends(noisy, noise)
-    end = len(noisy) - last
-    loud = smooth_by_risk(noisy[first:end], noise)
-    before = _tail(noisy[:end][::-1], loud[::-1], noise, width[:end][::-1])[::-1]
-    return np.concatenate([before, loud, _tail(noisy[first:], loud, noise, width[first:])])
-
-
-def _tail(noisy: np.ndarray, loud: np.ndarray, noise: float, width: np.ndarray) -> np.ndarray:
-    """Returns the shares of the cells beyond the loud ones, an exponential tail; cells from the inside out.
-
-    Its own cells are weighed by how much such a tail would have in them: most have next to nothing but noise.
-    """
-    begin = len(loud)
-    quiet, far = noisy[begin:], width[begin:]
-    if not len(quiet):
-        return quiet
-    foretold = _foretold(noisy[:begin], noise, width[:begin])
-    if foretold is None:
-        total, density = float(quiet.sum()), float((loud / width[:begin])[-_JOINED:].mean())
-    else:
-        scale, beyond = foretold
-        shape, density = _falling(scale, far), beyond / scale
-        beyond *= 1 - np.exp(-far.sum() / scale)
-        heard, left = shape @ quiet / (shape @ shape), noise / np.sqrt(shape @ shape)
-        total = float(shrink(np.array([heard]), np.array([beyond]), float(left))[0][0])
-    return total * _falling(total / density, far) if total > 0 and density > 0 else np.zeros(len(quiet))
-
-
-def _foretold(cells: np.ndarray, noise: float, width: np.ndarray) -> tuple[float, float] | None:
-    """Returns (scale, mass beyond the last cell) of the exponential that continues cells; None if they do not fall.
-
-    Two stretches of equal width, the last that noise lets one tell apart, give the rate at which cells fall.
-    """
-    far, total = (np.concatenate([[0.0], np.cumsum(part[::-1])]) for part in (width, cells))
-    twice, number = 2 * far[1:], np.arange(1, len(far))
-    last, before = total[1:], np.interp(twice, far, total) - total[1:]
-    loud = (twice <= far[-1]) & (last > _QUIET * noise * np.sqrt(number))
-    told = loud & (before - last > _QUIET * noise * np.sqrt(np.searchsorted(far, twice)))
-    if not told.any():
-        return None
-    place = int(told.argmax())
-    ratio = last[place] / before[place]
-    return far[1 + place] / -np.log(ratio), last[place] * ratio / (1 - ratio)
-
-
-def _falling(scale: float, width: np.ndarray) -> np.ndarray:
-    """Returns the shares of cells, from the inside out, under an exponential distribution that ends with them."""
-    reached = np.exp(-np.concatenate([[0.0], np.cumsum(width)]) / scale)
-    return np.asarray(-np.diff(reached) / (1 - reached[-1]))
 
 
 def keep_middle(departure: np.ndarray, noise: float) -> np.ndarray:

@@ -9,18 +9,22 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
 from understudy.data import Binary, Categorical, Channel, Integer
-from understudy.statistics.counts import cumulative_of, smoothed_cumulative, with_tails
+from understudy.statistics.counts import cumulative_of, smoothed_cumulative
+from understudy.statistics.tails import with_tails
 
 SCORE_LIMIT = 3.5  # scores beyond it say no more than "extreme"
-_CELLS_PER_OCTAVE = (10, 7)
+_CELLS_PER_OCTAVE = {10: 0.003, 7: 0.006, 5: 0.04}  # and the standard error of F up to which
 _FEW = np.concatenate([[0.0, 1 / 128, 1 / 64, 1 / 32], np.arange(1, 17) / 16])  # of the range
 _EVEN = np.linspace(0, 1, 129)
 _SIGNIFICANT = 3.0  # standard deviations of noise from which a bound counts as a value with mass of its own
 _LOW_OCTAVES, _HIGH_OCTAVES = 10, 6
-_CUMULATIVE_ERROR = 0.04  # standard error of F at which a grid gets coarser
+_FAR_OCTAVES, _CELLS_PER_FAR_OCTAVE = 10, 4  # below the others, where the lower bound is zero
+_MANY_NUMBERS, _CELLS_PER_OCTAVE_OF_MANY = 1000, 4  # whole numbers from zero to this are counts of something
+_PARTS = 4  # of a cell, over which its mass is spread as its neighbours foretell
 
 
 @dataclass(frozen=True)
@@ -63,26 +67,31 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
     """Returns the cells of a column from its declared bounds.
 
     Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
-    only logarithmically. Smoothing over neighbours deals with noise; only where `cell_noise`, the noise of one cell's
-    share, would drown even sums of cells are there fewer of them, and in the end a few to fit a normal distribution
+    only logarithmically; from a bound of zero they go down to a millionth of the range, and counts, which come in all
+    magnitudes, are told apart by magnitude. Every cell brings noise of its own, and a smooth curve through the sums
+    tells what cells do not: the louder the noise, the fewer cells, and in the end a few to fit a normal distribution
     to. Cells of whole numbers end halfway between them, so that one which comes back from anywhere in its cell is
     rounded to itself.
     """
     if isinstance(column, Categorical | Binary):
         codes = np.arange(int(column.bounds[1]) + 1, dtype=np.float64)
         return Grid(codes, codes)
-    for per_octave in _CELLS_PER_OCTAVE:
-        inner = _geometric(per_octave)
-        if cell_noise * np.sqrt(len(inner)) / 2 <= _CUMULATIVE_ERROR:
+    for per_octave, most in _CELLS_PER_OCTAVE.items():
+        inner = _geometric(column, per_octave)
+        if cell_noise * np.sqrt(len(inner)) / 2 <= most:
             return _grid(column, inner)
-    many = _grid(column, np.unique(np.concatenate([_geometric(_CELLS_PER_OCTAVE[0]), _EVEN])))
-    return replace(_grid(column, _FEW), finer=many)
+    finest = _geometric(column, max(_CELLS_PER_OCTAVE))
+    return replace(_grid(column, _FEW), finer=_grid(column, np.unique(np.concatenate([finest, _EVEN]))))
 
 
-def _geometric(per_octave: int) -> np.ndarray:
+def _geometric(column: Channel, per_octave: int) -> np.ndarray:
+    low, high = column.bounds
+    if isinstance(column, Integer) and low == 0 and high >= _MANY_NUMBERS:
+        per_octave = _CELLS_PER_OCTAVE_OF_MANY
     rising = 0.5 * 2.0 ** (-np.arange(_LOW_OCTAVES * per_octave, -1, -1) / per_octave)
     falling = 1.0 - 0.5 * 2.0 ** (-np.arange(1, _HIGH_OCTAVES * per_octave + 1) / per_octave)
-    return np.concatenate([[0.0], rising, falling, [1.0]])
+    far = np.arange(_FAR_OCTAVES * _CELLS_PER_FAR_OCTAVE if low == 0 else 0, 0, -1) / _CELLS_PER_FAR_OCTAVE
+    return np.concatenate([[0.0], rising[0] * 2.0**-far, rising, falling, [1.0]])
 
 
 def _grid(column: Channel, shares: np.ndarray) -> Grid:
@@ -158,8 +167,21 @@ def marginal_from(noisy_counts: np.ndarray, grid: Grid, noise: float) -> Margina
     atoms = np.where(shares > _SIGNIFICANT * noise, shares, 0.0)
     if grid.finer is not None:
         return _from_few(shares[1:-1], noise, atoms, grid, grid.finer)
-    inner = with_tails(shares[1:-1], noise, (grid.right - grid.left)[1:-1])
-    return Marginal(grid, cumulative_of(np.concatenate([atoms[:1], inner, atoms[-1:]])))
+    inner = with_tails(shares[1:-1], noise, grid.right[:-1])
+    return _smooth(Marginal(grid, cumulative_of(np.concatenate([atoms[:1], inner, atoms[-1:]]))))
+
+
+def _smooth(marginal: Marginal) -> Marginal:
+    """Returns the distribution on parts of its cells, between whose ends it rises without a bend (Fritsch and Carlson).
+
+    The sums at the ends of cells stay as they are.
+    """
+    edges, low, high = marginal.grid.right[:-1], marginal.grid.left[:1], marginal.grid.right[-1:]
+    parts = (edges[:-1, None] + np.diff(edges)[:, None] * np.arange(_PARTS) / _PARTS).ravel()
+    fine = np.append(parts, edges[-1])
+    rising = np.maximum.accumulate(np.clip(PchipInterpolator(edges, marginal.cumulative[1:-1])(fine), 0.0, 1.0))
+    grid = Grid(np.concatenate([low, fine[:-1], high]), np.concatenate([low, fine[1:], high]))
+    return Marginal(grid, np.concatenate([[0.0], rising, [1.0]]))
 
 
 def _from_few(noisy: np.ndarray, noise: float, atoms: np.ndarray, few: Grid, many: Grid) -> Marginal:

@@ -10,7 +10,6 @@ from understudy.statistics.counts import (
     shrink,
     smooth_by_risk,
     smoothed_cumulative,
-    with_tails,
 )
 
 CELLS = 48
@@ -100,45 +99,6 @@ def test_the_ends_of_an_empty_grid_are_quiet_and_its_middle_is_not() -> None:
     assert 10 <= first <= 20
     assert 10 <= last <= CELLS - 28
     assert quiet_ends(np.ones(5), 0.01) == (0, 0)
-
-
-def test_a_tail_holds_what_its_end_holds_on_average_and_falls_off() -> None:
-    """The far end of an exponential distribution, drowned in noise, comes back with its mass and close to its mean."""
-    edges = np.linspace(0, 20, 201)
-    truth, width, noise = np.diff(-np.exp(-edges)), np.diff(edges), 0.003
-    rng, middle = np.random.default_rng(5), (edges[1:] + edges[:-1]) / 2
-    settled = np.stack([with_tails(truth + noise * rng.normal(size=200), noise, width) for _ in range(200)])
-    first = int(np.argmax(truth < noise))  # from here on every cell holds less than noise
-    far = settled[:, first:]
-    assert far.sum(1).mean() == pytest.approx(truth[first:].sum(), abs=0.25 * truth[first:].sum())
-    raw = np.abs(noise * rng.normal(size=(200, 200)) @ middle).mean()
-    assert np.abs(settled @ middle - truth @ middle).mean() < 0.7 * raw
-
-
-@pytest.mark.parametrize("outward", [1, -1], ids=["upper", "lower"])
-def test_what_a_tail_holds_is_told_better_than_by_the_sum_of_its_cells(outward: int) -> None:
-    """Over 200 draws of noise the error is at most two thirds of a plain sum's, and hardly any tail is empty."""
-    edges = np.linspace(0, 20, 201)
-    truth, width, noise = np.diff(-np.exp(-edges)), np.diff(edges), 0.003
-    rng, first = np.random.default_rng(6), 60  # the last twentieth of what lies beyond
-    noisy = truth + noise * rng.normal(size=(200, 200))
-    settled = np.stack([with_tails(cells[::outward], noise, width)[::outward] for cells in noisy])
-    errors = [np.sqrt(np.mean((cells[:, first:].sum(1) - truth[first:].sum()) ** 2)) for cells in (settled, noisy)]
-    assert errors[0] < 2 / 3 * errors[1]
-    assert (settled[:, first:].sum(1) > 0).mean() > 0.95
-
-
-def test_cells_that_do_not_fall_foretell_nothing() -> None:
-    """A level distribution that ends before its grid does: the sum of the quiet end is all there is to go by."""
-    cells = np.concatenate([np.full(20, 0.05), np.full(20, 1e-4)])
-    settled = with_tails(cells, 0.001, np.ones(40))
-    np.testing.assert_allclose(settled[:20], cells[:20])
-    assert settled[20:].sum() == pytest.approx(20e-4)
-
-
-def test_a_grid_without_a_quiet_end_is_only_smoothed() -> None:
-    cells = np.full(20, 0.05)
-    np.testing.assert_allclose(with_tails(cells, 0.001, np.ones(20)), cells)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e9, 1e17, 1e300])
