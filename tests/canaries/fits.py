@@ -254,8 +254,8 @@ def recorded_gradients(record: Record, *, known: bool = True) -> Iterator[None]:
     """
     genuine = NormalReserve.add_to
 
-    def add_to(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
-        genuine(reserve, vector, scale, step)
+    def add_to(reserve: NormalReserve, vector: Tensor) -> None:
+        genuine(reserve, vector)
         told = record(GRADIENTS, vector.detach().cpu().double().numpy().copy())  # the vector is used again
         vector.copy_(torch.from_numpy(np.array(told)).reshape(vector.shape))
 

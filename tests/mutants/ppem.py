@@ -47,8 +47,8 @@ MUTANTS = (
         name="cancelled uses of a layer pass unclipped",
         why="rounding makes a long gradient look like none",
         file="training/clipping/per_unit_gradients.py",
-        before="squares = ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).square()",
-        after="squares = ((grams[0] * grams[1]).sum((1, 2)) - (lengths[0] * lengths[1]).sum(1)).clamp_min(0)",
+        before="((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding)",
+        after="((grams[0] * grams[1]).sum((1, 2)) - (lengths[0] * lengths[1]).square().sum(1)).clamp_min(0).sqrt()",
         tests=(
             f"{ENERGIES}::test_uses_of_a_layer_that_cancel_are_not_clipped_less_than_they_weigh",
             f"{ENERGIES}::test_per_unit_gradients_of_a_lipschitz_penalty_are_those_of_one_backward_per_unit",

@@ -19,7 +19,9 @@ from tests.canaries.training import training_iteration
 from understudy.audit.scores import AuditResult, audit_scores
 from understudy.privacy.events import Gaussian, SubsampledGaussian
 from understudy.training import DPSGDConfig, PrivateGradient
-from understudy.training.clipping import PerUnitClipper, engine
+from understudy.training.clipping import engine
+from understudy.training.clipping.engine import PerUnitClipper
+from understudy.training.clipping.per_unit_gradients import Sums
 from understudy.training.private_gradient import NormalReserve
 
 FALSE_ALARM, MISSED = 1e-9, 1e-6
@@ -76,9 +78,9 @@ def test_one_scalar_of_noise_is_caught_by_coordinates_that_cancel_it_and_not_by_
 ) -> None:
     genuine = NormalReserve.add_to
 
-    def shared(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
+    def shared(reserve: NormalReserve, vector: Tensor) -> None:
         one = torch.zeros(1)
-        genuine(reserve, one, scale, step)
+        genuine(reserve, one)
         vector += one
 
     monkeypatch.setattr(NormalReserve, "add_to", shared)
@@ -90,9 +92,7 @@ def test_a_layer_without_noise_is_caught_by_a_canary_inside_it_and_not_outside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     genuine = NormalReserve.add_to
-    monkeypatch.setattr(
-        NormalReserve, "add_to", lambda reserve, vector, scale, step: genuine(reserve, vector[: BLOCKS[0]], scale, step)
-    )
+    monkeypatch.setattr(NormalReserve, "add_to", lambda reserve, vector: genuine(reserve, vector[: BLOCKS[0]]))
     assert refuted(audited(BY_NAME["e_3, others zero"]))
     assert not refuted(audited(BY_NAME["e_0, others zero"]))
 
@@ -100,12 +100,12 @@ def test_a_layer_without_noise_is_caught_by_a_canary_inside_it_and_not_outside(
 def test_a_clip_of_each_layer_is_caught_by_a_canary_in_two_layers_and_not_in_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def by_layer(clipper: PerUnitClipper, losses: object, num_units: int, targets: dict, in_all: int) -> None:
+    def by_layer(clipper: PerUnitClipper, losses: object, num_units: int, sums: Sums, in_all: int) -> None:
         gradients = clipper.collect(losses, num_units).dense()
         for key, gradient in gradients.items():
-            squared = gradient.reshape(num_units, -1).square().sum(1)
-            factors = engine.clip_factors(squared, clipper._clip_norm).nan_to_num(0)
-            targets[key] += torch.einsum("u,u...->...", factors, gradient)
+            norms = gradient.reshape(num_units, -1).norm(dim=1)
+            factors = engine.clip_factors(norms, clipper._clip_norm).nan_to_num(0)
+            sums.by_parameter[key].add_(torch.einsum("u,u...->...", factors, gradient))
 
     monkeypatch.setattr(PerUnitClipper, "add_clipped_sum", by_layer)
     assert refuted(audited(BY_NAME["e_0 − e_3, others zero"], excess=ACROSS_TWO_LAYERS))
@@ -114,7 +114,7 @@ def test_a_clip_of_each_layer_is_caught_by_a_canary_in_two_layers_and_not_in_one
 
 def test_a_clip_of_the_batch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     genuine = engine.clip_factors
-    monkeypatch.setattr(engine, "clip_factors", lambda squared, clip: genuine(squared.mean().expand_as(squared), clip))
+    monkeypatch.setattr(engine, "clip_factors", lambda norms, clip: genuine(norms.mean().expand_as(norms), clip))
     assert refuted(audited(BY_NAME["random, others opposed"]))
 
 

@@ -152,6 +152,6 @@ class _Watch:
             return losses
 
         gradients = PerUnitClipper(self._model, 1.0).collect(loss, _WATCHED)
-        whole, part = gradients.squared_norms(), gradients.squared_norms(self._on_the_way)
-        self.seen["conditioning"].append(part.sqrt().numpy())
-        self.seen["other"].append((whole - part).clamp_min(0.0).sqrt().numpy())
+        whole, part = gradients.norms(), gradients.norms(self._on_the_way)
+        self.seen["conditioning"].append(part.numpy())
+        self.seen["other"].append((whole.square() - part.square()).clamp_min(0.0).sqrt().numpy())

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from understudy.errors import InputError
 from understudy.privacy.noise import NoiseSource
 from understudy.training.batches import Batch, UnitWindows
-from understudy.training.clipping import PerUnitClipper
+from understudy.training.clipping.engine import PerUnitClipper
+from understudy.training.clipping.per_unit_gradients import Sums, views
 from understudy.training.plan import DPSGDConfig
 
 _PIECE = 1 << 16  # elements per optimiser tensor: large enough for few calls, small enough to stay in cache
@@ -35,17 +36,10 @@ class FlatParameters:
         first, sizes = parameters[0], [parameter.numel() for parameter in parameters]
         self.values = torch.empty(sum(sizes), dtype=first.dtype, device=first.device)
         self.gradient = torch.zeros_like(self.values)
-        self._parameters = parameters
         for parameter, own in zip(parameters, self.values.split(sizes), strict=True):
             own.copy_(parameter.detach().reshape(-1))
             parameter.data = own.view(parameter.shape)
-        self.views = self.like_parameters(self.gradient)
-
-    def like_parameters(self, vector: Tensor) -> dict[int, Tensor]:
-        """Returns the pieces of a flat vector by parameter id, each shaped like its parameter."""
-        sizes = [parameter.numel() for parameter in self._parameters]
-        pieces = zip(self._parameters, vector.split(sizes), strict=True)
-        return {id(parameter): piece.view(parameter.shape) for parameter, piece in pieces}
+        self.views = views(parameters, self.gradient)
 
     def optimiser(self, make: MakeOptimiser) -> torch.optim.Optimizer:
         """Return `make`'s optimiser on flat pieces; its update of a coordinate must depend on that coordinate alone."""
@@ -56,34 +50,33 @@ class FlatParameters:
 
 
 class NormalReserve:
-    """Standard normals taken from a noise source ahead of use, each added once.
+    """Normals N(0, scale²) in whole multiples of a step, taken from a noise source ahead of use, each added once.
 
     Privacy:
         Lives in memory only and forgets what it holds after a fork, so that no two processes add the same noise.
     """
 
-    def __init__(self, source: NoiseSource) -> None:
-        self._source = source
+    def __init__(self, source: NoiseSource, scale: float, step: float) -> None:
+        self._source, self._scale, self._step = source, scale, step
         self._drawn = torch.empty(0, dtype=torch.float64)
         self._process = os.getpid()
 
-    def add_to(self, vector: Tensor, scale: float, step: float) -> None:
-        """Rounds `vector` to whole multiples of `step` and adds N(0, scale²), rounded likewise, to every coordinate.
+    def add_to(self, vector: Tensor) -> None:
+        """Rounds `vector` to whole multiples of the step and adds noise, rounded likewise, to every coordinate.
 
         Both are whole numbers while they are added, so no bit below the step reveals the value before the noise.
         """
         if self._process != os.getpid():
             self._drawn, self._process = torch.empty(0, dtype=torch.float64), os.getpid()
-        vector.mul_(1 / step).round_()
-        start = 0
-        while start < vector.numel():
-            if not self._drawn.numel():
-                self._drawn = torch.from_numpy(self._source.normal(1.0, _RESERVE))
-            piece = vector[start : start + self._drawn.numel()]
-            taken, self._drawn = self._drawn[: piece.numel()], self._drawn[piece.numel() :]
-            piece += taken.mul_(scale / step).round_()
-            start += piece.numel()
-        vector.mul_(step)
+        vector.mul_(1 / self._step).round_()
+        for piece in vector.chunk(math.ceil(vector.numel() / _RESERVE)):
+            size = piece.numel()
+            if self._drawn.numel() < size:
+                normals = self._source.normal(self._scale / self._step, _RESERVE // size * size)
+                self._drawn = torch.from_numpy(normals).round_()
+            piece += self._drawn[:size]
+            self._drawn = self._drawn[size:]
+        vector.mul_(self._step)
 
 
 Loss = Callable[[nn.Module, Batch, torch.Generator], Tensor]
@@ -94,11 +87,11 @@ _FEWEST_UNITS = 8  # below, matrix products get too thin
 
 
 def gradient_step(length: float, size: int) -> float:
-    """Returns the largest power of two such that √size steps are at most 2⁻¹¹ · length.
+    """Returns the largest power of two such that √size steps are at most 2⁻¹² · length.
 
     Rounding a sum to the nearest multiple moves each of `size` coordinates of a difference by at most one step.
     """
-    return 2.0 ** math.floor(math.log2(length * 2.0**-11 / math.sqrt(max(1, size))))
+    return 2.0 ** math.floor(math.log2(length * 2.0**-12 / math.sqrt(max(1, size))))
 
 
 class PrivateGradient:
@@ -115,16 +108,15 @@ class PrivateGradient:
     def __init__(self, model: nn.Module, plan: DPSGDConfig, noise: NoiseSource, max_units: int | None = None) -> None:
         self._model, self._plan = model, plan
         self._clipper = PerUnitClipper(model, plan.clip_norm)
-        self._reserve = NormalReserve(noise)
         self.flat = FlatParameters(self._clipper.parameters)
-        self._sums = torch.zeros_like(self.flat.values, dtype=torch.float64)
-        self._sums_by_parameter = self.flat.like_parameters(self._sums)
-        self._step = gradient_step(min(plan.clip_norm, plan.noise_scale), self._sums.numel())
+        self._sums = Sums(self._clipper.parameters)
+        step = gradient_step(min(plan.clip_norm, plan.noise_scale), self.flat.values.numel())
+        self._reserve = NormalReserve(noise, plan.noise_scale, step)
         self._max_units = max_units or units_that_fit(self.flat.values)
 
     def write(self, loss: Loss, windows: UnitWindows, chosen: NDArray[np.int64], generator: torch.Generator) -> None:
         """Sums clipped gradients chunk by chunk in constant memory; an empty batch is noised like any other."""
-        self._sums.zero_()
+        self._sums.total.zero_()
         chunks = np.array_split(chosen, max(1, math.ceil(len(chosen) / self._max_units)))
         for chunk in chunks:
             if len(chunk):
@@ -134,13 +126,13 @@ class PrivateGradient:
 
     def add_clipped(self, losses: Callable[[], Tensor], num_units: int, in_all: int) -> None:
         """Adds the clipped gradients of one chunk of a batch of `in_all` units."""
-        self._clipper.add_clipped_sum(losses, num_units, self._sums_by_parameter, in_all)
+        self._clipper.add_clipped_sum(losses, num_units, self._sums, in_all)
 
     def finish(self) -> None:
         """Adds the noise, divides by the public expected batch, never by the realised one, and begins a new sum."""
-        self._reserve.add_to(self._sums, self._plan.noise_scale, self._step)
-        torch.div(self._sums, self._plan.expected_batch, out=self.flat.gradient)
-        self._sums.zero_()
+        self._reserve.add_to(self._sums.total)
+        self.flat.gradient.copy_(self._sums.total.div_(self._plan.expected_batch))
+        self._sums.total.zero_()
 
     def add_public(self, loss: PublicLoss, generator: torch.Generator) -> None:
         """Adds the plain gradient of a loss that reads no private data (synthetic series, penalties on weights)."""

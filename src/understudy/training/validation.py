@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from understudy.errors import InputError, UnsafeModule
 from understudy.training.batches import Batch
-from understudy.training.clipping import PerUnitClipper
+from understudy.training.clipping.engine import PerUnitClipper
 from understudy.training.private_gradient import Loss
 
 _BATCH_NORM = "GroupNorm or LayerNorm, which normalise each series on its own"

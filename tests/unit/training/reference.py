@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from understudy.training.clipping import PerUnitClipper
-from understudy.training.clipping.per_unit_gradients import NORM_MARGIN
+from understudy.training.clipping.engine import PerUnitClipper
+from understudy.training.clipping.per_unit_gradients import NORM_MARGIN, Sums
 
 LossesOfRows = Callable[[slice], Tensor]
 
@@ -31,11 +31,9 @@ def expected_sum(model: nn.Module, losses: LossesOfRows, num_units: int, clip: f
 
 def engine_sum(model: nn.Module, losses: Callable[[], Tensor], num_units: int, clip: float) -> Tensor:
     clipper = PerUnitClipper(model, clip)
-    targets = {
-        id(parameter): torch.zeros_like(parameter.detach(), dtype=torch.float64) for parameter in clipper.parameters
-    }
-    clipper.add_clipped_sum(losses, num_units, targets, num_units)
-    return torch.cat([targets[id(parameter)].reshape(-1) for parameter in clipper.parameters])
+    sums = Sums(clipper.parameters)
+    clipper.add_clipped_sum(losses, num_units, sums, num_units)
+    return sums.total
 
 
 def relative_error(model: nn.Module, losses: LossesOfRows, num_units: int, clip: float = 0.3, rows: int = 1) -> float:

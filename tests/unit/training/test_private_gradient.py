@@ -110,28 +110,28 @@ def test_an_optimiser_moves_flat_parameters_as_it_would_move_the_model_s(make: t
 
 
 def test_noise_is_never_handed_out_twice() -> None:
-    reserve = NormalReserve(NoiseSource.seeded(3))
+    reserve = NormalReserve(NoiseSource.seeded(3), 1.0, 2.0**-50)
     first, second = torch.zeros(200_000, dtype=torch.float64), torch.zeros(200_000, dtype=torch.float64)
-    reserve.add_to(first, 1.0, 2.0**-50)
-    reserve.add_to(second, 1.0, 2.0**-50)
+    reserve.add_to(first)
+    reserve.add_to(second)
     everything = torch.cat([first, second])
     assert len(torch.unique(everything)) == len(everything)
 
 
 def _child(reserve: NormalReserve, pipe: "multiprocessing.connection.Connection") -> None:
     vector = torch.zeros(4, dtype=torch.float64)
-    reserve.add_to(vector, 1.0, 2.0**-50)
+    reserve.add_to(vector)
     pipe.send(vector.tolist())
 
 
 def test_a_forked_process_does_not_share_drawn_noise() -> None:
-    reserve = NormalReserve(NoiseSource.secure())
-    reserve.add_to(torch.zeros(4, dtype=torch.float64), 1.0, 2.0**-50)
+    reserve = NormalReserve(NoiseSource.secure(), 1.0, 2.0**-50)
+    reserve.add_to(torch.zeros(4, dtype=torch.float64))
     here, there = multiprocessing.Pipe()
     child = multiprocessing.get_context("fork").Process(target=_child, args=(reserve, there))
     child.start()
     of_child = here.recv()
     child.join()
     mine = torch.zeros(4, dtype=torch.float64)
-    reserve.add_to(mine, 1.0, 2.0**-50)
+    reserve.add_to(mine)
     assert not set(mine.tolist()) & set(of_child)

@@ -18,9 +18,9 @@ def one_scalar() -> Iterator[None]:
     """Adds the same number to every coordinate of a gradient, as the code released with VFLGAN-TS does."""
     genuine = NormalReserve.add_to
 
-    def shared(reserve: NormalReserve, vector: Tensor, scale: float, step: float) -> None:
+    def shared(reserve: NormalReserve, vector: Tensor) -> None:
         one = torch.zeros(1)
-        genuine(reserve, one, scale, step)
+        genuine(reserve, one)
         vector += one
 
     with patch.object(NormalReserve, "add_to", shared):

@@ -174,7 +174,7 @@ class _Stack:
         self, method: VFLGANTS, rows: list[tuple[str, Rows]], made: list[_Made], noise_multiplier: float | None
     ) -> None:
         self._recipe, self._made, self._noise_multiplier = method.recipe, made, noise_multiplier
-        self._reserve = NormalReserve(NoiseSource.secure())
+        self._noise, self._reserves = NoiseSource.secure(), dict[float, NormalReserve]()
         self._generator = torch.Generator().manual_seed(torch.seed() % 2**63)
         self.parties = [_PartyStack([one.parties[place] for one in made], own) for place, (_, own) in enumerate(rows)]
         shared = [one.aggregator.discriminator for one in made]
@@ -253,7 +253,9 @@ class _Stack:
             for gradient in gradients:
                 gradient /= (norm / clip_norm).clamp(min=1)
                 step = gradient_step(clip_norm, gradient.numel())
-                self._reserve.add_to(gradient.view(-1), noise_multiplier * 2 * clip_norm, step)
+                if step not in self._reserves:
+                    self._reserves[step] = NormalReserve(self._noise, noise_multiplier * 2 * clip_norm, step)
+                self._reserves[step].add_to(gradient.view(-1))
 
     def _latents(self) -> Tensor:
         return torch.stack([one.aggregator.latent() for one in self._made])

@@ -295,7 +295,9 @@ class FirstLayerUpdate(PlainUpdate):
             [own for own in module.modules() if isinstance(own, StackedLinear | nn.Linear)] for module, _ in groups
         )
         self._first = [layers[0] for layers in linears]
-        self._clip_norm, self._noise_multiplier, self._reserve = clip_norm, noise_multiplier, NormalReserve(noise)
+        largest = max(parameter.numel() for layer in self._first for parameter in layer.parameters())
+        step = gradient_step(clip_norm, largest)
+        self._clip_norm, self._reserve = clip_norm, NormalReserve(noise, noise_multiplier * 2 * clip_norm, step)
 
     def change_gradient(self) -> None:
         """Clips and noises the gradient of the whole batch, real and synthetic rows together."""
@@ -309,8 +311,7 @@ class FirstLayerUpdate(PlainUpdate):
         norm = torch.cat(gradients, 1).norm(dim=1, keepdim=True)
         for gradient in gradients:
             gradient /= (norm / self._clip_norm).clamp(min=1)  # Eq. 16
-            step = gradient_step(self._clip_norm, gradient.numel())
-            self._reserve.add_to(gradient.view(-1), self._noise_multiplier * 2 * self._clip_norm, step)  # Eq. 17
+            self._reserve.add_to(gradient.view(-1))  # Eq. 17
 
 
 def claimed_epsilon(

@@ -7,8 +7,7 @@ copy its own gradient, including second derivatives.
 
 import enum
 import logging
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,12 +26,12 @@ from understudy.training.clipping.per_unit_gradients import (
     NeedsExpandedParameters,
     NeedsWholeModule,
     Pool,
+    Sums,
 )
 
 logger = logging.getLogger(__name__)
 
 Losses = Callable[[], Tensor]  # runs the network and returns losses [unit · rows, …]
-RecordGradients = Callable[[Collector], None]  # leaves the gradients of all units in a collector
 
 
 class PerUnitClipper:
@@ -60,39 +59,20 @@ class PerUnitClipper:
         self._model = model
         self._clip_norm = clip_norm
         self._patch = Patch(model, Expand.UNKNOWN)
-        self._pool = Pool()
+        self._pool = Pool(self.parameters[0])
 
-    def add_clipped_sum(self, losses: Losses, num_units: int, targets: Mapping[int, Tensor], in_all: int) -> None:
-        """Adds Σ over units of clip(∇ loss of that unit) to `targets`.
+    def add_clipped_sum(self, losses: Losses, num_units: int, sums: Sums, in_all: int) -> None:
+        """Adds Σ over units of clip(∇ loss of that unit) to `sums`.
 
         Args:
             losses: runs the network, any number of times, and returns losses [unit · rows, …] of any per-unit
                 shape. A unit's loss is the mean over everything that is its own.
             num_units: units in this chunk.
-            targets: float64 accumulators shaped like the parameters, by parameter id.
             in_all: units in all chunks of the iteration; a number that is too small weakens the bound on rounding.
         """
-        self._add_clipped(self.collect(losses, num_units), targets, in_all)
-
-    def add_clipped_records(self, record: RecordGradients, num_units: int, targets: Mapping[int, Tensor]) -> None:
-        """Adds the clipped sum of per-unit gradients that the caller computed and `record` hands to a collector.
-
-        Privacy:
-            The same bound as `add_clipped_sum`, if each gradient depends on its own unit alone.
-        """
-        collector = Collector(self._by_id, num_units, self._pool)
-        record(collector)
-        collector.unify()
-        self._add_clipped(collector, targets, num_units)
-
-    def _add_clipped(self, collector: Collector, targets: Mapping[int, Tensor], in_all: int) -> None:
+        collector = self.collect(losses, num_units)
         with torch.no_grad():
-            squared = collector.squared_norms()
-            if not math.isfinite(squared.sum().item()):
-                broken = ~torch.isfinite(squared)
-                collector.drop(broken)
-                squared = squared.masked_fill(broken, 0)
-            collector.add_sum(clip_factors(squared, self._clip_norm), targets, in_all)
+            collector.add_weighted_sum(clip_factors(collector.norms(), self._clip_norm), sums, in_all)
 
     def collect(self, losses: Losses, num_units: int) -> Collector:
         """Runs forward and backward and returns the gradients of every unit, not yet clipped.
@@ -123,9 +103,9 @@ class PerUnitClipper:
         self._patch = Patch(self._model, expand)
 
 
-def clip_factors(squared_norms: Tensor, clip_norm: float) -> Tensor:
+def clip_factors(norms: Tensor, clip_norm: float) -> Tensor:
     """Returns the clipping factor of each unit: factor · norm ≤ clip_norm · (1 − margin), and at most 1."""
-    return (squared_norms.rsqrt() * (clip_norm * (1 - NORM_MARGIN))).clamp_(max=1.0)
+    return norms.reciprocal().mul_(clip_norm * (1 - NORM_MARGIN)).clamp_(max=1.0)
 
 
 def _terms_per_unit(losses: Tensor, num_units: int) -> int:

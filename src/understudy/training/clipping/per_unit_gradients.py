@@ -6,7 +6,7 @@ a kept per-unit gradient, a few outer products per unit, or a few rows of an emb
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -27,20 +27,20 @@ class Outer:
     output: Tensor  # unit, (group,) out
     input: Tensor  # unit, (group,) in
 
-    def squares(self, seen: dict[int, Tensor]) -> Tensor:
+    def norms(self, seen: dict[int, Tensor]) -> Tensor:
         if self.output.ndim == 2:
             return _total(self.output, seen) * _total(self.input, seen)
-        return _square(self.output) * _square(self.input)
+        return _once(self.output, seen) * _once(self.input, seen)
 
     def dense(self) -> Tensor:
         return self.output.unsqueeze(-1) * self.input.unsqueeze(-2)
 
     def add_to(self, target: Tensor, factors: Tensor) -> None:
+        right = self.input if self.input.dtype == target.dtype else self.input.double()
         if self.output.ndim == 2:
-            target.addmm_((self.output * factors.unsqueeze(1)).t(), self.input.double())
+            target.addmm_((self.output * factors.unsqueeze(1)).t(), right)
         else:
-            scaled = self.output * factors.view(-1, 1, 1)
-            target.baddbmm_(scaled.permute(1, 2, 0), self.input.double().transpose(0, 1))
+            target.baddbmm_((self.output * factors.view(-1, 1, 1)).permute(1, 2, 0), right.transpose(0, 1))
 
     def without(self, broken: Tensor) -> "Outer":
         mask = broken.view(-1, *(1 for _ in self.output.shape[1:]))
@@ -63,20 +63,18 @@ class Products:
         """Returns whether rows are so few that their products with each other are cheaper than their sum."""
         return _FEW_ROWS * rows * sum(size) <= math.prod(size)
 
-    def squares(self, seen: dict[int, Tensor]) -> Tensor:
-        """‖Σ a bᵀ‖² = Σ ⟨a, a′⟩⟨b, b′⟩, of a norm longer by what rounding may add while the sum is taken in float32.
+    def norms(self, seen: dict[int, Tensor]) -> Tensor:
+        """‖Σ a bᵀ‖ = √(Σ ⟨a, a′⟩⟨b, b′⟩), longer by what rounding may add while the sum is taken in float32.
 
         Rows that cancel leave a short sum with the rounding of long ones: at most n · 2⁻²⁴ Σ ‖a‖ ‖b‖ for n of them
-        (Higham 2002, section 3.1), where a unit's rows are added up by themselves (`dense`). What float32 could not
-        hold is not finite here either.
+        (Higham 2002, section 3.1), where a unit's rows are added up by themselves (`dense`).
         """
         left, right = self.outputs.double(), self.inputs.double()
         grams = left @ left.mT, right @ right.mT
-        lengths = [gram.diagonal(dim1=1, dim2=2) for gram in grams]
-        rounding = (left.shape[1] + 2) * 2.0**-24 * (lengths[0] * lengths[1]).sqrt().sum(1)
-        squares = ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).square()
-        most = torch.stack([squares, *(own.sum(1) for own in lengths)]).max(0).values
-        return squares.masked_fill(~(most <= torch.finfo(torch.float32).max), torch.inf).unsqueeze(1)
+        lengths = [gram.diagonal(dim1=1, dim2=2).sqrt() for gram in grams]
+        seen |= {id(self.outputs): lengths[0], id(self.inputs): lengths[1]}
+        rounding = (left.shape[1] + 2) * 2.0**-24 * (lengths[0] * lengths[1]).sum(1)
+        return ((grams[0] * grams[1]).sum((1, 2)).clamp_min(0).sqrt() + rounding).unsqueeze(1)
 
     def dense(self) -> Tensor:
         return self.outputs.mT @ self.inputs
@@ -113,9 +111,9 @@ class Rows:
         summed = value.new_zeros(len(keys), value.shape[-1]).index_add_(0, place, value.flatten(0, 1))
         return cls(keys // num_rows, keys % num_rows, summed)
 
-    def squares(self, num_units: int) -> Tensor:
-        squares = _square(self.value).double()
-        return squares.new_zeros(num_units).index_add_(0, self.unit, squares).unsqueeze(1)
+    def norms(self, num_units: int) -> Tensor:
+        squares = block_norms(self.value).double().square_().sum(1)
+        return squares.new_zeros(num_units).index_add_(0, self.unit, squares).sqrt_().unsqueeze(1)
 
     def dense(self, num_units: int, shape: torch.Size) -> Tensor:
         table = self.value.new_zeros((num_units, *shape))
@@ -146,13 +144,13 @@ class Record:
             dense = self.dense(parameter, num_units)
             self.kept, self.outer, self.rows = {None: dense.flatten(1)}, None, None
 
-    def squares(self, num_units: int, seen: dict[int, Tensor]) -> list[Tensor]:
-        """Returns squared norms [unit, part] that add up to the squared norm; `seen` remembers them by tensor."""
+    def norms(self, num_units: int, seen: dict[int, Tensor]) -> list[Tensor]:
+        """Returns the norms [unit, part] of parts; `seen` remembers those of single vectors by tensor."""
         parts = [_once(slab, seen) for slab in self.kept.values()]
         if self.outer is not None:
-            parts.append(self.outer.squares(seen))
+            parts.append(self.outer.norms(seen))
         if self.rows is not None:
-            parts.append(self.rows.squares(num_units))
+            parts.append(self.rows.norms(num_units))
         return parts
 
     def drop(self, broken: Tensor) -> None:
@@ -162,11 +160,10 @@ class Record:
         self.rows = self.rows and self.rows.without(broken)
 
     def add_to(self, target: Tensor, factors: Tensor, group: int = 1) -> None:
-        """Adds Σ factor·gradient to `target`, which is float64, with rounding that the clip margin pays for.
+        """Adds Σ factor·gradient to `target` in its precision.
 
         Args:
-            group: units that may be added up in float32 before they go to the float64 target. Summed in float32
-                throughout, one unit more could move the rounding of all others by more than the clip norm.
+            group: units that may be added up in float32 before they go to a float64 target.
         """
         for part, slab in self.kept.items():
             if part is None:
@@ -194,6 +191,8 @@ class Record:
 
 def _add_weighted(total: Tensor, slab: Tensor, factors: Tensor, group: int) -> Tensor:
     """Adds Σ factor · row of `slab` [unit, number] to `total`."""
+    if slab.dtype == total.dtype:
+        return total.addmv_(slab.t(), factors)
     if slab.numel() <= _CACHED:
         return total.addmv_(slab.double().t(), factors)
     if group > 1:
@@ -206,40 +205,38 @@ def _add_weighted(total: Tensor, slab: Tensor, factors: Tensor, group: int) -> T
     return total
 
 
-def _square(vectors: Tensor) -> Tensor:
-    vectors = vectors if vectors.shape[-1] <= _BLOCK else vectors.double()
-    squares: Tensor = torch.linalg.vecdot(vectors, vectors)
-    return squares
-
-
 def _once(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
-    """Returns the block squares of `matrix`, computed once: a bias and its weight often share a tensor."""
+    """Returns the block norms of `matrix`, computed once: a bias and its weight often share a tensor."""
     if id(matrix) not in seen:
-        seen[id(matrix)] = block_squares(matrix)
+        seen[id(matrix)] = block_norms(matrix)
     return seen[id(matrix)]
 
 
 def _total(matrix: Tensor, seen: dict[int, Tensor]) -> Tensor:
-    """Returns the squared norms [unit, 1]: a product of norms must not be taken block by block."""
-    squares = _once(matrix, seen)
-    return squares if squares.shape[1] == 1 else squares.sum(1, keepdim=True, dtype=torch.float64)
+    """Returns the norms [unit, 1]: a product of norms must not be taken block by block."""
+    norms = _once(matrix, seen)
+    return norms if norms.shape[1] == 1 else vector_norm(norms, dim=1, keepdim=True, dtype=torch.float64)
 
 
-def block_squares(matrix: Tensor) -> Tensor:
-    """Returns the squared norms [unit, block] of consecutive blocks of each row."""
-    width = matrix.shape[1]
-    if width <= _BLOCK:
-        return _square(matrix).unsqueeze(1)
-    whole = width - width % _BLOCK
-    squares: Tensor = vector_norm(matrix[:, :whole].unflatten(1, (-1, _BLOCK)), dim=2).square_()
-    if whole == width:
-        return squares
-    rest = matrix[:, whole:]
-    return torch.cat([squares, _square(rest).unsqueeze(1)], 1)
+def block_norms(matrix: Tensor) -> Tensor:
+    """Returns the norms [unit, block] of consecutive blocks of each row, or [unit, group] of [unit, group, number]."""
+    width = matrix.shape[-1]
+    norms: Tensor
+    if matrix.ndim == 3:
+        norms = vector_norm(matrix, dim=2, dtype=torch.float64 if width > _BLOCK else None)
+    elif width <= _BLOCK:
+        norms = vector_norm(matrix, dim=1, keepdim=True)
+    else:
+        whole = width - width % _BLOCK
+        norms = vector_norm(matrix[:, :whole].unflatten(1, (-1, _BLOCK)), dim=2)
+        if whole < width:
+            norms = torch.cat([norms, vector_norm(matrix[:, whole:], dim=1, keepdim=True)], 1)
+    return norms
 
 
 NORM_MARGIN = 2.0**-10  # clip to C(1 − margin): pays for rounding in norms, in sums and to the lattice of the noise
-_FLOAT32_PAIRS = 1 << 11  # units of a float32 sum times units of the iteration: rounding of at most 2⁻¹³ C
+_LONGEST = 2.0**44  # beyond, the squares that float32 loses on one side of an outer product would count on the other
+_FLOAT32_PAIRS = 1 << 12  # units of a float32 sum times units of the iteration: rounding of at most 2⁻¹² C
 
 
 class NeedsExpandedParameters(Exception):
@@ -251,9 +248,14 @@ class NeedsWholeModule(Exception):
 
 
 class Pool:
-    """Memory that outlives a step. A page touched for the first time costs the kernel more than filling it."""
+    """What outlives a step: memory, since a page touched for the first time costs more than filling it, and an anchor.
 
-    def __init__(self) -> None:
+    Args:
+        like: A parameter of the network.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self.anchor = torch.zeros((), device=like.device, dtype=like.dtype, requires_grad=True)
         self._buffers: dict[tuple[int, int | None], Tensor] = {}
 
     def take(self, key: tuple[int, int | None], shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -265,11 +267,26 @@ class Pool:
         return found[:size].view(shape)
 
 
+class Sums:
+    """A float64 sum of clipped gradients over all parameters, and one of few units in the parameters' own type."""
+
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        self.few = parameters[0].new_zeros(sum(parameter.numel() for parameter in parameters), requires_grad=False)
+        self.total = torch.zeros_like(self.few, dtype=torch.float64)
+        self.by_parameter, self.few_by_parameter = views(parameters, self.total), views(parameters, self.few)
+
+
+def views(parameters: Sequence[nn.Parameter], vector: Tensor) -> dict[int, Tensor]:
+    """Returns the pieces of a flat vector by parameter id, each shaped like its parameter."""
+    pieces = vector.split([parameter.numel() for parameter in parameters])
+    return {id(parameter): piece.view(parameter.shape) for parameter, piece in zip(parameters, pieces, strict=True)}
+
+
 class Collector:
     """Gathers per-unit gradients of `parameters`; a parameter used several times has its gradients summed first.
 
     Privacy:
-        What it holds is as private as the data. Only `add_sum`, by factors that clip every unit, may leave it.
+        What it holds is as private as the data. Only `add_weighted_sum`, by factors that clip every unit, may leave it.
 
     Args:
         parameters: the trainable parameters by id; gradients of others are not asked for.
@@ -285,8 +302,7 @@ class Collector:
         self._pool = pool
         self.num_units = num_units
         self.recording = False
-        first = next(iter(self._parameters.values()))
-        self.anchor = torch.zeros((), device=first.device, dtype=first.dtype, requires_grad=True)
+        self.anchor = pool.anchor
 
     def wants(self, parameter: nn.Parameter) -> bool:
         """Returns whether the gradient of `parameter` is asked for."""
@@ -375,34 +391,54 @@ class Collector:
         for key, record in self._records.items():
             record.unify(self._parameters[key], self.num_units)
 
-    def squared_norms(self, among: Collection[int] | None = None) -> Tensor:
-        """Returns the squared norm of each unit's gradient, float64; not finite where the gradient is not.
+    def norms(self, among: Collection[int] | None = None) -> Tensor:
+        """Returns the norm of each unit's gradient, float64.
+
+        A unit with a gradient, or a factor of one, that is not finite or above 2⁴⁴ is left out: its norm is infinite
+        and its gradient zero from here on.
 
         Args:
             among: ids of the parameters to look at, for diagnostics; None for the whole gradient, as clipping needs.
         """
         seen: dict[int, Tensor] = {}
         chosen = [record for key, record in self._records.items() if among is None or key in among]
-        parts = [part for record in chosen for part in record.squares(self.num_units, seen)]
+        parts = [part for record in chosen for part in record.norms(self.num_units, seen)]
         if not parts:
             return torch.zeros(self.num_units, dtype=torch.float64, device=self.anchor.device)
-        return torch.cat(parts, 1).sum(1, dtype=torch.float64)
+        measured = torch.cat([*parts, *seen.values()], 1)
+        norms: Tensor = vector_norm(measured[:, : sum(part.shape[1] for part in parts)], dim=1, dtype=torch.float64)
+        if not measured.max().item() <= _LONGEST:
+            broken = ~(measured <= _LONGEST).all(1)
+            norms = norms.masked_fill(broken, torch.inf)
+            self._drop(broken)
+        return norms
 
-    def drop(self, broken: Tensor) -> None:
+    def _drop(self, broken: Tensor) -> None:
         """Sets the gradients of `broken` units to zero (a factor of zero would not: 0 · NaN is NaN)."""
         for record in self._records.values():
             record.drop(broken)
 
-    def add_sum(self, factors: Tensor, targets: Mapping[int, Tensor], in_all: int) -> None:
-        """Adds Σ factor·gradient to `targets` (float64, by parameter id, each shaped like its parameter).
+    def add_weighted_sum(self, factors: Tensor, sums: Sums, in_all: int) -> None:
+        """Adds Σ factor·gradient to `sums`, with rounding that the clip margin pays for.
 
         Args:
             in_all: units that the iteration adds up in all chunks. The sum of g vectors of length C is off by at most
-                g · 2⁻²⁴ · g · C in float32, so groups of g among n units by g · n · 2⁻²⁴ · C in all.
+                g · 2⁻²⁴ · g · C in float32, so groups of g among n units by g · n · 2⁻²⁴ · C in all. Summed in float32
+                throughout, one unit more could move the rounding of all others by more than the clip norm.
         """
         group = max(1, _FLOAT32_PAIRS // max(in_all, self.num_units))
+        if group < self.num_units:
+            for key, record in self._records.items():
+                record.add_to(sums.by_parameter[key], factors, group)
+            return
+        sums.few.zero_()
+        own = factors.to(sums.few.dtype)
         for key, record in self._records.items():
-            record.add_to(targets[key], factors, group)
+            if isinstance(record.outer, Products):  # long rows of one unit that cancel would swallow other units
+                record.add_to(sums.by_parameter[key], factors)
+            else:
+                record.add_to(sums.few_by_parameter[key], own)
+        sums.total.add_(sums.few.double())
 
     def dense(self) -> dict[int, Tensor]:
         """Returns every unit's whole gradient [unit, …] by parameter id: much memory, for checks."""

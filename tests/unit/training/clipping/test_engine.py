@@ -11,8 +11,7 @@ from torch.nn import functional
 
 from tests.unit.training.reference import engine_sum, relative_error, shaken
 from understudy.errors import InputError, UnsafeModule
-from understudy.training.clipping import PerUnitClipper
-from understudy.training.clipping.engine import clip_factors
+from understudy.training.clipping.engine import PerUnitClipper, clip_factors
 from understudy.training.clipping.per_unit_gradients import NORM_MARGIN
 
 UNITS = 5
@@ -276,7 +275,7 @@ COUPLING = {
 def contributions(clipper: PerUnitClipper, model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """What each unit adds to the sum, [unit, parameter], copied out of the engine's memory."""
     collector = clipper.collect(lambda: model(x).flatten(1).square(), UNITS)
-    factors = clip_factors(collector.squared_norms(), CLIP).float().unsqueeze(1)
+    factors = clip_factors(collector.norms(), CLIP).float().unsqueeze(1)
     return torch.cat([factors * gradient.flatten(1) for gradient in collector.dense().values()], 1)
 
 
@@ -347,6 +346,17 @@ def test_a_gradient_that_float32_can_not_hold_weighs_no_more_than_the_clip(rows:
     assert float(total.double().norm()) <= 1.0
 
 
+def test_squares_that_float32_loses_let_no_unit_past_the_clip() -> None:
+    """The slope's squares are zero in float32; times an input of length 10¹⁹ they are a fifth of the clip norm."""
+    wide, other = nn.Linear(2048, 2048, bias=False), nn.Linear(1, 1, bias=False)
+    x = torch.full((1, 2048), 4e17)
+
+    def losses() -> torch.Tensor:
+        return (wide(x) * 2.5e-23).sum(1) + other(torch.full((1, 1), 0.0999)).sum(1)
+
+    assert float(engine_sum(nn.ModuleList([wide, other]), losses, 1, clip=0.1).norm()) <= 0.1
+
+
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_half_precision_is_refused(kind: torch.dtype) -> None:
     with pytest.raises(InputError, match="float32 or float64"):
@@ -367,8 +377,8 @@ def test_the_norm_of_a_wide_outer_product_is_a_product_of_whole_norms() -> None:
     model, x = nn.Linear(wide, wide, bias=False), torch.randn(2, wide)
     weights = torch.randn(wide)
     collector = PerUnitClipper(model, CLIP).collect(lambda: model(x) * weights, 2)
-    truth = x.double().square().sum(1) * (weights.double() / wide).square().sum()
-    assert torch.allclose(collector.squared_norms(), truth, rtol=1e-5)
+    truth = x.double().norm(dim=1) * (weights.double() / wide).norm()
+    assert torch.allclose(collector.norms(), truth, rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:Full backward hook")

@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from tests.unit.training.reference import engine_sum, expected_sum, shaken
 from understudy.nn.layers import StackedLinear
-from understudy.training.clipping import PerUnitClipper
+from understudy.training.clipping.engine import clip_factors
+from understudy.training.clipping.per_unit_gradients import Collector, Pool, Sums
 
 UNITS, CLIP, WIDTH = 3, 0.3, 64
 Use = Callable[[nn.Module, Tensor], Tensor]
@@ -139,9 +140,10 @@ HANDED = ("kept", "product", "outer", "products", "rows", "slabs", "a slab")
 def test_gradients_handed_in_are_clipped_by_the_norm_of_their_sum(uses: tuple[str, ...]) -> None:
     model = nn.Linear(5, 4, bias=False).double()
     leave, sums = handed_in(uses, model.weight)
-    clipper = PerUnitClipper(model, CLIP)
-    targets = {id(model.weight): torch.zeros_like(model.weight.detach())}
-    clipper.add_clipped_records(leave, UNITS, targets)
-    wanted = sum(CLIP * each / each.norm() for each in sums)
-    found = targets[id(model.weight)]
-    assert float((found - wanted).norm() / wanted.norm()) < 2e-3  # the margin of the clip is a thousandth
+    collector = Collector({id(model.weight): model.weight}, UNITS, Pool(model.weight))
+    leave(collector)
+    collector.unify()
+    found = Sums([model.weight])
+    collector.add_weighted_sum(clip_factors(collector.norms(), CLIP), found, UNITS)
+    wanted = sum(CLIP * each / each.norm() for each in sums).flatten()
+    assert float((found.total - wanted).norm() / wanted.norm()) < 2e-3  # the margin of the clip is a thousandth
