@@ -38,6 +38,14 @@ MUTANTS = (
         tests=(KINDS,),
     ),
     Mutant(
+        name="rows one by one under any charge",
+        why="the shape of the release tells how many units there are, and the certificate says that nothing does",
+        file="privacy/grant.py",
+        before='if isinstance(private, Listed) != (relation([event]) == "values"):',
+        after='if not isinstance(private, Listed) and relation([event]) == "values":',
+        tests=(GRANT,),
+    ),
+    Mutant(
         name="reach below one",
         why="noise for a millionth of a unit",
         file="privacy/grant.py",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from understudy.data import Panel
 from understudy.data.table import Partition
 from understudy.errors import InputError
-from understudy.privacy.contributions import Cells, Contributions, require_known
+from understudy.privacy.contributions import Cells, Contributions, Rows, require_known
 
 WIDENING = 1 + 2.0**-20  # of the bound, for what float64 may lose in lengths of up to 2³⁰ numbers
 _LEVELS = 32  # log₂ of the steps in a bound, at least; at most four times as many
@@ -82,6 +82,25 @@ class Given:
         """Return the clipped integer sum; private."""
         unit = np.arange(len(self.contributions.norms())) if self.unit is None else self.unit
         return clipped_sum(statistic, step, self.contributions, unit)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listed:
+    """Rows that are released one by one: the shape of the release tells how many units there are.
+
+    Only a charge for neighbours that hold the same units, the relation "values", pays for it.
+
+    Attributes:
+        reach: Factor by which one protected unit's reach exceeds one of these rows.
+    """
+
+    rows: NDArray[np.float64]
+    reach: float = 1.0
+
+    def total(self, statistic: Statistic, step: float) -> NDArray[np.int64]:
+        """Return the clipped rows in whole steps; private."""
+        number = len(self.rows)
+        return Given(Rows(self.rows, np.arange(number), number)).total(statistic, step)
 
 
 class Private(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from understudy.errors import BudgetExceeded, InputError
-from understudy.privacy.border import WIDENING, Counted, Private, Statistic, lattice_step
+from understudy.privacy.border import WIDENING, Counted, Listed, Private, Statistic, lattice_step
 from understudy.privacy.events import (
     ApproximateDP,
     DiscreteGaussian,
@@ -23,6 +23,7 @@ from understudy.privacy.events import (
     NonPrivate,
     PureDP,
     SubsampledGaussian,
+    relation,
 )
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
@@ -127,6 +128,11 @@ class Grant:
         event = self._sum_event(statistic.label)
         if not 1 <= private.reach < math.inf:
             raise InputError("A release needs a finite reach of at least one.")
+        if isinstance(private, Listed) != (relation([event]) == "values"):
+            raise InputError(
+                f"'{statistic.label}': rows released one by one tell how many units there are. For them, and for no "
+                "other release, a charge with the relation 'values' is expected."
+            )
         deviation = self.deviation(statistic.label, statistic.bound * private.reach)
         step = statistic.step or lattice_step(statistic.bound, deviation)
         if isinstance(event, DiscreteGaussian) and event.one_vote:

@@ -6,7 +6,7 @@ import pytest
 from tests.releases import released
 from understudy.data.table import Table
 from understudy.errors import BudgetExceeded, InputError
-from understudy.privacy.border import Given, Statistic
+from understudy.privacy.border import Given, Listed, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.contributions import Cells, Rows
 from understudy.privacy.events import (
@@ -41,6 +41,23 @@ def test_noise_grows_with_what_one_unit_can_reach():
     statistic, units = Statistic(label="mean", shape=(2,), bound=4.0), Given(Rows(np.ones((3, 2))), reach=6.0)
     assert loud.release(statistic, units) - quiet.release(statistic, units) == pytest.approx(60.0, rel=2**-18)
     assert quiet.deviation("mean", 4.0 * 6.0) == 60.0
+
+
+def test_rows_released_one_by_one_need_a_charge_for_neighbours_with_the_same_units_and_nothing_else_takes_it():
+    rows, quiet = np.array([[3.0, 4.0], [0.5, 0.0], [np.inf, 0.0]]), NoiseSource.constant(0.0)
+    statistic = Statistic(label="rows", shape=rows.shape, bound=1.0)
+    _, grant = granted(quiet, rows=Gaussian(2.0, relation="values"))
+    assert np.allclose(grant.release(statistic, Listed(rows)), [[0.6, 0.8], [0.5, 0.0], [0.0, 0.0]], atol=1e-6)
+    own_places = Given(Rows(rows, np.arange(3), 3))
+    for event, units in (
+        (Gaussian(2.0), Listed(rows)),
+        (DiscreteGaussian(2.0), Listed(rows)),
+        (Gaussian(2.0, relation="values"), own_places),
+    ):
+        _, grant = granted(rows=event)
+        with pytest.raises(InputError, match="how many units there are"):
+            grant.release(statistic, units)
+        assert grant.executed == {"rows": 0}
 
 
 def test_integer_noise_of_exactly_the_charged_size_goes_on_every_coordinate():

@@ -15,7 +15,7 @@ from torch import Tensor
 from understudy.data import Schema
 from understudy.errors import InputError
 from understudy.privacy import accounting, contributions
-from understudy.privacy.border import Given, Statistic
+from understudy.privacy.border import Listed, Statistic
 from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
@@ -169,11 +169,11 @@ def noisy_rows(
     whole = [torch.cat([part.series.flatten(1), part.label], 1).numpy() for part in rows]
     parts_of_rows = (contributions.shortened(part.astype(np.float64), row_bound(part.shape[1])) for part in whole)
     joined = np.concatenate(list(parts_of_rows), axis=1)
-    bound, number = row_bound(joined.shape[1]), len(joined)
+    bound = row_bound(joined.shape[1])
     others = row_bound(num_values or joined.shape[1]) / bound  # of all parties' rows
     reach = private.reach * math.sqrt(private.schema.unit.max_series) * others
     statistic = Statistic(label=NOISY_ROWS, shape=joined.shape, bound=bound)
-    noisy = grant.release(statistic, Given(contributions.Rows(joined, np.arange(number), number), reach))
+    noisy = grant.release(statistic, Listed(joined, reach))
     sizes = [size for part in rows for size in (math.prod(part.series.shape[1:]), part.label.shape[1])]
     parts = iter(torch.from_numpy(noisy.astype(np.float32)).split(sizes, dim=1))
     return tuple(Rows(next(parts).reshape(part.series.shape), next(parts).contiguous()) for part in rows)
