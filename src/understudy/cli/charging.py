@@ -14,27 +14,17 @@ if TYPE_CHECKING:
     from understudy.privacy.plan import SpendingPlan
 
 
-def ledger_file(schema_file: Path, schema: "Schema") -> Path:
-    """Returns where the population's ledger is or will be: in the folder of the schema."""
-    from understudy.privacy.charges import file_name
+def check_budget(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> None:
+    """Refuses what the ledger can't pay, before the table is read.
 
-    return schema_file.absolute().parent / f"{file_name(schema.name)}.ledger"
-
-
-def able_to_pay(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> "Ledger | None":
-    """Refuses what the ledger can't pay, before the table is read; returns it, or None where the run will make it.
-
-    A ledger that does not exist yet is judged by what it would declare.
+    A ledger that does not exist yet, because the run will make it, is judged by what it would declare.
     """
+    from understudy.planning.choices import existing_ledger
     from understudy.privacy.charges import declared
     from understudy.privacy.ledger import Ledger
 
-    if ledger_file(schema_file, schema).exists():
-        ledger = Ledger.open_for(schema, schema_file.absolute().parent)
-        ledger.check(plan, label=label)
-        return ledger
-    Ledger.in_memory(**declared(schema)).check(plan, label=label)
-    return None
+    ledger = existing_ledger(schema_file, schema) or Ledger.in_memory(**declared(schema))
+    ledger.check(plan, label=label)
 
 
 def left_in(ledger: "Ledger") -> dict[str, Any]:

@@ -11,20 +11,11 @@ from rich.console import RenderableType
 
 from understudy.cli.charging import charge_stays_known, record_uncovered
 from understudy.cli.console import Output, Progress, bold, table
-from understudy.cli.evaluate import effort_of, judge
+from understudy.cli.evaluate import judge, record_of
 from understudy.cli.holdouts import read_list, require_unseen
-from understudy.cli.options import (
-    Budget,
-    ContextFile,
-    EvaluationSeed,
-    Holdout,
-    RealSchema,
-    Suites,
-    Thorough,
-    Work,
-)
-from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
-from understudy.cli.places import existing, outside, unused, whole_file
+from understudy.cli.options import Measures, RealTables
+from understudy.cli.panels import Candidate, read_candidate, read_real
+from understudy.cli.places import existing, existing_table, named, outside, unused, whole_file, write
 from understudy.errors import InputError, Stopped
 from understudy.extras import require_extra
 
@@ -36,33 +27,26 @@ UNCOVERED = "Choosing by these figures is covered by no guarantee: real series w
 
 def compare(
     output: Output,
+    tables: RealTables,
+    measures: Measures,
     releases: Annotated[
         list[Path],
         typer.Argument(metavar="RELEASE|FILE ...", help="Two to six release directories or synthetic tables."),
     ],
-    real: Annotated[Path, typer.Option(help="Real table.")],
-    holdout: Holdout = None,
-    schema: RealSchema = None,
-    context: ContextFile = None,
     report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
-    suite: Suites = None,
-    budget: Work = Budget.quick,
-    thorough: Thorough = False,
     select: Annotated[
         bool, typer.Option("--select", help="Choose one release with differential privacy; charges the ledger.")
     ] = False,
     epsilon: Annotated[float | None, typer.Option(help="Epsilon of --select.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the certificate of --select.")] = None,
-    seed: EvaluationSeed = 0,
 ) -> None:
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
-    from understudy.evaluate.metric import metrics_of
-
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="compare --report")
-    tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
+    existing_table(named(tables.real), "--real")
+    metrics = replace(measures, suite=measures.suite or ["general"]).metrics
     _check_places(releases, {"--report": report, "--out": out})
-    if select and (epsilon is None or schema is None or out is None):
+    if select and (epsilon is None or tables.schema is None or out is None):
         raise InputError(
             "--select: --epsilon (its price), --schema (its ledger pays) and --out (its certificate) are expected."
         )
@@ -75,33 +59,28 @@ def compare(
     facts: dict[str, Any] = {"releases": [path.name for path in releases]}
     lines: list[RenderableType] = []
     with output.progress(lines=True) as progress:
-        candidates = [read_candidate(path, tables, seed, progress) for path in releases]
+        candidates = [read_candidate(path, tables, measures.seed, progress) for path in releases]
         _check_holdout(candidates, tables)
         chosen = None
-        if epsilon is not None and schema is not None and out is not None:
-            certificate = _choose(candidates, releases, tables, epsilon, existing(schema, "--schema"), out)
+        if epsilon is not None and tables.schema is not None and out is not None:
+            certificate = _choose(candidates, releases, tables, epsilon, existing(tables.schema, "--schema"), out)
             chosen = f"{certificate.method}. {certificate.sentence()}"
             facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(out)}
             lines += [bold(chosen), f"Wrote {out}."]
         if report is not None:  # that the comparison was made is recorded before its figures exist
             from understudy.report.page import render_comparison
-            from understudy.report.record import make_record
             from understudy.report.words import with_verdicts
 
             recorded, records, cards = _record(candidates), {}, {}
             for place, candidate in enumerate(candidates):
                 part = _part(progress, place, len(candidates))
-                panels, card = judge(
-                    candidate, tables, metrics_of(suite or ("general",)), effort_of(budget, thorough), seed=seed,
-                    since=time.monotonic(), output=output, progress=part,
-                )  # fmt: skip
+                since = time.monotonic()
+                panels, card = judge(candidate, tables, metrics, measures, since=since, output=output, progress=part)
                 if card.stopped:
                     raise Stopped
                 cards[candidate.name] = with_verdicts(card.as_dict())
-                records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
-            with whole_file(report) as draft:
-                draft.touch(mode=0o600)  # it shows real series
-                draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
+                records[candidate.name] = record_of(candidate, panels, card)
+            write(report, render_comparison(records, recorded=recorded, chosen=chosen), private=True)
             facts |= {"report": str(report), "recorded": recorded, "warning": UNCOVERED, "scorecards": cards}
             lines += [bold(UNCOVERED), *side_by_side(cards), recorded, f"Wrote {report}."]
     output.result(facts, *lines)
@@ -153,7 +132,7 @@ def _choose(
     choice = PrivateChoice(candidates=tuple(candidate.panel for candidate in candidates))
     choice.check(schema)
     plan = choice.plan(guarantee_for(schema, epsilon, None))
-    private, _ = read_real(replace(tables, holdout=None), candidates[0])
+    private = candidates[0].cut(read_real(replace(tables, holdout=None), candidates[0])[0])
     key, ledger = keys.load_or_create(), Ledger.open_for(schema_file)
     # What was chosen among, by hash: a release's certificate, which names its files, or a table.
     digests = {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
@@ -171,12 +150,16 @@ def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
     from understudy.report.words import UNKNOWN, figure
 
     heads = [f"{name}: {card['headline']['sentence']}" for name, card in cards.items()]
-    lines = table("", *(f">{name}" for name in cards), ">other real series")
-    for scores in zip(*(card["scores"] for card in cards.values()), strict=True):
-        if any(score["verdict"] != UNKNOWN for score in scores):
-            found = (f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores)
-            lines.add_row(scores[0]["title"], *found, figure(scores[0]["holdout"]["value"]))
-    return [*heads, lines]
+    rows = (
+        (
+            scores[0]["title"],
+            *(f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores),
+            figure(scores[0]["holdout"]["value"]),
+        )
+        for scores in zip(*(card["scores"] for card in cards.values()), strict=True)
+        if any(score["verdict"] != UNKNOWN for score in scores)
+    )
+    return [*heads, table("", *(f">{name}" for name in cards), ">other real series", rows=rows)]
 
 
 def _record(candidates: list[Candidate]) -> str:

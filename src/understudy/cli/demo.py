@@ -5,23 +5,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from understudy.cli import plan as plan_command
-from understudy.cli import synth as synthesis
 from understudy.cli.console import Output, Progress, bold
-from understudy.cli.data import make_households
-from understudy.cli.panels import RealTables, read_real, read_release
-from understudy.cli.places import whole_file
-from understudy.cli.verify import checked, page_of
-from understudy.errors import CertificateError, InputError
+from understudy.cli.options import RealTables
+from understudy.cli.places import write
+from understudy.errors import InputError
 from understudy.extras import require_extra
 
 _REPORT_SERIES = 1_000
 _SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
-_FIGURES = "figures"
 _MARK = "made-by-understudy-demo.txt"
 _NOTE = "Everything in this folder is invented or made from invented data. `understudy demo` replaces it.\n"
 
@@ -35,6 +30,8 @@ def demo(
     epsilon: Annotated[float, typer.Option(help="Epsilon of the run; the example's budget is 3.")] = 1.0,
 ) -> None:
     """Make invented homes, spend a budget on them, and show synthetic homes with their certificate."""
+    from understudy.privacy.certificate import Certificate
+
     for package in ("sklearn", "matplotlib", "jinja2"):
         require_extra(package, by="demo")
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).is_file())):
@@ -42,59 +39,49 @@ def demo(
     shutil.rmtree(out, ignore_errors=True)  # a former demo, and nothing else
     out.mkdir(parents=True)
     (out / _MARK).write_text(_NOTE, encoding="utf-8")
+    data, release, holder, page = out / "data", out / "release", out / "holder.pub", out / "certificate.html"
+    table, context, schema = (data / name for name in ("households.parquet", "context.parquet", "schema.toml"))
+    tables = RealTables(real=str(table), context=context)
     with _home_of_its_own(out / "home"):
-        facts = _run(out, n, epsilon, output)
-    output.result(facts, bold(facts["guarantee"]))
-
-
-def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str, Any]:
-    from understudy import planning
-    from understudy.privacy import keys
-
-    data, release = out / "data", out / "release"
-    output.say(f"$ understudy data make households --n {num_homes} --out {data}")
-    table, context, schema = make_households(num_homes, data)
-    output.say(f"$ understudy plan {schema} --epsilon {epsilon:g}")
-    with output.progress() as progress:
-        made_plan = planning.plan(schema, epsilon=epsilon, progress=progress)
-    output.say(*plan_command.shown(made_plan))
-    options = f"--schema {schema} --context {context} --epsilon {epsilon:g} --out {release}"
-    output.say(f"$ understudy synth {table} {options}")
-    choice = planning.MethodChoice()
-    request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release, choice=choice)
-    made, left, _ = synthesis.run(request, output)
-    holder = out / "holder.pub"
-    keys.export(keys.load_or_create().public, holder)  # as a data holder would hand it out
-    output.say(f"$ understudy verify {release} --trust {holder}  # the demo's own key, which no other home knows")
-    _, checks = checked(release, [str(holder)])
-    failed = [check.name for check in checks if not check.ok]
-    if failed:
-        raise CertificateError(f"The demo's own release does not hold: {', '.join(failed)}.")
-    output.say("  holds: " + ", ".join(check.name for check in checks))
-    page = out / "certificate.html"
-    output.say(f"$ understudy certificate {release} --format html --out {page}")
-    with whole_file(page) as draft:
-        draft.write_text(page_of(release, "html"), encoding="utf-8")
-    output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
-    with output.progress() as progress:
-        report = _report(out, RealTables(real=table, context=context), release, progress)
-    output.say(f"Open {report}, {page}, {release}/synthetic.parquet, and the figures in {out / _FIGURES}.")
-    return {
+        _run(output, "data", "make", "households", "--n", n, "--out", data)
+        _run(output, "plan", schema, "--epsilon", f"{epsilon:g}")
+        files = (table, "--schema", schema, "--context", context)
+        _run(output, "synth", *files, "--epsilon", f"{epsilon:g}", "--out", release)
+        _run(output, "keys", "export", "--out", holder)  # as a data holder would hand it out
+        _run(output, "verify", release, "--trust", holder)  # the demo's own key, which no other home knows
+        _run(output, "certificate", release, "--format", "html", "--out", page)
+        output.say(f"$ understudy evaluate {release} --real {table} --context {context}  # a few measures")
+        with output.progress() as progress:
+            _report(out, tables, release, progress)
+    report, figures = out / "report.html", out / "figures"
+    output.say(f"Open {report}, {page}, {release}/synthetic.parquet, and the figures in {figures}.")
+    certificate = Certificate.load(release)
+    facts = {
         "folder": str(out),
         "synthetic": str(release / "synthetic.parquet"),
         "certificate": str(page),
-        "ledger": left["file"],
-        "figures": str(out / _FIGURES),
+        "ledger": str(data / "households.ledger"),
+        "figures": str(figures),
         "report": str(report),
-        "epsilon": made.certificate.epsilon,
-        "status": made.certificate.status,
-        "guarantee": made.certificate.sentence(),
+        "epsilon": certificate.epsilon,
+        "status": certificate.status,
+        "guarantee": certificate.sentence(),
     }
+    output.result(facts, bold(certificate.sentence()))
+
+
+def _run(output: Output, *words: object) -> None:
+    """Shows a command and runs it; for a program or with `--quiet`, without a word."""
+    from understudy.cli.app import call
+
+    arguments = [str(word) for word in words]
+    output.say(f"$ understudy {' '.join(arguments)}")
+    call([*arguments, *(["--quiet"] if output.json or output.quiet else [])])
 
 
 @contextmanager
 def _home_of_its_own(folder: Path) -> Iterator[None]:
-    """Keys and the registry of ledgers go into the demo's folder: nothing real is touched."""
+    """Keeps the demo's register and signing key out of the user's own home."""
     before = os.environ.get("UNDERSTUDY_HOME")
     os.environ["UNDERSTUDY_HOME"] = str(folder.absolute())
     try:
@@ -105,29 +92,24 @@ def _home_of_its_own(folder: Path) -> Iterator[None]:
             os.environ["UNDERSTUDY_HOME"] = before
 
 
-def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> Path:
+def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> None:
     """Writes the report, of measures that take seconds, and its figures; `understudy evaluate` runs all measures."""
     from dataclasses import replace
 
-    from understudy.cli.ledger import facts_of_payer
+    from understudy.cli.evaluate import record_of
+    from understudy.cli.panels import read_real, read_release
     from understudy.evaluate.metric import QUICK, metrics_of
     from understudy.evaluate.panels import Panels
     from understudy.evaluate.scorecard import evaluate
     from understudy.report.page import drawings, render
-    from understudy.report.record import make_record
 
     judged = read_release(release, 0, progress)
-    assert judged.release is not None
     real, _ = read_real(tables, judged)
     panels = Panels.prepare(real, judged.panel, max_series=_REPORT_SERIES)
     metrics = [metric for metric in metrics_of(("general",)) if metric.name not in _SLOW]
     card = evaluate(panels, metrics, replace(QUICK, max_series=_REPORT_SERIES), progress=progress)
-    payer = facts_of_payer(judged.release.certificate)
-    record = make_record(judged.release, judged.panel, panels, card, ledger=payer)
-    target = out / "report.html"
-    with whole_file(target) as draft:
-        draft.write_text(render(record), encoding="utf-8")
-    (out / _FIGURES).mkdir()
+    record = record_of(judged, panels, card)
+    write(out / "report.html", render(record))
+    (out / "figures").mkdir()
     for drawing in drawings(record):
-        drawing.save(out / _FIGURES)
-    return target
+        drawing.save(out / "figures")

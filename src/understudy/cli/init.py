@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Output
-from understudy.cli.places import existing, unused, whole_file
+from understudy.cli.places import existing, unused, write
 
 if TYPE_CHECKING:
     from understudy.data.io import DraftOptions
@@ -53,8 +53,7 @@ def init(
     )
     asking = sys.stdin.isatty() and sys.stdout.isatty() and not (output.json or output.quiet)
     text, options = _drafted(existing(file, "FILE"), options, asking=asking)
-    with whole_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    write(target, text)
     peeked = options.peek and file.suffix.lower() == ".csv"
     looked = "and the text shape of some rows" if peeked else "and types; no row was read"
     todo = text.count("TODO:")

@@ -32,12 +32,10 @@ def list_keys(output: Output) -> None:
 
     own = keys.own()
     known = [("own" if key in own else "trusted", key) for key in keys.trusted()]
-    rows = table("name", "whose", "fingerprint")
-    for whose, key in known:
-        rows.add_row(key.name, whose, key.fingerprint)
     facts = [{"name": key.name, "whose": whose, "fingerprint": key.fingerprint} for whose, key in known]
     nothing = "There are no keys yet: the first release makes one, or `understudy keys create` does."
-    output.result({"keys": facts}, rows if known else nothing)
+    rows = (fact.values() for fact in facts)
+    output.result({"keys": facts}, table("name", "whose", "fingerprint", rows=rows) if known else nothing)
 
 
 @app.command("export")

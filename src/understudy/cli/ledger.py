@@ -1,11 +1,11 @@
 """`understudy ledger`: what has been spent on a population, and what is left."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.cli.charging import ledger_file
 from understudy.cli.console import Commands, Output, table
 from understudy.cli.places import existing
 from understudy.errors import LedgerError
@@ -25,13 +25,20 @@ def show(output: Output, where: Where) -> None:
 
     ledger = opened(where)
     facts, left = facts_of(ledger), ledger.remaining()
-    charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise")
-    for entry in facts["charges"]:
-        cells = (entry["label"], at_most(entry["epsilon"], 4), at_most(entry["delta"]), entry["recorded_at"])
-        executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or (
-            "nothing yet" if entry["epsilon"] else "no charge"
+    rows = (
+        (
+            str(entry["run"]),
+            entry["label"],
+            at_most(entry["epsilon"], 4),
+            at_most(entry["delta"]),
+            entry["recorded_at"],
+            ", ".join(f"{label} {count}" for label, count in entry["executed"].items())
+            or ("nothing yet" if entry["epsilon"] else "no charge"),
+            "secure" if entry["secure_noise"] else "reproducible",
         )
-        charges.add_row(str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible")
+        for entry in facts["charges"]
+    )
+    charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise", rows=rows)
     runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"
     output.result(
         facts,
@@ -77,11 +84,10 @@ def list_ledgers(output: Output) -> None:
     from understudy.privacy import registry
 
     known = registry.populations()
-    rows = table("population", "ledger")
-    for name, path in known.items():
-        rows.add_row(name, str(path) if path.exists() else f"{path} (gone)")
     facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
-    output.result({"populations": facts}, rows if known else "No population has a ledger yet.")
+    rows = ((name, f"{path}{'' if path.exists() else ' (gone)'}") for name, path in known.items())
+    shown = table("population", "ledger", rows=rows) if known else "No population has a ledger yet."
+    output.result({"populations": facts}, shown)
 
 
 @app.command("check")
@@ -116,16 +122,17 @@ def check(
 def opened(where: Path) -> "Ledger":
     """Returns the ledger at a path or in the folder of a schema."""
     from understudy.data import Schema
+    from understudy.planning.choices import existing_ledger
     from understudy.privacy.ledger import Ledger
 
     existing(where, "WHERE")
     if where.suffix != ".toml":
         return Ledger.open(where)
     schema = Schema.load(where, draft=True)  # facts can be bought while others are still open
-    beside = ledger_file(where, schema)
-    if not beside.exists():
-        raise LedgerError(f"'{beside}' is not there yet: the first run on this population makes it.")
-    return Ledger.open_for(schema, where.absolute().parent)
+    ledger = existing_ledger(where, schema)
+    if ledger is None:
+        raise LedgerError(f"'{schema.name}' has no ledger in this folder yet: the first run on it makes one.")
+    return ledger
 
 
 def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
@@ -144,7 +151,6 @@ def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
 
 def facts_of(ledger: "Ledger") -> dict[str, Any]:
     """Returns a ledger's public facts as plain values."""
-    left = ledger.remaining()
     shown = ("run", "label", "epsilon", "delta", "recorded_at", "executed", "secure_noise")
     charges = [{name: getattr(entry, name) for name in shown} for entry in ledger.entries()]
     return {
@@ -157,6 +163,6 @@ def facts_of(ledger: "Ledger") -> dict[str, Any]:
         "max_runs": ledger.composition.max_runs,
         "amendments": list(ledger.amendments()),
         "head": ledger.head(),
-        "remaining": {"epsilon": left.epsilon, "delta": left.delta, "runs": left.runs},
+        "remaining": asdict(ledger.remaining()),
         "charges": charges,
     }

@@ -1,11 +1,16 @@
-"""Options that several commands share, each defined once."""
+"""Options that several commands share, each defined once, alone or as a field of what a command takes as a whole."""
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from understudy.evaluate.metric import Effort, Metric
+    from understudy.planning import MethodChoice
 
 
 def epsilon_of(text: str) -> float:
@@ -27,30 +32,56 @@ NotPrivate = Annotated[
     typer.Option("--not-private", help="Run a published form that protects no unit; needs --epsilon none."),
 ]
 Delta = Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")]
-Method = Annotated[str, typer.Option(help="auto, or the name of a method.")]
-Task = Annotated[
-    str, typer.Option(help="Purpose that auto chooses for. series: share series. complete: fill gaps and forecast.")
-]
 WindowSteps = Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")]
 WindowStride = Annotated[
     int | None, typer.Option(min=1, help="Steps from one window to the next. Default: --window-steps.")
-]
-Pack = Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")]
-Preset = Annotated[str, typer.Option(help="Options of the method: default, or paper for those that were published.")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."),
 ]
 FewUnits = Annotated[
     str | None,
     typer.Option(metavar="REASON", help="Accept fewer than 100 units; the certificate prints the reason."),
 ]
-Holdout = Annotated[
-    Path | None,
-    typer.Option(help="Real series that no run has seen: a table, or the list that `synth --holdout` wrote."),
-]
-RealSchema = Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")]
-Suites = Annotated[list[str] | None, typer.Option("--suite", help="Suite of measures; may be repeated.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """The method of a run and its options."""
+
+    method: Annotated[str, typer.Option(help="auto, or the name of a method.")] = "auto"
+    task: Annotated[
+        str, typer.Option(help="Purpose that auto chooses for. series: share series. complete: fill gaps and forecast.")
+    ] = "series"
+    window_steps: WindowSteps = None
+    window_stride: WindowStride = None
+    pack: Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")] = None
+    preset: Annotated[
+        str, typer.Option(help="Options of the method: default, or paper for those that were published.")
+    ] = "default"
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."
+        ),
+    ] = None
+
+    @property
+    def choice(self) -> "MethodChoice":
+        """The same as `planning` takes it."""
+        from understudy.planning import MethodChoice
+
+        return MethodChoice(**vars(self) | {"options": tuple(self.options or ())})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealTables:
+    """Where the real series are that synthetic ones are compared with."""
+
+    real: Annotated[str, typer.Option(help="Real table: a file, a folder of tables or a URL.")]
+    holdout: Annotated[
+        Path | None,
+        typer.Option(help="Real series that no run has seen: a table, or the list that `synth --holdout` wrote."),
+    ] = None
+    schema: Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")] = None
+    context: ContextFile = None
 
 
 class Budget(StrEnum):
@@ -60,11 +91,32 @@ class Budget(StrEnum):
     paper = "paper"
 
 
-Work = Annotated[Budget, typer.Option("--budget", help="quick: 3 trainings of 500 updates each; paper: as published.")]
-Thorough = Annotated[
-    bool,
-    typer.Option(
-        "--thorough", help="Measure on all series and steps, without the limit of two minutes; implied by paper."
-    ),
-]
-EvaluationSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and trainings.")]
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """Which measures are taken, and how thoroughly."""
+
+    suite: Annotated[list[str] | None, typer.Option(help="Suite of measures; may be repeated.")] = None
+    budget: Annotated[Budget, typer.Option(help="quick: 3 trainings of 500 updates each; paper: as published.")] = (
+        Budget.quick
+    )
+    thorough: Annotated[
+        bool,
+        typer.Option(
+            "--thorough", help="Measure on all series and steps, without the limit of two minutes; implied by paper."
+        ),
+    ] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0
+
+    @property
+    def metrics(self) -> "tuple[Metric, ...]":
+        """The measures of these suites; an unknown suite is refused."""
+        from understudy.evaluate.metric import metrics_of
+
+        return metrics_of(self.suite or ())
+
+    @property
+    def effort(self) -> "Effort":
+        """How much work is done: two minutes' worth unless all of it was asked for."""
+        from understudy.evaluate.metric import BRIEF, EFFORTS
+
+        return EFFORTS[self.budget] if self.thorough or self.budget == Budget.paper else BRIEF

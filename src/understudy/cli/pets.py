@@ -121,12 +121,10 @@ def evolve(
         else two_places.begin(counted, pack)
     )
     if isinstance(made, Release):
-        made.save(unused(folder / _RELEASE, "FOLDER/release"))
-        output.result(
-            {"release": str(folder / _RELEASE), "votes_left": 0},
-            f"Wrote {folder / _RELEASE}.",
-            made.certificate.sentence(),
-        )
+        release = unused(folder / _RELEASE, "FOLDER/release")
+        made.save(release)
+        facts = {"release": str(release), "votes_left": 0}
+        output.result(facts, f"Wrote {release}.", made.certificate.sentence())
         return
     made.save(state)
     two_places.proposal_of_state(made).save(out)

@@ -1,6 +1,6 @@
 """`understudy pretrain`: modules that methods need beforehand, trained on public data only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,11 +23,13 @@ Out = Annotated[Path, typer.Option(help="The pack to write, such as meters.safet
 Work = Annotated[Literal["quick", "standard"], typer.Option(help="Training length; quick is for trials.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")]
 _PACK_BYTES = 16 * 2**20
+_FILES = ("public", "schema", "context")  # options that name files to read
 
 
 @app.command("pets")
 def pets(
     output: Output,
+    command: typer.Context,
     out: Out,
     public: Annotated[
         Path | None, typer.Option(help="Public series: a table with --schema, or .npy (series, step, channel).")
@@ -75,9 +77,7 @@ def pets(
             progress=progress,
         )  # fmt: skip
 
-    given: dict[str, Any] = {"rules": rules, "public": public, "schema": schema, "encoder": encoder}
-    given |= {"channels": channels, "work": work, "seed": seed, "window-steps": window_steps}
-    pack = _trained(output, "pets", out, given, train)
+    pack = _trained(output, command, out, train)
     quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in pack.provenance["quality"].items())
     shape = {name: pack.shape[name] for name in ("num_steps", "num_channels")}
     _tell(output, out, pack, f"{quality} of the variance", **shape)
@@ -86,6 +86,7 @@ def pets(
 @app.command("pub2priv")
 def pub2priv(
     output: Output,
+    command: typer.Context,
     out: Out,
     public: Annotated[
         Path | None,
@@ -122,17 +123,12 @@ def pub2priv(
             learned, kept = knowledge.split(read_signals(public), 0.2)
             steps = min(window_steps, kept.shape[1])
             windows, own = knowledge.windows_from(learned, steps), knowledge.windows_from(kept, steps)
-        recipe = KNOWLEDGE_RECIPES["quick" if work == "quick" else preset]
-        held_out = own(64, rng)
-        return knowledge.pretrain(windows, held_out, recipe=recipe, seed=seed, provenance=provenance, progress=progress)
+        return knowledge.pretrain(
+            windows, own(64, rng), recipe=KNOWLEDGE_RECIPES["quick" if work == "quick" else preset], seed=seed,
+            provenance=provenance, progress=progress,
+        )  # fmt: skip
 
-    given: dict[str, Any] = {
-        "simulated": simulated,
-        "public": public,
-        "window-steps": None if public is None else window_steps,
-    }
-    given |= {"preset": None if preset == "default" else preset, "work": work, "seed": seed}
-    pack = _trained(output, "pub2priv", out, given, train)
+    pack = _trained(output, command, out, train)
     quality = pack.provenance["quality"]
     before = f"({quality['error_untrained']:.3f} before training)"
     _tell(output, out, pack, f"error {quality['error']:.3f} of the variance of what was hidden {before}")
@@ -141,6 +137,7 @@ def pub2priv(
 @app.command("dit")
 def dit(
     output: Output,
+    command: typer.Context,
     out: Out,
     public: Annotated[Path, typer.Option(help="A table of public series with the columns of the private ones.")],
     schema: Annotated[Path, typer.Option(help="Schema of the public table.")],
@@ -163,9 +160,7 @@ def dit(
             progress=progress,
         )  # fmt: skip
 
-    given: dict[str, Any] = {"public": public, "schema": schema, "context": context, "window-steps": window_steps}
-    given |= {"window-stride": window_stride, "iterations": iterations, "seed": seed, "bounds-only": bounds_only}
-    pack = _trained(output, "dit", out, given, train)
+    pack = _trained(output, command, out, train)
     quality = pack.provenance["quality"]
     last, untrained = quality.get("error", quality["error_without_bounds"]), quality["error_untrained"]
     _tell(output, out, pack, f"error {last:.3f}, where a network that knows the values only has {untrained:.3f}")
@@ -211,26 +206,25 @@ def _working_series(
 
 
 def _trained(
-    output: Output,
-    method: str,
-    out: Path,
-    given: Mapping[str, Any],
-    train: Callable[[dict[str, Any], Progress], "Pack"],
+    output: Output, command: typer.Context, out: Path, train: Callable[[dict[str, Any], Progress], "Pack"]
 ) -> "Pack":
     """Returns a saved pack, with the command that makes it again: files by name and hash, never by place."""
     from understudy.privacy.canonical import file_sha256
 
     unused(out, "--out")
     require_room(out, _PACK_BYTES)
-    used = {name: value for name, value in given.items() if value is not None and value is not False}
-    files = [existing(path, f"--{name}") for name, path in used.items() if isinstance(path, Path)]
-    shown = {name: value.name if isinstance(value, Path) else value for name, value in used.items()}
-    parts = [f"--{name}" if value is True else f"--{name} {value}" for name, value in shown.items()]
-    command = " ".join(["understudy pretrain", method, *parts, f"--out {out.name}"])
+    words, hashes = [command.command_path], {}
+    for name in (str(option.name) for option in command.command.params):
+        option, value = f"--{name.replace('_', '-')}", command.params.get(name)
+        if value is None or value is False or name in ("json", "quiet"):
+            continue
+        if name in _FILES:
+            hashes[Path(value).name] = file_sha256(existing(Path(value), option))
+        told = Path(value).name if name in (*_FILES, "out") else value
+        words.append(option if value is True else f"{option} {told}")
     with output.progress() as progress:
         progress("reading", 0.0)
-        hashes = {path.name: file_sha256(path) for path in files}
-        pack = train({"command": command, "public": hashes}, progress)
+        pack = train({"command": " ".join(words), "public": hashes}, progress)
     pack.save(out)
     return pack
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli.console import Output, Progress
-from understudy.cli.places import existing, outside, unused, whole_file
-from understudy.errors import CertificateError, InputError
+from understudy.cli.places import existing, outside, unused, write
+from understudy.errors import InputError
+from understudy.files import whole_folder
 
 if TYPE_CHECKING:
-    from understudy.privacy.certificate import Check
     from understudy.report.record import RunRecord
 
 
@@ -30,7 +30,7 @@ def report(
     figures: Annotated[Path | None, typer.Option(help="Folder to make for the figures, as SVG and PNG.")] = None,
 ) -> None:
     """Write the page of a release or of its evaluation."""
-    from understudy.report.page import render
+    from understudy.report.page import drawings, render
 
     for path, name in ((out, "--out"), (figures, "--figures")):
         if path is not None:
@@ -44,14 +44,14 @@ def report(
             )
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
-        with whole_file(out) as draft:
-            if shown.internal is not None:
-                draft.touch(mode=0o600)  # it shows real series
-            draft.write_text(render(shown), encoding="utf-8")
-        written = [] if figures is None else _draw(shown, figures)
+        write(out, render(shown), private=shown.internal is not None)  # it shows real series
+        written = []
+        if figures is not None:
+            with whole_folder(figures, mode=0o755 if shown.internal is None else 0o700) as draft:
+                written = [path for drawing in drawings(shown) for path in drawing.save(draft)]
     kind = "public" if shown.internal is None else "internal"
     facts = {"file": str(out), "kind": kind, "figures": [path.name for path in written]}
-    lines = [f"Wrote {out}. " + _KINDS[kind], *([f"Wrote {len(written)} figures to {figures}."] if written else [])]
+    lines = [f"Wrote {out}. {_KINDS[kind]}", *([f"Wrote {len(written)} figures to {figures}."] if written else [])]
     output.result(facts, *lines)
 
 
@@ -65,6 +65,7 @@ def read_record(source: Path, progress: Progress, context: Path | None = None) -
     """Returns the record in a file, or one made of a release alone; refuses a certificate that does not hold."""
     from understudy.cli.ledger import facts_of_payer
     from understudy.cli.panels import read_release
+    from understudy.cli.verify import require_holding
     from understudy.privacy.certificate import Certificate, verify
     from understudy.report.record import RunRecord, public_record
 
@@ -72,26 +73,9 @@ def read_record(source: Path, progress: Progress, context: Path | None = None) -
         candidate = read_release(source, 0, progress, context)
         assert candidate.release is not None
         certificate = candidate.release.certificate
-        _check(verify(certificate, source), source)
+        require_holding(verify(certificate, source), source)
         return public_record(candidate.release, candidate.panel, ledger=facts_of_payer(certificate))
     made = RunRecord.load(source)
     if made.public["certificate"] is not None:
-        _check(verify(Certificate.from_json(made.public["certificate"]), None), source)
+        require_holding(verify(Certificate.from_json(made.public["certificate"]), None), source)
     return made
-
-
-def _check(checks: "list[Check]", source: Path) -> None:
-    failed = [check.name for check in checks if not check.ok and not check.unknown]
-    if failed:
-        raise CertificateError(
-            f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
-            "`understudy verify` says more. Download the release again."
-        )
-
-
-def _draw(record: "RunRecord", folder: Path) -> list[Path]:
-    from understudy.files import whole_folder
-    from understudy.report.page import drawings
-
-    with whole_folder(folder, mode=0o755 if record.internal is None else 0o700) as draft:
-        return [path for drawing in drawings(record) for path in drawing.save(draft)]

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from understudy.cli.console import Output, clean, table
-from understudy.cli.places import existing, outside, unused, whole_file
+from understudy.cli.places import existing, outside, unused, write
 from understudy.errors import CertificateError, UnknownSigner
 
 if TYPE_CHECKING:
@@ -62,15 +62,13 @@ def _by_name(certificate: "Certificate", checks: list["Check"], name: str) -> tu
     from understudy.privacy import keys
     from understudy.privacy.certificate import Check
 
-    known, found = keys.recorded(name), certificate.signer
+    known, found, message = keys.recorded(name), certificate.signer, None
     if known is None and found is not None and all(check.ok or check.unknown for check in checks):
         known = keys.record(name, found)
         message = (
             f"Recorded the key {known.fingerprint} as '{name}', on first use: compare the fingerprint with {name} "
             "through another channel."
         )
-    else:
-        message = None
     if known is None:
         return checks, None
     right = known.hexadecimal == found
@@ -113,10 +111,8 @@ def _refusal(
 
 
 def _table(checks: list["Check"]) -> Table:
-    answers = table("", "check", "found")
-    for check in checks:
-        answers.add_row("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail)
-    return answers
+    rows = (("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail) for check in checks)
+    return table("", "check", "found", rows=rows)
 
 
 Format = Literal["html", "md", "json"]
@@ -136,9 +132,18 @@ def certificate(
         print(clean(text), end="")
         return
     target = unused(outside(out, release if release.is_dir() else release.parent, "--out"), "--out")
-    with whole_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    write(target, text)
     output.result({"file": str(target), "format": format}, f"Wrote {target}.")
+
+
+def require_holding(checks: Sequence["Check"], source: Path) -> None:
+    """Refuses to write about a certificate that does not hold; that its signer is unknown here is no reason."""
+    failed = [check.name for check in checks if not check.ok and not check.unknown]
+    if failed:
+        raise CertificateError(
+            f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
+            "`understudy verify` says more. Download the release again."
+        )
 
 
 def page_of(release: Path, format: Format) -> str:
@@ -146,11 +151,6 @@ def page_of(release: Path, format: Format) -> str:
     from understudy.privacy.certificate_page import to_html, to_markdown
 
     found, checks = checked(release, None)
-    failed = [check.name for check in checks if not check.ok and not check.unknown]
-    if failed:
-        raise CertificateError(
-            f"'{release}' does not hold ({', '.join(failed)}), so no page is written about it. "
-            "`understudy verify` says more."
-        )
+    require_holding(checks, release)
     writers = {"html": to_html, "md": to_markdown, "json": lambda whole: whole.dumps()}
     return writers[format](found)

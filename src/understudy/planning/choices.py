@@ -10,8 +10,9 @@ from typing import Any, get_type_hints
 from understudy.data import Schema
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
-from understudy.privacy.charges import Composition, declared
+from understudy.privacy.charges import Composition, declared, file_name
 from understudy.privacy.events import NonPrivate
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.auto import TASKS, choose
@@ -29,14 +30,14 @@ class MethodChoice:
     """The method of a run by name, and its options.
 
     Attributes:
-        name: A name in `METHODS`, or "auto" to choose from public facts.
+        method: A name in `METHODS`, or "auto" to choose from public facts.
         task: What "auto" chooses for: "series" to share series, "complete" to fill gaps and forecast.
         pack: Pretrained modules to start from.
         preset: "default", or "paper" for the options that were published.
         options: NAME=VALUE, one for each option of the method; NAME may name a part, such as recipe.iterations.
     """
 
-    name: str = "auto"
+    method: str = "auto"
     task: str = "series"
     window_steps: int | None = None
     window_stride: int | None = None
@@ -46,8 +47,8 @@ class MethodChoice:
 
     def configured(self, schema: Schema, guarantee: Guarantee) -> tuple[Synthesizer, tuple[str, ...]]:
         """Returns the method, and the reasons for it where it was chosen from public facts."""
-        if self.name != "auto" and self.name not in METHODS:
-            raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{self.name}'.")
+        if self.method != "auto" and self.method not in METHODS:
+            raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{self.method}'.")
         if self.window_steps is not None and self.window_steps > schema.num_steps:
             raise InputError(
                 f"--window-steps: at most the schema's {schema.num_steps} steps are expected, got {self.window_steps}."
@@ -56,7 +57,7 @@ class MethodChoice:
             raise InputError(f"--window-stride: 1 to --window-steps is expected, got {self.window_stride}.")
         if self.task not in TASKS:
             raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{self.task}'.")
-        name, reasons = self.name, tuple[str, ...]()
+        name, reasons = self.method, tuple[str, ...]()
         if name == "auto":
             chosen = choose(schema, guarantee, window_steps=self.window_steps, task=self.task)
             name, reasons = chosen.method, chosen.reasons
@@ -76,6 +77,12 @@ def require_budget(schema: Schema) -> None:
             "max_runs: all that may ever be spent on this population.",
             key="budget",
         )
+
+
+def existing_ledger(schema_file: Path, schema: Schema) -> Ledger | None:
+    """Returns the population's ledger, in the folder of the schema; None where the first run will make it."""
+    folder = schema_file.absolute().parent
+    return Ledger.open_for(schema, folder) if (folder / f"{file_name(schema.name)}.ledger").exists() else None
 
 
 def guarantee_for(

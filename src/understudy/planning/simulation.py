@@ -6,10 +6,8 @@ public file that the user names.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
 from scipy.special import ndtr
 
 from understudy.data import Channel, Panel, Population, Schema, read_panel, simulate_households
@@ -17,6 +15,7 @@ from understudy.data.channels import num_codes
 from understudy.data.households import households_schema
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, MissingData
+from understudy.evaluate.measures import autocorrelations
 from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
@@ -34,22 +33,20 @@ _MAX_VALUES = 400_000  # distances are computed on this many values; more would 
 
 
 @dataclass(frozen=True)
-class Utility:
+class Tried:
     """How far synthetic series are from the public ones they were made from; 0 is perfect.
 
     Attributes:
         marginal_distance: Kolmogorov–Smirnov distance of the values, the mean over channels.
         autocorrelation_error: Mean difference of autocorrelations over lags and channels.
+        better_than_control: What is closer to the truth than with the control: values, movement, both or nothing.
     """
 
+    method: str
+    epsilon: float
     marginal_distance: float
     autocorrelation_error: float
-
-    def gains_over(self, control: "Utility") -> str:
-        """Says what is closer to the truth than with the control: values, movement, both or nothing."""
-        values = self.marginal_distance < control.marginal_distance
-        movement = self.autocorrelation_error < control.autocorrelation_error
-        return " and ".join([*["values"] * values, *["movement"] * movement]) or "nothing"
+    better_than_control: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,34 +56,14 @@ class Simulation:
     Attributes:
         data: What the series are.
         noise_scaled: Whether fewer units were tried than the population has, with less noise.
-        tried: Utility by epsilon.
-        control: Utility of a control that reads no data.
+        control: A control that reads no data.
     """
 
-    method: str
     data: str
     units_tried: int
     noise_scaled: bool
-    tried: dict[float, Utility]
-    control: Utility
-
-    def gains(self, epsilon: float) -> str:
-        """Returns what is closer to the truth at this epsilon than with the control."""
-        return self.tried[epsilon].gains_over(self.control)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the trials as plain values."""
-        rows = [
-            {"method": self.method, "epsilon": epsilon, **vars(found), "better_than_control": self.gains(epsilon)}
-            for epsilon, found in self.tried.items()
-        ]
-        return {
-            "data": self.data,
-            "units_tried": self.units_tried,
-            "noise_scaled": self.noise_scaled,
-            "rows": rows,
-            "control": {"method": "independent", "epsilon": 0.0, **vars(self.control)},
-        }
+    rows: tuple[Tried, ...]
+    control: Tried
 
 
 def simulate(
@@ -112,17 +89,18 @@ def simulate(
         chosen = np.random.default_rng(_SEED).integers(0, table.num_units, units)
         panel = replace(table, private=False, unit_ids=None).take_units(chosen)
         panel, source = replace(panel, schema=sized(schema, units)), f"units of {public.name}, sampled with replacement"
-    scale, tried = size / panel.num_units, {}
+    idle = _errors(METHODS["independent"](window_steps=method.window_steps), panel, guarantee)
+    scale, rows = size / panel.num_units, []
     epsilons = sorted({*_TRIED, guarantee.epsilon})
     for place, epsilon in enumerate(epsilons):
         progress(f"trying epsilon = {epsilon:g}", place / len(epsilons))
         mu = gaussian_mu(epsilon, guarantee.delta) * scale
         same = epsilon if scale == 1 else gaussian_epsilon(mu, guarantee.delta)
-        tried[epsilon] = _utility(method, panel, replace(guarantee, epsilon=same))
-    control = _utility(METHODS["independent"](window_steps=method.window_steps), panel, guarantee)
-    return Simulation(
-        method=method.name, data=source, units_tried=units, noise_scaled=units != size, tried=tried, control=control
-    )
+        found = _errors(method, panel, replace(guarantee, epsilon=same))
+        gains = [gain for gain, ours, theirs in zip(("values", "movement"), found, idle, strict=True) if ours < theirs]
+        rows.append(Tried(method.name, epsilon, *found, " and ".join(gains) or "nothing"))
+    control = Tried("independent", 0.0, *idle, "(the control: reads no data)")
+    return Simulation(data=source, units_tried=units, noise_scaled=units != size, rows=tuple(rows), control=control)
 
 
 def invented(schema: Schema, num_series: int) -> Panel:
@@ -154,22 +132,17 @@ def _num_tried(schema: Schema, population: int) -> int:
     return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
 
 
-def _utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
-    """Fits a public panel as if it were private, with a ledger that is thrown away, and compares."""
+def _errors(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> tuple[float, float]:
+    """Fits a public panel as if it were private, with a ledger that is thrown away; returns how far its series are."""
     release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED))
     context = context_for(release)
     if context is not None and panel.context is not None and panel.num_steps == release.schema.num_steps:
         context = np.array(panel.context)
-    synthetic = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context)
-    return compared(panel, synthetic)
-
-
-def compared(real: Panel, drawn: Panel) -> Utility:
-    """Returns the distances between two panels of the same channels."""
-    channels = range(real.schema.num_channels)
-    distances = [_distance(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
-    errors = [_correlation_error(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
-    return Utility(float(np.mean(distances)), float(np.mean(errors)))
+    synthetic = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context).values
+    distances = [_distance(panel.values[:, :, c], synthetic[:, :, c]) for c in range(panel.schema.num_channels)]
+    lags = min(_MAX_LAG, panel.num_steps - 1, synthetic.shape[1] - 1)
+    gaps = np.abs(_correlations(panel.values, lags) - _correlations(synthetic, lags))
+    return float(np.mean(distances)), float(np.mean(gaps)) if lags > 0 else 0.0
 
 
 def _distance(real: np.ndarray, drawn: np.ndarray) -> float:
@@ -185,19 +158,10 @@ def _some(values: np.ndarray) -> np.ndarray:
     return observed[:: max(1, len(observed) // _MAX_VALUES)]
 
 
-def _correlation_error(real: np.ndarray, drawn: np.ndarray) -> float:
-    lags = range(1, min(_MAX_LAG, real.shape[1] - 1, drawn.shape[1] - 1) + 1)
-    differences = [abs(_correlation(real, lag) - _correlation(drawn, lag)) for lag in lags]
-    return float(np.mean(differences)) if differences else 0.0
-
-
-def _correlation(values: np.ndarray, lag: int) -> float:
-    """Correlation of a value with the one `lag` steps later, over all series; 0 for a constant channel."""
-    both = ~np.isnan(values[:, :-lag]) & ~np.isnan(values[:, lag:])
-    now, later = values[:, :-lag][both].astype(np.float64), values[:, lag:][both].astype(np.float64)
-    if len(now) < 2 or now.std() == 0 or later.std() == 0:
-        return 0.0
-    return float(np.corrcoef(now, later)[0, 1])
+def _correlations(values: np.ndarray, lags: int) -> np.ndarray:
+    """Returns autocorrelations [lag, channel], the mean over series; 0 where nothing was observed."""
+    found = autocorrelations(values, lags)
+    return np.asarray(np.nansum(found, axis=0) / np.maximum(1, (~np.isnan(found)).sum(axis=0)))
 
 
 def _generic(schema: Schema, num_series: int) -> Panel:
@@ -212,12 +176,9 @@ def _generic(schema: Schema, num_series: int) -> Panel:
     if schema.time.min_steps is not None:
         early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
         lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
-    context: Any = _context(schema)
-    request = SampleRequest(
-        num_series=num_series,
-        rng=rng,
-        context=None if context is None else broadcast_context(context, num_series),
-    )
+    context = _context(schema)
+    shared = None if context is None else broadcast_context(context, num_series)
+    request = SampleRequest(num_series=num_series, rng=rng, context=shared)
     stacked = np.stack(static, axis=1) if static else np.zeros((num_series, 0))
     return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
 
@@ -227,8 +188,9 @@ def _channel(channel: Channel, place: int, level: np.ndarray, num_steps: int, rn
     rhythm = np.sin(2 * np.pi * steps / max(4, min(24, num_steps // 2)) + place)
     fresh = rng.standard_normal((num_steps, len(level))).T
     fresh[:, 1:] *= np.sqrt(1 - _MEMORY**2)
-    movement = lfilter([1.0], [1.0, -_MEMORY], fresh, axis=1)
-    values = _skewed(channel, ndtr(0.6 * level + 0.5 * rhythm + 0.6 * movement))
+    for step in range(1, num_steps):
+        fresh[:, step] += _MEMORY * fresh[:, step - 1]
+    values = _skewed(channel, ndtr(0.6 * level + 0.5 * rhythm + 0.6 * fresh))
     return np.where(rng.random(values.shape) < 0.03, np.nan, values) if channel.missing else values
 
 
