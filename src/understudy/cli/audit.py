@@ -12,7 +12,9 @@ from understudy.cli.options import ContextFile, RealTables, WindowSteps, WindowS
 from understudy.cli.panels import read_real, read_release
 from understudy.cli.places import existing, write
 from understudy.cli.pretrain import public_series
+from understudy.data import simulate_households
 from understudy.errors import InputError
+from understudy.report.record import RunRecord, with_audit
 from understudy.workers import workers_of
 
 if TYPE_CHECKING:
@@ -110,8 +112,6 @@ def audit(
     if made:
         verdict = f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
     if record is not None:
-        from understudy.report.record import RunRecord, with_audit
-
         found = [_finding(target, audit, target in broken) for target, audit in made.items()]
         write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps())
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
@@ -209,7 +209,6 @@ def diagnose(
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
     from understudy.audit import diagnose as diagnostics
-    from understudy.data import simulate_households
     from understudy.synthesizers.dit.method import DiT
     from understudy.synthesizers.dit.recipe import Network, Recipe
 

@@ -7,7 +7,7 @@ then is anything computed from the data.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,12 +15,14 @@ from understudy.cli.charging import charge_stays_known, check_budget, left_in
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import TableFile
 from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
+from understudy.data import Schema
+from understudy.data.drafts import still_open
 from understudy.errors import InputError
-
-if TYPE_CHECKING:
-    from understudy.data import Schema
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.purchases import Bought, Purchase
+from understudy.planning.choices import guarantee_for, require_budget
+from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
 app = Commands(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
 _SCHEMA_BYTES = 2**20
@@ -50,11 +52,9 @@ def bounds(
     coverage: Annotated[float, typer.Option(help="Share of units that each bound should cover.")] = 0.99,
 ) -> None:
     """Buy bounds of columns; values beyond them will be clipped."""
-    from understudy.privacy.purchases import BuyBounds
-
     purchase = BuyBounds(columns=tuple(column), low=between[0], high=between[1], coverage=coverage)
 
-    def words(bought: "Bought", draft: "Schema", guarantee: "Guarantee") -> list[str]:
+    def words(bought: Bought, draft: Schema, guarantee: Guarantee) -> list[str]:
         found = [f"{name} from {ends['low']:g} to {ends['high']:g}" for name, ends in bought.facts.items()]
         lines = [f"{', '.join(found)}. Values beyond are clipped when the table is read."]
         blurred = purchase.blurred_share(draft, guarantee)
@@ -76,11 +76,9 @@ def categories(
     column: Annotated[str, typer.Option(help="Categorical column without a list of categories.")],
 ) -> None:
     """Buy the categories of a column that enough units hold."""
-    from understudy.privacy.purchases import BuyCategories
-
     purchase = BuyCategories(column=column)
 
-    def words(bought: "Bought", draft: "Schema", guarantee: "Guarantee") -> list[str]:
+    def words(bought: Bought, draft: Schema, guarantee: Guarantee) -> list[str]:
         needed = f"A category needs about {purchase.threshold(guarantee)} units to be found."
         found = ", ".join(str(category) for category in bought.facts[column])
         if not found:
@@ -97,10 +95,8 @@ def categories(
 @app.command("population")
 def population(output: Output, order: Order) -> None:
     """Buy the number of units, for a schema that says population = { count_epsilon = … }."""
-    from understudy.privacy.budget import check_delta, default_delta
-    from understudy.privacy.purchases import BuyPopulation
 
-    def words(bought: "Bought", draft: "Schema", guarantee: "Guarantee") -> list[str]:
+    def words(bought: Bought, draft: Schema, guarantee: Guarantee) -> list[str]:
         size = bought.facts["population"]
         lines = [f"population = {size}, declared from now on; noise of about {1 / order.epsilon:.2g} units is in it."]
         try:
@@ -117,21 +113,14 @@ def population(output: Output, order: Order) -> None:
 
 def _buy(
     output: Output,
-    purchase: "Purchase",
+    purchase: Purchase,
     order: Order,
-    words: Callable[["Bought", "Schema", "Guarantee"], list[str]],
+    words: Callable[[Bought, Schema, Guarantee], list[str]],
 ) -> None:
     """Charges the ledger, answers, writes the new schema, and reports it.
 
     Privacy: reads the private table; all that leaves went through the grant of a charge already written.
     """
-    from understudy.data import Schema
-    from understudy.data.drafts import still_open
-    from understudy.planning.choices import guarantee_for, require_budget
-    from understudy.privacy.budget import at_most
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
-
     file, schema, out = existing_table(named(order.file), "FILE"), existing(order.schema, "--schema"), order.out
     unused(out, "--out")
     if out.absolute().parent.resolve() != schema.absolute().parent.resolve():

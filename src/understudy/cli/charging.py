@@ -3,58 +3,48 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from understudy.data import Schema
 from understudy.errors import LedgerError
+from understudy.planning.choices import existing_ledger
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.charges import NOT_COVERED, declared
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import SpendingPlan
 
-if TYPE_CHECKING:
-    from understudy.data import Schema
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.plan import SpendingPlan
 
-
-def check_budget(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> None:
+def check_budget(schema_file: Path, schema: Schema, plan: SpendingPlan, label: str) -> None:
     """Refuses what the ledger can't pay, before the table is read.
 
     A ledger that does not exist yet, because the run will make it, is judged by what it would declare.
     """
-    from understudy.planning.choices import existing_ledger
-    from understudy.privacy.charges import declared
-    from understudy.privacy.ledger import Ledger
-
     ledger = existing_ledger(schema_file, schema) or Ledger.in_memory(**declared(schema))
     ledger.check(plan, label=label)
 
 
-def left_in(ledger: "Ledger") -> dict[str, Any]:
+def left_in(ledger: Ledger) -> dict[str, Any]:
     """Returns what the ledger has left, as every command that charges it reports it."""
     left = ledger.remaining()
     return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}
 
 
-def record_uncovered(ledger: "Ledger", what: str) -> None:
+def record_uncovered(ledger: Ledger, what: str) -> None:
     """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.noise import NoiseSource
-    from understudy.privacy.plan import SpendingPlan
-
     nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
     ledger.charge(nothing, label=what, noise=NoiseSource.secure())
 
 
-def without_limit(ledger: "Ledger", schema: "Schema", guarantee: "Guarantee", label: str) -> "Ledger":
+def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:
     """Returns the ledger of one run that is not private, after the population's ledger has recorded that run."""
-    from understudy.privacy.charges import NOT_COVERED
-    from understudy.privacy.ledger import Ledger
-
     record_uncovered(ledger, f"{label}: {NOT_COVERED}")
     who, size = schema.unit.sentence(), schema.protected_units
     return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
 
 
 @contextmanager
-def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
+def charge_stays_known(ledger: Ledger) -> Iterator[None]:
     """Adds to any error whether the ledger had been charged: a charge is never given back."""
     before = ledger.head()
     try:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -16,11 +16,17 @@ from understudy.cli.holdouts import read_list, require_unseen
 from understudy.cli.options import Measures, RealTables
 from understudy.cli.panels import Candidate, read_candidate, read_real
 from understudy.cli.places import existing, existing_table, named, outside, unused, whole_file, write
+from understudy.data import Schema
 from understudy.errors import InputError, Stopped
+from understudy.evaluate.choosing import LABEL, PrivateChoice
 from understudy.extras import require_extra
-
-if TYPE_CHECKING:
-    from understudy.privacy.certificate import Certificate
+from understudy.planning.choices import guarantee_for, require_budget
+from understudy.privacy import keys, registry
+from understudy.privacy.canonical import file_sha256
+from understudy.privacy.certificate import FILE_NAME, Certificate, issue, sign
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.report.words import UNKNOWN, figure, with_verdicts
 
 UNCOVERED = "Choosing by these figures is covered by no guarantee: real series were read for them without a charge."
 
@@ -69,7 +75,6 @@ def compare(
             lines += [bold(chosen), f"Wrote {out}."]
         if report is not None:  # that the comparison was made is recorded before its figures exist
             from understudy.report.page import render_comparison
-            from understudy.report.words import with_verdicts
 
             recorded, records, cards = _record(candidates), {}, {}
             for place, candidate in enumerate(candidates):
@@ -101,8 +106,6 @@ def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None
 
 def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
     """Refuses a list of units that trained one of the releases, before anything is charged or recorded."""
-    from understudy.data import Schema
-
     if tables.holdout is not None:
         schema = candidates[0].panel.schema if tables.schema is None else Schema.load(tables.schema)
         listed = read_list(existing(tables.holdout, "--holdout"), schema)
@@ -113,20 +116,11 @@ def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
 
 def _choose(
     candidates: list[Candidate], releases: list[Path], tables: RealTables, epsilon: float, schema_file: Path, out: Path
-) -> "Certificate":
+) -> Certificate:
     """Returns the certificate of a choice, written where it was asked for.
 
     Privacy: everything is checked and the ledger is charged before a rating is computed; only a name comes out.
     """
-    from understudy.data import Schema
-    from understudy.evaluate.choosing import LABEL, PrivateChoice
-    from understudy.planning.choices import guarantee_for, require_budget
-    from understudy.privacy import keys
-    from understudy.privacy.canonical import file_sha256
-    from understudy.privacy.certificate import FILE_NAME, issue, sign
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
-
     schema = Schema.load(schema_file)
     require_budget(schema)
     choice = PrivateChoice(candidates=tuple(candidate.panel for candidate in candidates))
@@ -147,8 +141,6 @@ def _choose(
 
 def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
     """Returns the headline of each release, and its score and verdict in every row that can tell something."""
-    from understudy.report.words import UNKNOWN, figure
-
     heads = [f"{name}: {card['headline']['sentence']}" for name, card in cards.items()]
     rows = (
         (
@@ -164,9 +156,6 @@ def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
 
 def _record(candidates: list[Candidate]) -> str:
     """Writes into the population's ledger that releases were compared with real data, as a charge of nothing."""
-    from understudy.privacy import registry
-    from understudy.privacy.ledger import Ledger
-
     path = registry.lookup(candidates[0].panel.schema.name)
     if path is None or not path.exists():
         return "No ledger of this population is on this computer, so only this page records that they were compared."

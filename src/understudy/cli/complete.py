@@ -4,20 +4,18 @@ import json as json_format
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused, write
+from understudy.data import Panel, Schema, read_context, read_panel, write_panel
 from understudy.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel, Schema
-    from understudy.synthesizers import Release
+from understudy.synthesizers import Release
+from understudy.synthesizers.completing import QUANTILES
 
 _OTHERS = (
     "It holds what was observed, so it is as private as the table. Filling other people's series costs the release's "
@@ -57,7 +55,7 @@ def impute(
 ) -> None:
     """Fill the gaps of a table, with an interval for every number; what was observed stays as it is."""
 
-    def fill(opened: "Release", panel: "Panel", rng: "np.random.Generator", progress: Progress) -> "Panel":
+    def fill(opened: Release, panel: Panel, rng: np.random.Generator, progress: Progress) -> Panel:
         made = opened.impute(panel, level=level, num_draws=given.draws, rng=rng, progress=progress)
         return made.with_intervals()
 
@@ -75,11 +73,9 @@ def forecast(
     ] = None,
 ) -> None:
     """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
-    from understudy.synthesizers.completing import QUANTILES
-
     wanted = tuple(quantile or QUANTILES)
 
-    def fill(opened: "Release", panel: "Panel", rng: "np.random.Generator", progress: Progress) -> "Panel":
+    def fill(opened: Release, panel: Panel, rng: np.random.Generator, progress: Progress) -> Panel:
         known = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
         made = opened.forecast(
             panel, horizon, quantiles=wanted, num_draws=given.draws, context=known, rng=rng, progress=progress
@@ -93,16 +89,11 @@ def forecast(
 def _complete(
     output: Output,
     given: Given,
-    fill: Callable[["Release", "Panel", "np.random.Generator", Progress], "Panel"],
+    fill: Callable[[Release, Panel, np.random.Generator, Progress], Panel],
     facts: dict[str, Any],
     did: str,
 ) -> None:
     """Fills the series of a table, and writes them with a note that says who may see them."""
-    import numpy as np
-
-    from understudy.data import Schema, read_panel, write_panel
-    from understudy.synthesizers import Release
-
     out = unused(outside(given.out, existing(given.release, "RELEASE"), "--out"), "--out")
     note = unused(out.with_name(f"{out.name}.about.json"), "--out")
     with output.progress() as progress:
@@ -129,12 +120,8 @@ def _complete(
     output.result({"file": str(out), "about": str(note), **about}, did, str(about["says"]))
 
 
-def _context_ahead(panel: "Panel", table: Path, horizon: int) -> "np.ndarray":
+def _context_ahead(panel: Panel, table: Path, horizon: int) -> np.ndarray:
     """Returns the context of the steps after the end of each series."""
-    import numpy as np
-
-    from understudy.data import read_context
-
     schema, ends = panel.schema, panel.lengths.astype(np.int64)
     if not schema.context or schema.time.align != "calendar":
         raise InputError("--ahead: a release with public context and series on one calendar is expected.")
@@ -143,7 +130,7 @@ def _context_ahead(panel: "Panel", table: Path, horizon: int) -> "np.ndarray":
     return np.asarray(known[(ends - first)[:, None] + np.arange(horizon)])
 
 
-def _with_gaps(schema: "Schema", with_context: bool) -> "Schema":
+def _with_gaps(schema: Schema, with_context: bool) -> Schema:
     """Returns the schema that lets every channel have gaps and series be short; context only if it is given."""
     return replace(
         schema,

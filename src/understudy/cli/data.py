@@ -10,6 +10,8 @@ import typer
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import TABLE_HELP
 from understudy.cli.places import existing, existing_table, named, unused
+from understudy.data import Schema, write_households
+from understudy.data.repartition import partition_by_unit
 from understudy.errors import InputError
 
 app = Commands(help="Make example data; partition large tables.", no_args_is_help=True)
@@ -22,17 +24,13 @@ def make(
     output: Output,
     name: Annotated[
         Literal["households"],
-        typer.Argument(
-            help="A week of hourly load and solar output of invented homes, with weather and prices."
-        ),
+        typer.Argument(help="A week of hourly load and solar output of invented homes, with weather and prices."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the table, the public context and schema.toml.")],
     n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="Number of homes.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 7,
 ) -> None:
     """Make example data: a table, its public context and its schema with a budget."""
-    from understudy.data import write_households
-
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".understudy-make-", dir=out.parent) as draft:  # all files or none
         made = write_households(n, draft, seed)
@@ -59,9 +57,6 @@ def partition(
     ] = None,
 ) -> None:
     """Write a table as a folder of files that share no unit, for tables larger than memory."""
-    from understudy.data import Schema
-    from understudy.data.repartition import partition_by_unit
-
     if not by_unit:
         raise InputError("--by-unit: this option is expected; tables are partitioned by unit only. Add --by-unit.")
     source = existing_table(named(file), "FILE")

@@ -2,18 +2,24 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
+from unittest.mock import patch
 
 import typer
 
 from understudy.cli.console import Output, Progress, bold
+from understudy.cli.evaluate import record_of
 from understudy.cli.options import RealTables
+from understudy.cli.panels import read_real, read_release
 from understudy.cli.places import write
 from understudy.errors import InputError
+from understudy.evaluate.metric import QUICK, metrics_of
+from understudy.evaluate.panels import Panels
+from understudy.evaluate.scorecard import evaluate
 from understudy.extras import require_extra
+from understudy.privacy.certificate import Certificate
 
 _REPORT_SERIES = 1_000
 _SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
@@ -30,8 +36,6 @@ def demo(
     epsilon: Annotated[float, typer.Option(help="Epsilon of the run; the example's budget is 3.")] = 1.0,
 ) -> None:
     """Make invented homes, spend a budget on them, and show synthetic homes with their certificate."""
-    from understudy.privacy.certificate import Certificate
-
     for package in ("sklearn", "matplotlib", "jinja2"):
         require_extra(package, by="demo")
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / _MARK).is_file())):
@@ -42,7 +46,7 @@ def demo(
     data, release, holder, page = out / "data", out / "release", out / "holder.pub", out / "certificate.html"
     table, context, schema = (data / name for name in ("households.parquet", "context.parquet", "schema.toml"))
     tables = RealTables(real=str(table), context=context)
-    with _home_of_its_own(out / "home"):
+    with patch.dict(os.environ, UNDERSTUDY_HOME=str((out / "home").absolute())):  # nothing of the user's is touched
         _run(output, "data", "make", "households", "--n", n, "--out", data)
         _run(output, "plan", schema, "--epsilon", f"{epsilon:g}")
         files = (table, "--schema", schema, "--context", context)
@@ -79,28 +83,8 @@ def _run(output: Output, *words: object) -> None:
     call([*arguments, *(["--quiet"] if output.json or output.quiet else [])])
 
 
-@contextmanager
-def _home_of_its_own(folder: Path) -> Iterator[None]:
-    """Keeps the demo's register and signing key out of the user's own home."""
-    before = os.environ.get("UNDERSTUDY_HOME")
-    os.environ["UNDERSTUDY_HOME"] = str(folder.absolute())
-    try:
-        yield
-    finally:
-        del os.environ["UNDERSTUDY_HOME"]
-        if before is not None:
-            os.environ["UNDERSTUDY_HOME"] = before
-
-
 def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> None:
     """Writes the report, of measures that take seconds, and its figures; `understudy evaluate` runs all measures."""
-    from dataclasses import replace
-
-    from understudy.cli.evaluate import record_of
-    from understudy.cli.panels import read_real, read_release
-    from understudy.evaluate.metric import QUICK, metrics_of
-    from understudy.evaluate.panels import Panels
-    from understudy.evaluate.scorecard import evaluate
     from understudy.report.page import drawings, render
 
     judged = read_release(release, 0, progress)

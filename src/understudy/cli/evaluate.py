@@ -3,23 +3,26 @@
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from understudy.cli.console import LINE_SECONDS, Output, Progress, bold, duration, table
+from understudy.cli.ledger import facts_of_payer
 from understudy.cli.options import Measures, RealTables
 from understudy.cli.panels import Candidate, read_candidate, read_real
 from understudy.cli.places import named, outside, unused, write
+from understudy.data.table import in_partitions
 from understudy.errors import Stopped
+from understudy.evaluate.fillings import with_completions
+from understudy.evaluate.metric import Metric
+from understudy.evaluate.panels import Panels, subsampled
+from understudy.evaluate.scorecard import FILLINGS, Figure, Scorecard, Workload
+from understudy.evaluate.scorecard import evaluate as measure
 from understudy.extras import require_extra
-
-if TYPE_CHECKING:
-    from understudy.evaluate.metric import Metric
-    from understudy.evaluate.panels import Panels
-    from understudy.evaluate.scorecard import Figure, Scorecard
-    from understudy.report.record import RunRecord
+from understudy.report.record import RunRecord, make_record
+from understudy.report.words import verdict, with_verdicts
 
 INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
 
@@ -67,14 +70,14 @@ def evaluate(
 def judge(
     judged: Candidate,
     tables: RealTables,
-    metrics: "tuple[Metric, ...]",
+    metrics: tuple[Metric, ...],
     measures: Measures,
     *,
     since: float,
     output: Output,
     progress: Progress,
     reserve: float = 0.0,
-) -> "tuple[Panels, Scorecard]":
+) -> tuple[Panels, Scorecard]:
     """Returns the panels and their scores; Ctrl-C ends the work and keeps what was measured.
 
     Args:
@@ -83,12 +86,6 @@ def judge(
 
     Privacy: internal.
     """
-    from understudy.data.table import in_partitions
-    from understudy.evaluate.fillings import with_completions
-    from understudy.evaluate.panels import subsampled
-    from understudy.evaluate.scorecard import FILLINGS, Workload
-    from understudy.evaluate.scorecard import evaluate as score
-
     effort, seed = measures.effort, measures.seed
     own, others = read_real(tables, judged, max_units=MAX_UNITS, seed=seed)
     real, held_out = judged.cut(own), None if others is None else judged.cut(others)
@@ -106,7 +103,7 @@ def judge(
     seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
     if seconds >= LINE_SECONDS:
         output.caution(f"Estimate for all {len(metrics)} rows: {duration(seconds)}{limit}.")
-    return panels, score(
+    return panels, measure(
         panels,
         metrics,
         effort,
@@ -117,18 +114,13 @@ def judge(
     )
 
 
-def record_of(judged: Candidate, panels: "Panels", card: "Scorecard") -> "RunRecord":
+def record_of(judged: Candidate, panels: Panels, card: Scorecard) -> RunRecord:
     """Returns the record of an evaluation, with the ledger that paid for the release where this computer has it."""
-    from understudy.cli.ledger import facts_of_payer
-    from understudy.report.record import make_record
-
     payer = None if judged.release is None else facts_of_payer(judged.release.certificate)
     return make_record(judged.release, judged.panel, panels, card, ledger=payer)
 
 
-def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:
-    from understudy.report.words import with_verdicts
-
+def _say(output: Output, card: Scorecard, written: dict[str, str]) -> None:
     facts = with_verdicts(card.as_dict())
     missing = [f"Not measured: {', '.join(card.missing)}."] if card.missing else []
     numbers = (
@@ -142,10 +134,8 @@ def _say(output: Output, card: "Scorecard", written: dict[str, str]) -> None:
     output.result(facts | written, bold(INTERNAL), head, *card.notes, extremes, *_suites(card), *missing, *ends)
 
 
-def _suites(card: "Scorecard") -> list[Table]:
+def _suites(card: Scorecard) -> list[Table]:
     """Returns the figures of each suite for a person, with the verdicts of the report."""
-    from understudy.report.words import verdict
-
     rows: dict[str, list[tuple[str, ...]]] = {}
     for score, line in zip(card.scores, card.as_dict()["scores"], strict=True):
         if score.name not in card.missing:
@@ -155,7 +145,7 @@ def _suites(card: "Scorecard") -> list[Table]:
     return [table(*columns, rows=own, title=suite) for suite, own in rows.items()]
 
 
-def _figure(figure: "Figure") -> str:
+def _figure(figure: Figure) -> str:
     if figure.value is None:
         return "–"
     interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3g}, {figure.high:.3g}]"

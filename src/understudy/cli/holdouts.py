@@ -5,14 +5,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from understudy.data import Panel, Schema, Table
+from understudy.data.io.checks import MIN_UNITS
+from understudy.data.panel import concatenate
 from understudy.errors import DataError, InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel, Schema, Table
+from understudy.evaluate.panels import MIN_SERIES
 
 ALL = sys.maxsize  # units
 
@@ -22,7 +22,7 @@ def list_beside(release: Path) -> Path:
     return release.with_name(f"{release.name}.holdout.csv")
 
 
-def read_list(file: Path, schema: "Schema") -> set[str] | None:
+def read_list(file: Path, schema: Schema) -> set[str] | None:
     """Returns the units of a list written by `synth`; None if the file is a table of series.
 
     Privacy: private. Identifiers are never printed.
@@ -35,10 +35,8 @@ def read_list(file: Path, schema: "Schema") -> set[str] | None:
         return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
 
 
-def apart(table: "Table", listed: set[str], number: int, seed: int, option: str) -> "tuple[Panel, Panel]":
+def apart(table: Table, listed: set[str], number: int, seed: int, option: str) -> tuple[Panel, Panel]:
     """Returns at most `number` units that are not listed, and at most as many that are, drawn at random."""
-    import numpy as np
-
     table, rng = named_units(table, option), np.random.default_rng(seed)
     others, held_out = (
         table.sample_units(number, rng, among=lambda panel: np.flatnonzero(_listed(panel, listed) == wanted))  # noqa: B023
@@ -47,12 +45,8 @@ def apart(table: "Table", listed: set[str], number: int, seed: int, option: str)
     return others, _some(held_out, option)
 
 
-def named_units(table: "Table", option: str) -> "Table":
+def named_units(table: Table, option: str) -> Table:
     """Returns a table whose units have identifiers; units of a table in memory that has none are numbered."""
-    import numpy as np
-
-    from understudy.data import Table
-
     if not table.in_memory:
         if table.schema.unit.column is None:
             raise InputError(f"{option}: units of a table in partitions need unit.column in the schema. Declare it.")
@@ -61,33 +55,26 @@ def named_units(table: "Table", option: str) -> "Table":
     return table if panel.unit_ids is not None else Table.of(replace(panel, unit_ids=np.arange(panel.num_units)))
 
 
-def _listed(panel: "Panel", listed: set[str]) -> "np.ndarray":
-    import numpy as np
-
+def _listed(panel: Panel, listed: set[str]) -> np.ndarray:
     assert panel.unit_ids is not None
     return np.isin([str(identifier) for identifier in panel.unit_ids], list(listed))
 
 
-def _some(held_out: "Panel", option: str) -> "Panel":
+def _some(held_out: Panel, option: str) -> Panel:
     if not held_out.num_units:
         raise InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
     return held_out
 
 
 def split_table(
-    table: "Table", share: float | None, listed: Path | None, rng: "np.random.Generator"
-) -> tuple["Table", "Panel | None"]:
+    table: Table, share: float | None, listed: Path | None, rng: np.random.Generator
+) -> tuple[Table, Panel | None]:
     """Returns the units to learn from, and those kept out: drawn, each on its own coin, or listed.
 
     Of a table in partitions only the units kept out are held in memory.
 
     Privacy: a list is fixed before the table is read, so neighbouring tables still differ by one unit.
     """
-    import numpy as np
-
-    from understudy.data import Table
-    from understudy.data.panel import concatenate
-
     if share is None and listed is None:
         return Table.of(replace(table.read(), unit_ids=None)) if table.in_memory else table, None
     named, units = named_units(table, "--holdout"), set[str]()
@@ -109,14 +96,11 @@ def split_table(
     return Table.of(train.read()) if table.in_memory else train, held_out
 
 
-def check_split(train: "Table", held_out: "Panel | None", schema: "Schema", *, allow_few_units: bool) -> None:
+def check_split(train: Table, held_out: Panel | None, schema: Schema, *, allow_few_units: bool) -> None:
     """Refuses a split with too few units on either side, before the charge. Says which side, never how many.
 
     Privacy: as `check_units`: an error for the holder of the table, before anything is learned or released.
     """
-    from understudy.data.io.checks import MIN_UNITS
-    from understudy.evaluate.panels import MIN_SERIES
-
     if held_out is None:
         return
     if train.num_units < MIN_UNITS and not allow_few_units:
@@ -135,7 +119,7 @@ def check_split(train: "Table", held_out: "Panel | None", schema: "Schema", *, a
         )
 
 
-def require_unseen(listed: set[str], releases: Sequence[Path], schema: "Schema", *, strict: bool) -> None:
+def require_unseen(listed: set[str], releases: Sequence[Path], schema: Schema, *, strict: bool) -> None:
     """Refuses units that one of the releases was trained on.
 
     Args:

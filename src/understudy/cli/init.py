@@ -3,15 +3,15 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from understudy.cli.console import Output
 from understudy.cli.places import existing, unused, write
-
-if TYPE_CHECKING:
-    from understudy.data.io import DraftOptions
+from understudy.data import draft_schema
+from understudy.data.io import STATEMENT, AlikeColumns, DraftOptions
+from understudy.data.schema import CsvFormat
 
 
 def init(
@@ -42,9 +42,6 @@ def init(
     ] = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
-    from understudy.data.io import DraftOptions
-    from understudy.data.schema import CsvFormat
-
     target = unused(out or file.with_name(f"{file.stem}.schema.toml"), "--out")
     sign = "\t" if delimiter == "\\t" else delimiter
     written = CsvFormat(delimiter=sign, decimal=decimal, encoding=encoding, missing=tuple(missing or ()))
@@ -64,11 +61,8 @@ def init(
     )
 
 
-def _drafted(file: Path, options: "DraftOptions", *, asking: bool) -> "tuple[str, DraftOptions]":
+def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, DraftOptions]:
     """Returns the draft and what was allowed for it; a person at a terminal is asked before anything is looked at."""
-    from understudy.data import draft_schema
-    from understudy.data.io import STATEMENT, AlikeColumns
-
     try:
         text = draft_schema(file, options=replace(options, peek=False))
     except AlikeColumns:

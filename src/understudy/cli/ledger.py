@@ -2,17 +2,19 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from understudy.cli.console import Commands, Output, table
 from understudy.cli.places import existing
+from understudy.data import Schema
 from understudy.errors import LedgerError
-
-if TYPE_CHECKING:
-    from understudy.privacy.certificate import Certificate
-    from understudy.privacy.ledger import Ledger
+from understudy.privacy import registry
+from understudy.privacy.budget import at_most
+from understudy.privacy.certificate import Certificate
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.store import Store
 
 app = Commands(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
 Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger, or a ledger file.")]
@@ -21,8 +23,6 @@ Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger,
 @app.command("show")
 def show(output: Output, where: Where) -> None:
     """Print every charge and what is left."""
-    from understudy.privacy.budget import at_most
-
     ledger = opened(where)
     facts, left = facts_of(ledger), ledger.remaining()
     rows = (
@@ -72,8 +72,6 @@ def adopt(
     reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
 ) -> None:
     """Continue with an older copy of a ledger whose newest copy is lost. What was spent stays spent."""
-    from understudy.privacy.ledger import Ledger
-
     ledger = Ledger.adopt(existing(where, "WHERE"), reason=reason)
     output.result(facts_of(ledger), ledger.amendments()[-1])
 
@@ -81,8 +79,6 @@ def adopt(
 @app.command("list")
 def list_ledgers(output: Output) -> None:
     """List the populations that this computer knows, and where their ledgers are."""
-    from understudy.privacy import registry
-
     known = registry.populations()
     facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
     rows = ((name, f"{path}{'' if path.exists() else ' (gone)'}") for name, path in known.items())
@@ -97,10 +93,6 @@ def check(
     release: Annotated[Path, typer.Argument(help="Release directory made from this population.")],
 ) -> None:
     """Check that a ledger contains the charge of a release; an older copy of the ledger does not."""
-    from understudy.privacy.certificate import Certificate
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.store import Store
-
     file = existing(where, "WHERE").absolute()
     ledger = opened(where) if where.suffix == ".toml" else Ledger.checked(Store(file))  # a look claims nothing
     certificate = Certificate.load(existing(release, "RELEASE"))
@@ -119,11 +111,9 @@ def check(
     output.result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.", *amended)
 
 
-def opened(where: Path) -> "Ledger":
+def opened(where: Path) -> Ledger:
     """Returns the ledger at a path or in the folder of a schema."""
-    from understudy.data import Schema
     from understudy.planning.choices import existing_ledger
-    from understudy.privacy.ledger import Ledger
 
     existing(where, "WHERE")
     if where.suffix != ".toml":
@@ -135,11 +125,8 @@ def opened(where: Path) -> "Ledger":
     return ledger
 
 
-def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
+def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:
     """Returns the public facts of the ledger that paid for a release; None where this computer does not have it."""
-    from understudy.privacy import registry
-    from understudy.privacy.ledger import Ledger
-
     path = registry.lookup(certificate.population)
     if path is None or not path.exists():
         return None
@@ -149,7 +136,7 @@ def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
     return facts if ledger.knows(str(certificate.ledger.get("head"))) else None
 
 
-def facts_of(ledger: "Ledger") -> dict[str, Any]:
+def facts_of(ledger: Ledger) -> dict[str, Any]:
     """Returns a ledger's public facts as plain values."""
     shown = ("run", "label", "epsilon", "delta", "recorded_at", "executed", "secure_noise")
     charges = [{name: getattr(entry, name) for name in shown} for entry in ledger.entries()]

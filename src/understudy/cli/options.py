@@ -10,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from understudy.evaluate.metric import Effort, Metric
-    from understudy.planning import MethodChoice
 
 
 def epsilon_of(text: str) -> float:
@@ -44,7 +43,7 @@ FewUnits = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """The method of a run and its options."""
+    """The method of a run and its options, as `planning.choices.chosen` takes them."""
 
     method: Annotated[str, typer.Option(help="auto, or the name of a method.")] = "auto"
     task: Annotated[
@@ -62,13 +61,6 @@ class MethodOptions:
             "--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."
         ),
     ] = None
-
-    @property
-    def choice(self) -> "MethodChoice":
-        """The same as `planning` takes it."""
-        from understudy.planning import MethodChoice
-
-        return MethodChoice(**vars(self) | {"options": tuple(self.options or ())})
 
 
 @dataclass(frozen=True, kw_only=True)

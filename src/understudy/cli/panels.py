@@ -2,18 +2,21 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from understudy.cli.console import Progress
 from understudy.cli.holdouts import ALL, apart, read_list, require_unseen
 from understudy.cli.options import RealTables
 from understudy.cli.places import existing, existing_table, named
 from understudy.cli.sample import sample_in_pieces
+from understudy.data import Continuous, Integer, Panel, Schema, Table, read_panel, windows
+from understudy.data.io.stores import TABLE_SUFFIXES
+from understudy.data.table import table_of
 from understudy.errors import InputError, ReleaseError
-
-if TYPE_CHECKING:
-    from understudy.data import Panel, Schema, Table
-    from understudy.synthesizers import Release
+from understudy.privacy.certificate import file_hashes
+from understudy.synthesizers import Release
+from understudy.synthesizers.release import DATA_FILE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,22 +28,18 @@ class Candidate:
     """
 
     name: str
-    panel: "Panel"
-    release: "Release | None"
+    panel: Panel
+    release: Release | None
     folder: Path | None = None
 
-    def cut(self, panel: "Panel") -> "Panel":
+    def cut(self, panel: Panel) -> Panel:
         """Returns real series in windows where the release was made of windows."""
-        from understudy.data import windows
-
         steps = None if self.release is None else self.release.synthesizer.window_steps
         return panel if steps is None or steps == panel.num_steps else windows.cut(panel, steps, steps)
 
 
 def read_candidate(target: Path, tables: RealTables, seed: int, progress: Progress, max_units: int = ALL) -> Candidate:
     """Returns the synthetic series that `target` names: a release directory, or a table that obeys `--schema`."""
-    from understudy.data import Schema
-
     if existing(target, "RELEASE").is_dir() and not _is_table(target):
         return read_release(target, seed, progress, tables.context)
     if tables.schema is None:
@@ -51,8 +50,6 @@ def read_candidate(target: Path, tables: RealTables, seed: int, progress: Progre
 
 def read_release(folder: Path, seed: int, progress: Progress, context: Path | None = None) -> Candidate:
     """Returns a release and its synthetic series; `context` is the public table that they follow, if any."""
-    from understudy.synthesizers import Release
-
     release = Release.load(folder)
     panel = _released(folder, release, seed, progress, context)
     return Candidate(name=folder.name, panel=panel, release=release, folder=folder)
@@ -60,15 +57,13 @@ def read_release(folder: Path, seed: int, progress: Progress, context: Path | No
 
 def read_real(
     tables: RealTables, candidate: Candidate, *, max_units: int = ALL, seed: int = 0
-) -> "tuple[Panel, Panel | None]":
+) -> tuple[Panel, Panel | None]:
     """Returns the real series and those kept out of the run, as the schema has them.
 
     Of a table in partitions at most `max_units` units of either are read, drawn at random.
 
     Privacy: holds private data; whatever is computed from it is internal.
     """
-    from understudy.data import Schema
-
     if tables.schema is None and candidate.release is not None and candidate.release.synthesizer.window_steps:
         raise InputError("--schema: this release was made of windows; name the schema of the real table.")
     schema = candidate.panel.schema if tables.schema is None else Schema.load(tables.schema)
@@ -82,38 +77,26 @@ def read_real(
     return apart(table, listed, ALL if table.in_memory else max_units, seed, "--holdout")
 
 
-def _table(place: Path | str, schema: "Schema", tables: RealTables) -> "Table":
-    from understudy.data.table import table_of
-
+def _table(place: Path | str, schema: Schema, tables: RealTables) -> Table:
     return table_of(place, schema, context=tables.context, allow_few_units=True)
 
 
-def _read(table: "Table", max_units: int, seed: int) -> "Panel":
-    import numpy as np
-
+def _read(table: Table, max_units: int, seed: int) -> Panel:
     sampled = max_units < ALL and not table.in_memory
     return table.sample_units(max_units, np.random.default_rng(seed)) if sampled else table.read()
 
 
 def _is_table(folder: Path) -> bool:
     """Returns whether a folder holds tables and nothing else; a release holds its certificate, too."""
-    from understudy.data.io.stores import TABLE_SUFFIXES
-
     names = [path for path in folder.iterdir() if not path.name.startswith((".", "_"))]
     return bool(names) and all(path.suffix.lower() in TABLE_SUFFIXES for path in names)
 
 
-def _released(folder: Path, release: "Release", seed: int, progress: Progress, context: Path | None) -> "Panel":
+def _released(folder: Path, release: Release, seed: int, progress: Progress, context: Path | None) -> Panel:
     """Returns the series that the release ships, or as many as its population where it ships none.
 
     Series that were drawn for stretches of a public table carry their times, by which the table gives their context.
     """
-    import numpy as np
-
-    from understudy.data import read_panel
-    from understudy.privacy.certificate import file_hashes
-    from understudy.synthesizers.release import DATA_FILE
-
     table = None
     if release.synthesizer.needs_context(release.schema):
         if context is None:
@@ -130,10 +113,8 @@ def _released(folder: Path, release: "Release", seed: int, progress: Progress, c
     return replace(panel, private=False, unit_ids=None)
 
 
-def _lenient(schema: "Schema") -> "Schema":
+def _lenient(schema: Schema) -> Schema:
     """Returns the schema that takes values beyond a bound as being at it: here a defect to judge, not to refuse."""
-    from understudy.data import Continuous, Integer
-
     channels = tuple(
         replace(channel, out_of_bounds="clip") if isinstance(channel, Continuous | Integer) else channel
         for channel in schema.channels

@@ -15,7 +15,12 @@ from understudy.cli.charging import charge_stays_known, left_in
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
 from understudy.cli.places import existing, folder_for, require_room, unused
+from understudy.data import Schema, read_panel
 from understudy.errors import InputError
+from understudy.planning.choices import guarantee_for, require_budget
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.release import Release
 
 app = Commands(
     help="Run private evolution in two places: vote where the data is, evolve elsewhere.", no_args_is_help=True
@@ -48,10 +53,6 @@ def vote(
     allow_few_units: FewUnits = None,
 ) -> None:
     """Open a run and charge the ledger, or count the votes on one proposal of an open run."""
-    from understudy.data import Schema, read_panel
-    from understudy.planning.choices import guarantee_for, require_budget
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
     from understudy.synthesizers.pets import PETS, two_places
     from understudy.synthesizers.pets.two_places import Message
 
@@ -110,7 +111,6 @@ def evolve(
     """Read a ballot and write the next proposal, or the release after the last vote. Reads no private data."""
     from understudy.synthesizers.pets import two_places
     from understudy.synthesizers.pets.two_places import Message
-    from understudy.synthesizers.release import Release
 
     counted = Message.load(existing(ballot, "--ballot"), "ballot")
     state = folder_for(folder, "FOLDER") / _STATE

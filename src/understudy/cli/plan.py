@@ -1,17 +1,17 @@
 """`understudy plan`: what a budget buys, before it is spent. Reads the schema and no private data."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
+from understudy import planning
 from understudy.cli.console import Output, bold, table
 from understudy.cli.options import ContextFile, Delta, MethodOptions, NotPrivate, PlannedEpsilon
-
-if TYPE_CHECKING:
-    from understudy.planning import Plan
-    from understudy.planning.simulation import Simulation
+from understudy.planning import Plan
+from understudy.planning.simulation import Simulation
+from understudy.privacy.budget import at_most
 
 
 def plan(
@@ -31,28 +31,24 @@ def plan(
     context: ContextFile = None,
 ) -> None:
     """State what a budget buys: noise, signal, epsilon, minutes, memory, and whether it buys anything."""
-    from understudy import planning
-
     with output.progress() as progress:
         made = planning.plan(
             schema,
             epsilon=epsilon,
             delta=delta,
             not_private=not_private,
-            method=method.choice,
             population=population,
             simulated=simulate,
             public=public,
             context=context,
             progress=progress,
+            **vars(method),
         )
     output.result(made.as_dict(), *shown(made))
 
 
-def shown(plan: "Plan") -> list[RenderableType]:
+def shown(plan: Plan) -> list[RenderableType]:
     """Returns a plan for a person."""
-    from understudy.privacy.budget import at_most
-
     left = "no ledger yet: the first run makes it"
     if plan.ledger is not None:
         left = f"epsilon {plan.ledger['epsilon']:.4g} left"
@@ -76,7 +72,7 @@ def shown(plan: "Plan") -> list[RenderableType]:
     return [*lines, bold(plan.verdict)]
 
 
-def _shown_simulation(simulation: "Simulation") -> list[RenderableType]:
+def _shown_simulation(simulation: Simulation) -> list[RenderableType]:
     rows = [
         (
             f"{tried.epsilon:g}",

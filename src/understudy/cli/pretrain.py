@@ -3,20 +3,18 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from understudy.cli.console import Commands, Output, Progress
 from understudy.cli.options import ContextFile, WindowSteps, WindowStride
 from understudy.cli.places import existing, require_room, unused
+from understudy.data import Panel, Schema, read_panel, windows
 from understudy.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel
-    from understudy.synthesizers.packs import Pack
+from understudy.privacy.canonical import file_sha256
+from understudy.synthesizers.packs import Pack
 
 app = Commands(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
 Out = Annotated[Path, typer.Option(help="The pack to write, such as meters.safetensors; it must not exist yet.")]
@@ -52,9 +50,7 @@ def pets(
     if rules == (public is not None):
         raise InputError("--public: name a table of public series, or say --rules; one of the two is expected.")
 
-    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
-        import numpy as np
-
+    def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pets.modules import Generation
         from understudy.synthesizers.pets.pretraining import Effort, drawn_from, general_rules, pretrain
 
@@ -107,9 +103,7 @@ def pub2priv(
     if simulated == (public is not None):
         raise InputError("--public: name a table of public signals, or say --simulated; one of the two is expected.")
 
-    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
-        import numpy as np
-
+    def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pub2priv import knowledge
         from understudy.synthesizers.pub2priv.context import read_signals
         from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
@@ -150,7 +144,7 @@ def dit(
 ) -> None:
     """Measure the bounds of DiT and train its first weights. The data you protect must not be in FILE."""
 
-    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
+    def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.dit.method import DiT
         from understudy.synthesizers.dit.pretraining import pretrain
 
@@ -166,10 +160,8 @@ def dit(
     _tell(output, out, pack, f"error {last:.3f}, where a network that knows the values only has {untrained:.3f}")
 
 
-def public_series(public: Path, schema: Path, context: Path | None, steps: int | None, stride: int | None) -> "Panel":
+def public_series(public: Path, schema: Path, context: Path | None, steps: int | None, stride: int | None) -> Panel:
     """Returns the series of a public table, cut into windows."""
-    from understudy.data import Schema, read_panel, windows
-
     contract = Schema.load(existing(schema, "--schema"))
     panel = read_panel(existing(public, "--public"), contract, context=context, allow_few_units=True)
     if steps is not None and steps < panel.num_steps:
@@ -178,12 +170,9 @@ def public_series(public: Path, schema: Path, context: Path | None, steps: int |
 
 
 def _working_series(
-    path: Path, schema: Path | None, steps: int | None, each_channel: bool, rng: "np.random.Generator"
-) -> "np.ndarray":
+    path: Path, schema: Path | None, steps: int | None, each_channel: bool, rng: np.random.Generator
+) -> np.ndarray:
     """Returns public series in working scale and random order; windows of one series stay together."""
-    import numpy as np
-
-    from understudy.data import Schema
     from understudy.synthesizers.pets import pretraining
     from understudy.synthesizers.pets.public_side import read_public
 
@@ -206,11 +195,9 @@ def _working_series(
 
 
 def _trained(
-    output: Output, command: typer.Context, out: Path, train: Callable[[dict[str, Any], Progress], "Pack"]
-) -> "Pack":
+    output: Output, command: typer.Context, out: Path, train: Callable[[dict[str, Any], Progress], Pack]
+) -> Pack:
     """Returns a saved pack, with the command that makes it again: files by name and hash, never by place."""
-    from understudy.privacy.canonical import file_sha256
-
     unused(out, "--out")
     require_room(out, _PACK_BYTES)
     words, hashes = [command.command_path], {}
@@ -229,7 +216,7 @@ def _trained(
     return pack
 
 
-def _tell(output: Output, out: Path, pack: "Pack", quality: str, **shape: int) -> None:
+def _tell(output: Output, out: Path, pack: Pack, quality: str, **shape: int) -> None:
     told = {name: pack.provenance[name] for name in ("quality", "command")}
     size = f" ({shape['num_steps']} steps, {shape['num_channels']} channels)" if shape else ""
     output.result(

@@ -1,17 +1,19 @@
 """`understudy report`: one page about a release or its evaluation, and its figures for a paper."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from understudy.cli.console import Output, Progress
+from understudy.cli.ledger import facts_of_payer
+from understudy.cli.panels import read_release
 from understudy.cli.places import existing, outside, unused, write
+from understudy.cli.verify import require_holding
 from understudy.errors import InputError
 from understudy.files import whole_folder
-
-if TYPE_CHECKING:
-    from understudy.report.record import RunRecord
+from understudy.privacy.certificate import Certificate, verify
+from understudy.report.record import RunRecord, public_record
 
 
 def report(
@@ -61,14 +63,8 @@ _KINDS = {
 }
 
 
-def read_record(source: Path, progress: Progress, context: Path | None = None) -> "RunRecord":
+def read_record(source: Path, progress: Progress, context: Path | None = None) -> RunRecord:
     """Returns the record in a file, or one made of a release alone; refuses a certificate that does not hold."""
-    from understudy.cli.ledger import facts_of_payer
-    from understudy.cli.panels import read_release
-    from understudy.cli.verify import require_holding
-    from understudy.privacy.certificate import Certificate, verify
-    from understudy.report.record import RunRecord, public_record
-
     if source.is_dir():
         candidate = read_release(source, 0, progress, context)
         assert candidate.release is not None

@@ -8,21 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
+from threadpoolctl import threadpool_limits
 
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused
+from understudy.data import Panel, Schema, concatenate, read_context, write_panel
+from understudy.data.dtypes import require_fit
+from understudy.data.io import read_context_windows
 from understudy.errors import InputError
 from understudy.files import whole_folder
+from understudy.synthesizers import Release
 from understudy.workers import Workers, once_each, workers_of
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel, Schema
-    from understudy.synthesizers import Release
-
     Seed = int | np.random.SeedSequence | None
 
 _FILE_VALUES = 8_000_000  # of a file of a folder
@@ -46,9 +47,6 @@ def sample(
     ] = "1",
 ) -> None:
     """Sample synthetic series. The release's certificate covers whatever is made from it."""
-    from understudy.data.dtypes import require_fit
-    from understudy.synthesizers import Release
-
     folder = out.endswith("/")
     target = unused(outside(Path(out), existing(release, "RELEASE"), "--out"), "--out")
     if not folder and (series_per_file is not None or workers != "1"):
@@ -78,13 +76,13 @@ def sample(
     output.result(facts, wrote, *remarks, opened.certificate.sentence())
 
 
-def usual_number(schema: "Schema") -> int:
+def usual_number(schema: Schema) -> int:
     """Returns how many series are sampled unless a number is given: the population, as declared or bought."""
     return schema.population.size or 1
 
 
 def write_file(
-    release: "Release",
+    release: Release,
     wanted: Mapping[str, Any],
     target: Path,
     num_series: int,
@@ -98,10 +96,6 @@ def write_file(
         wanted: What `sample_in_pieces` samples them for.
         first: Number of the first series, for a file of several.
     """
-    import numpy as np
-
-    from understudy.data import write_panel
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         made = sample_in_pieces(release, num_series, np.random.default_rng(seed), **wanted, progress=progress)
@@ -124,8 +118,6 @@ def write_folder(
 
     Every file has its own stream of the seed: the number of processes changes nothing.
     """
-    import numpy as np
-
     begins = range(0, num_series, size)
     seeds = np.random.SeedSequence(seed).spawn(len(begins))
     remarks: list[str] = []
@@ -142,10 +134,6 @@ def write_folder(
 
 def _write_part(source: Path, wanted: Mapping[str, Any], part: tuple[Path, int, "Seed", int]) -> list[str]:
     """Samples one file, with one thread: sums over several threads differ in their last bits."""
-    from threadpoolctl import threadpool_limits
-
-    from understudy.synthesizers import Release
-
     file, num_series, seed, first = part
     with _one_thread_of_torch(), threadpool_limits(limits=1):
         return write_file(Release.load(source), wanted, file, num_series, seed, first=first)
@@ -167,24 +155,21 @@ def _one_thread_of_torch() -> Iterator[None]:
 
 
 def sample_in_pieces(
-    release: "Release",
+    release: Release,
     num_series: int | None,
-    rng: "np.random.Generator",
+    rng: np.random.Generator,
     *,
     context: Path | None = None,
     label: str | None = None,
     start: str | None = None,
     progress: Progress | None = None,
-) -> "Panel":
+) -> Panel:
     """Returns synthetic series (by default as many as the population), sampled piece by piece.
 
     Args:
         context: Table of public context. All series get that of the steps to sample; where the method needs one for
             each and no start is given, each gets any window of it, and says when that is.
     """
-    from understudy.data import concatenate, read_context
-    from understudy.data.io import read_context_windows
-
     schema, given, ticks = release.schema, None, None
     wanted = num_series or usual_number(schema)
     if context is not None and start is None and release.synthesizer.needs_context(schema):

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from understudy.cli.charging import charge_stays_known, check_budget, left_in, without_limit
@@ -20,12 +21,17 @@ from understudy.cli.holdouts import check_split, list_beside, split_table
 from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
 from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, whole_file
 from understudy.cli.sample import sample_in_pieces, usual_number
+from understudy.data import Panel, Schema
+from understudy.data.dtypes import require_fit
+from understudy.data.table import table_of
 from understudy.errors import InputError
+from understudy.planning.choices import chosen, doubts, guarantee_for, require_budget, spending_plan
+from understudy.privacy import keys
+from understudy.privacy.canonical import file_sha256
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers import Release
 from understudy.workers import cluster_of
-
-if TYPE_CHECKING:
-    from understudy.data import Panel, Schema
-    from understudy.synthesizers import Release
 
 _MODEL_BYTES = 64 * 2**20
 
@@ -108,30 +114,19 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     output.result(facts, *lines)
 
 
-def run(request: Request, chosen: MethodOptions, output: Output) -> tuple["Release", dict[str, Any], list[str]]:
+def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, dict[str, Any], list[str]]:
     """Returns the saved release, what is left in the population's ledger, and what public facts say against the run.
 
     Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.
     """
-    import numpy as np
-
-    from understudy.data import Schema
-    from understudy.data.dtypes import require_fit
-    from understudy.data.table import table_of
-    from understudy.planning.choices import doubts, guarantee_for, require_budget, spending_plan
-    from understudy.privacy import keys
-    from understudy.privacy.canonical import file_sha256
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
-
     _check_places(request)
     schema, few = Schema.load(request.schema), request.allow_few_units is not None
     schema.require_declared()
     require_budget(schema)
     guarantee = guarantee_for(schema, request.epsilon, request.delta, not_private=request.not_private)
-    method, _ = chosen.choice.configured(schema, guarantee)
+    method, _ = chosen(schema, guarantee, **vars(options))
     plan = spending_plan(method, schema, guarantee)
-    cautions = doubts(method, schema, guarantee, chosen.task)
+    cautions = doubts(method, schema, guarantee, options.task)
     output.caution(*cautions)
     with output.progress() as progress:
         if not request.not_private:
@@ -174,7 +169,7 @@ def run(request: Request, chosen: MethodOptions, output: Output) -> tuple["Relea
     return release, left, cautions
 
 
-def _ships(release: "Release", request: Request) -> bool:
+def _ships(release: Release, request: Request) -> bool:
     """Returns whether series are shipped: none where they need a public context and no table of it was given."""
     return request.context is not None or not release.synthesizer.needs_context(release.schema)
 
@@ -198,7 +193,7 @@ def _check_places(request: Request) -> None:
 
 
 @contextmanager
-def _listed(held_out: "Panel | None", request: Request, schema: "Schema") -> Iterator[None]:
+def _listed(held_out: Panel | None, request: Request, schema: Schema) -> Iterator[None]:
     """Writes the list of held-out units, for its owner only; removes it again if the release is not written.
 
     Privacy: the list holds identifiers. It is private, lies outside the release and is never printed.

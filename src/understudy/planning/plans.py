@@ -7,7 +7,7 @@ from typing import Any
 
 from understudy.data import Schema, windows
 from understudy.errors import InputError
-from understudy.planning.choices import MethodChoice, doubts, existing_ledger, guarantee_for, spending_plan
+from understudy.planning.choices import chosen, doubts, existing_ledger, guarantee_for, spending_plan
 from understudy.planning.cost import Expected, expected_cost
 from understudy.planning.simulation import Simulation, simulate, sized
 from understudy.privacy import accounting
@@ -82,12 +82,14 @@ def plan(
     epsilon: float | None = None,
     delta: float | None = None,
     not_private: bool = False,
-    method: str | MethodChoice | Synthesizer = "auto",
+    method: str | Synthesizer = "auto",
+    task: str = "series",
     population: int | None = None,
     simulated: bool = False,
     public: Path | None = None,
     context: Path | None = None,
     progress: Progress = lambda stage, share: None,
+    **options: Any,
 ) -> Plan:
     """Returns what a budget buys.
 
@@ -98,14 +100,17 @@ def plan(
         population: Number of units to plan with, in place of the declared one.
         simulated: Whether several epsilons are tried on invented series.
         public: A public table to try them on instead, with its `context`.
+        method, task, options: The method, or what `choices.chosen` chooses it by.
     """
     declared, file = (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
     declared.require_declared()
     assumed = _assumed(declared, population)
     guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
-    choice = MethodChoice(method=method) if isinstance(method, str) else method
-    own, why = (choice, ()) if isinstance(choice, Synthesizer) else choice.configured(assumed, guarantee)
-    task = "series" if isinstance(choice, Synthesizer) else choice.task
+    own, why = (
+        (method, ())
+        if isinstance(method, Synthesizer)
+        else chosen(assumed, guarantee, method=method, task=task, **options)
+    )
     size, ledger = assumed.population.size or 1, None if file is None else _left(file, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:

@@ -8,26 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtr
 
-from understudy.data import Channel, Panel, Population, Schema, read_panel, simulate_households
-from understudy.data.channels import num_codes
+from understudy.data import Panel, Population, Schema, read_panel, simulate_households
 from understudy.data.households import households_schema
-from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, MissingData
 from understudy.evaluate.measures import autocorrelations
 from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.synthesizers import METHODS, Progress, Release, SampleRequest, Synthesizer
+from understudy.synthesizers import METHODS, Progress, Release, Synthesizer
+from understudy.synthesizers.contract.panels import make_panel, shared_context
 
 _TRIED = (0.5, 1.0, 2.0, 5.0, 10.0)  # epsilons
 _FEWEST_TRIED = 100
 _MAX_TRIED = 4_000_000  # values in a trial; a larger population is tried with fewer units and less noise
 _SEED = 7
-_SKEW = 2.5  # most values low, a few high: what meters, vitals and accounts have in common
-_MEMORY = 0.8
 _MAX_LAG = 24
 _MAX_VALUES = 400_000  # distances are computed on this many values; more would not change a digit that is shown
 
@@ -104,11 +100,13 @@ def simulate(
 
 
 def invented(schema: Schema, num_series: int) -> Panel:
-    """Returns invented series that obey the schema; the package's own homes if it is their schema."""
+    """Returns invented series that obey the schema, one of each unit; the package's own homes if it is theirs."""
     homes, facts = households_schema(num_series), ("channels", "static", "context", "time")
+    declared = sized(schema, num_series)
     if all(getattr(schema, name) == getattr(homes, name) for name in facts):
-        return replace(simulate_households(num_series), schema=sized(schema, num_series))
-    return _generic(sized(schema, num_series), num_series)
+        return replace(simulate_households(num_series), schema=declared)
+    panel = make_panel(replace(declared, unit=replace(declared.unit, max_series=1)), num_series)
+    return replace(panel, schema=declared, private=False)
 
 
 def sized(schema: Schema, num_units: int) -> Schema:
@@ -118,7 +116,7 @@ def sized(schema: Schema, num_units: int) -> Schema:
 
 def context_for(release: Release) -> np.ndarray | None:
     """Returns an invented context for a release that needs one to be sampled; None for others."""
-    return _context(release.schema) if release.synthesizer.needs_context(release.schema) else None
+    return shared_context(release.schema) if release.synthesizer.needs_context(release.schema) else None
 
 
 def _num_tried(schema: Schema, population: int) -> int:
@@ -162,54 +160,3 @@ def _correlations(values: np.ndarray, lags: int) -> np.ndarray:
     """Returns autocorrelations [lag, channel], the mean over series; 0 where nothing was observed."""
     found = autocorrelations(values, lags)
     return np.asarray(np.nansum(found, axis=0) / np.maximum(1, (~np.isnan(found)).sum(axis=0)))
-
-
-def _generic(schema: Schema, num_series: int) -> Panel:
-    """Series with levels, a rhythm, memory, skewed values, uneven categories, gaps and early ends."""
-    rng = np.random.default_rng(_SEED)
-    level = rng.standard_normal((num_series, 1))
-    columns = [_channel(channel, place, level, schema.num_steps, rng) for place, channel in enumerate(schema.channels)]
-    static = [
-        _skewed(column, ndtr(0.6 * level[:, 0] + 0.8 * rng.standard_normal(num_series))) for column in schema.static
-    ]
-    lengths = np.full(num_series, schema.num_steps)
-    if schema.time.min_steps is not None:
-        early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
-        lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
-    context = _context(schema)
-    shared = None if context is None else broadcast_context(context, num_series)
-    request = SampleRequest(num_series=num_series, rng=rng, context=shared)
-    stacked = np.stack(static, axis=1) if static else np.zeros((num_series, 0))
-    return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
-
-
-def _channel(channel: Channel, place: int, level: np.ndarray, num_steps: int, rng: np.random.Generator) -> np.ndarray:
-    steps = np.arange(num_steps)
-    rhythm = np.sin(2 * np.pi * steps / max(4, min(24, num_steps // 2)) + place)
-    fresh = rng.standard_normal((num_steps, len(level))).T
-    fresh[:, 1:] *= np.sqrt(1 - _MEMORY**2)
-    for step in range(1, num_steps):
-        fresh[:, step] += _MEMORY * fresh[:, step - 1]
-    values = _skewed(channel, ndtr(0.6 * level + 0.5 * rhythm + 0.6 * fresh))
-    return np.where(rng.random(values.shape) < 0.03, np.nan, values) if channel.missing else values
-
-
-def _skewed(channel: Channel, ranks: np.ndarray) -> np.ndarray:
-    low, high = channel.bounds
-    codes = num_codes(channel)
-    if codes is not None:
-        return np.asarray(np.minimum(np.floor(ranks**_SKEW * codes), codes - 1))
-    return np.asarray(low + (high - low) * ranks**_SKEW)
-
-
-def _context(schema: Schema) -> np.ndarray | None:
-    """A slow wave inside the bounds of each public channel."""
-    if not schema.context:
-        return None
-    wave = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(schema.num_steps) / max(4, min(24, schema.num_steps)))
-    columns = []
-    for column in schema.context:
-        low, high = column.bounds
-        exact = low + (high - low) * wave
-        columns.append(exact if column.kind == "continuous" else np.rint(exact))
-    return np.stack(columns, axis=1).astype(np.float32)
