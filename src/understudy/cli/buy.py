@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import charge_stays_known, check_budget, left_in
+from understudy.cli.charging import charging, check_budget, left_in
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import TableFile
 from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
@@ -20,7 +20,6 @@ from understudy.data.drafts import still_open
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for, require_budget
 from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
-from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
@@ -135,8 +134,7 @@ def _buy(
     check_budget(schema, draft, plan, purchase.label)
     private = purchase.read(file, draft)  # a folder or a store too, one file after the other
     require_room(out, _SCHEMA_BYTES)
-    ledger = Ledger.open_for(draft, schema.absolute().parent)
-    with charge_stays_known(ledger):
+    with charging(schema, draft) as ledger:
         grant = ledger.charge(plan, label=purchase.label, noise=NoiseSource.secure())
         bought = purchase.answer(grant, private, draft)
         try:

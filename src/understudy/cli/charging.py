@@ -44,11 +44,12 @@ def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: s
 
 
 @contextmanager
-def charge_stays_known(ledger: Ledger) -> Iterator[None]:
-    """Adds to any error whether the ledger had been charged: a charge is never given back."""
+def charging(schema_file: Path, schema: Schema) -> Iterator[Ledger]:
+    """Yields the population's ledger; adds to any error whether it had been charged: a charge is never given back."""
+    ledger = Ledger.open_for(schema, schema_file.absolute().parent)
     before = ledger.head()
     try:
-        yield
+        yield ledger
     except BaseException as problem:
         try:
             if ledger.head() != before:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.charging import charge_stays_known, record_uncovered
+from understudy.cli.charging import charging, record_uncovered
 from understudy.cli.console import Output, Progress, bold, table
 from understudy.cli.evaluate import judge, record_of
 from understudy.cli.holdouts import read_list, require_unseen
@@ -110,7 +110,7 @@ def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
         schema = candidates[0].panel.schema if tables.schema is None else Schema.load(tables.schema)
         listed = read_list(existing(tables.holdout, "--holdout"), schema)
         if listed is not None:
-            folders = [candidate.folder for candidate in candidates if candidate.folder is not None]
+            folders = [folder for candidate in candidates for folder in candidate.folders]
             require_unseen(listed, folders, schema, strict=True)
 
 
@@ -127,10 +127,10 @@ def _choose(
     choice.check(schema)
     plan = choice.plan(guarantee_for(schema, epsilon, None))
     private = candidates[0].cut(read_real(replace(tables, holdout=None), candidates[0])[0])
-    key, ledger = keys.load_or_create(), Ledger.open_for(schema_file)
+    key = keys.load_or_create()
     # What was chosen among, by hash: a release's certificate, which names its files, or a table.
     digests = {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
-    with charge_stays_known(ledger), whole_file(out) as draft:
+    with charging(schema_file, schema) as ledger, whole_file(out) as draft:
         grant = ledger.charge(plan, label=LABEL, noise=NoiseSource.secure())
         name = candidates[choice.run(grant, private)].name
         method = f"Chosen: {name}, among {', '.join(candidate.name for candidate in candidates)}"

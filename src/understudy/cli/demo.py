@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from dataclasses import replace
+import time
 from pathlib import Path
 from typing import Annotated
 from unittest.mock import patch
@@ -10,18 +10,15 @@ from unittest.mock import patch
 import typer
 
 from understudy.cli.console import Output, Progress, bold
-from understudy.cli.evaluate import record_of
-from understudy.cli.options import RealTables
-from understudy.cli.panels import read_real, read_release
+from understudy.cli.evaluate import judge, record_of
+from understudy.cli.options import Measures, RealTables
+from understudy.cli.panels import read_release
 from understudy.cli.places import write
 from understudy.errors import InputError
-from understudy.evaluate.metric import QUICK, metrics_of
-from understudy.evaluate.panels import Panels
-from understudy.evaluate.scorecard import evaluate
+from understudy.evaluate.metric import metrics_of
 from understudy.extras import require_extra
 from understudy.privacy.certificate import Certificate
 
-_REPORT_SERIES = 1_000
 _SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
 _MARK = "made-by-understudy-demo.txt"
 _NOTE = "Everything in this folder is invented or made from invented data. `understudy demo` replaces it.\n"
@@ -88,10 +85,9 @@ def _report(out: Path, tables: RealTables, release: Path, progress: Progress) ->
     from understudy.report.page import drawings, render
 
     judged = read_release(release, 0, progress)
-    real, _ = read_real(tables, judged)
-    panels = Panels.prepare(real, judged.panel, max_series=_REPORT_SERIES)
-    metrics = [metric for metric in metrics_of(("general",)) if metric.name not in _SLOW]
-    card = evaluate(panels, metrics, replace(QUICK, max_series=_REPORT_SERIES), progress=progress)
+    metrics = tuple(metric for metric in metrics_of(("general",)) if metric.name not in _SLOW)
+    silent, since = Output(quiet=True), time.monotonic()
+    panels, card = judge(judged, tables, metrics, Measures(), since=since, output=silent, progress=progress)
     record = record_of(judged, panels, card)
     write(out / "report.html", render(record))
     (out / "figures").mkdir()

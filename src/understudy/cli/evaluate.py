@@ -27,7 +27,7 @@ from understudy.report.words import verdict, with_verdicts
 INTERNAL = "Internal: these figures were computed from real series and are covered by no guarantee."
 
 MAX_UNITS = 20_000  # of a table in partitions; no metric looks at more
-_LEAST_SECONDS, _WRITING_SECONDS = 20.0, 30.0
+_LEAST_SECONDS = 20.0
 
 
 def evaluate(
@@ -49,10 +49,7 @@ def evaluate(
     with output.progress(lines=True) as progress:
         progress("reading", 0.0)
         judged = read_candidate(candidate, tables, measures.seed, progress, MAX_UNITS)
-        panels, card = judge(
-            judged, tables, metrics, measures, since=since, output=output, progress=progress,
-            reserve=_WRITING_SECONDS if written else 0.0,
-        )  # fmt: skip
+        panels, card = judge(judged, tables, metrics, measures, since=since, output=output, progress=progress)
         if written:
             progress("writing", 0.0)
             made = record_of(judged, panels, card)
@@ -76,13 +73,11 @@ def judge(
     since: float,
     output: Output,
     progress: Progress,
-    reserve: float = 0.0,
 ) -> tuple[Panels, Scorecard]:
     """Returns the panels and their scores; Ctrl-C ends the work and keeps what was measured.
 
     Args:
         since: When the command began, by the monotonic clock; the time allowed counts from there.
-        reserve: Seconds of the time allowed that are needed afterwards.
 
     Privacy: internal.
     """
@@ -98,7 +93,7 @@ def judge(
         panels = replace(panels, notes=(*panels.notes, "Fillings need whole series: `--thorough` judges them."))
     limit = ""
     if effort.seconds is not None:
-        left = max(_LEAST_SECONDS, effort.seconds - reserve - (time.monotonic() - since))
+        left = max(_LEAST_SECONDS, effort.seconds - (time.monotonic() - since))
         effort, limit = replace(effort, seconds=left), f"; {duration(left)} are allowed, `--thorough` allows all"
     seconds = Workload.of(metrics, panels.real.values.size).seconds_left()
     if seconds >= LINE_SECONDS:

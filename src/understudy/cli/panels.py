@@ -21,16 +21,16 @@ from understudy.synthesizers.release import DATA_FILE
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """Synthetic series, from a release of ours or from a table made elsewhere.
-
-    Attributes:
-        folder: Where the release lies; None for a table made elsewhere.
-    """
+    """Synthetic series, from a release of ours or from a table made elsewhere."""
 
     name: str
     panel: Panel
     release: Release | None
-    folder: Path | None = None
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where the release lies; none for a table made elsewhere."""
+        return [self.release.source] if self.release is not None and self.release.source is not None else []
 
     def cut(self, panel: Panel) -> Panel:
         """Returns real series in windows where the release was made of windows."""
@@ -52,7 +52,7 @@ def read_release(folder: Path, seed: int, progress: Progress, context: Path | No
     """Returns a release and its synthetic series; `context` is the public table that they follow, if any."""
     release = Release.load(folder)
     panel = _released(folder, release, seed, progress, context)
-    return Candidate(name=folder.name, panel=panel, release=release, folder=folder)
+    return Candidate(name=folder.name, panel=panel, release=release)
 
 
 def read_real(
@@ -73,7 +73,7 @@ def read_real(
     listed = read_list(existing(tables.holdout, "--holdout"), schema)
     if listed is None:
         return _read(table, max_units, seed), _read(_table(tables.holdout, schema, tables), max_units, seed)
-    require_unseen(listed, [candidate.folder] if candidate.folder else [], schema, strict=False)
+    require_unseen(listed, candidate.folders, schema, strict=False)
     return apart(table, listed, ALL if table.in_memory else max_units, seed, "--holdout")
 
 

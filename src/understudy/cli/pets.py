@@ -11,14 +11,13 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import charge_stays_known, left_in
+from understudy.cli.charging import charging, left_in
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
 from understudy.cli.places import existing, folder_for, require_room, unused
 from understudy.data import Schema, read_panel
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for, require_budget
-from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.release import Release
 
@@ -81,14 +80,14 @@ def vote(
             method = replace(method, recipe=replace(method.settings, iterations=iterations))
         guarantee = guarantee_for(contract, epsilon, delta)
         method.spending_plan(contract, guarantee)  # what can be refused without the table is refused here
-        panel, ledger = next(panels), Ledger.open_for(schema)
-        with charge_stays_known(ledger):
-            ballot = two_places.open_run(method, panel, ledger, guarantee, noise, whole=len(files) == 1)
+        first = next(panels)
+        with charging(schema, contract) as ledger:
+            ballot = two_places.open_run(method, first, ledger, guarantee, noise, whole=len(files) == 1)
             ballot.save(out)
     else:
-        asked, ledger = Message.load(proposal, "proposal"), Ledger.open_for(schema)
+        asked = Message.load(proposal, "proposal")
         overrides = {} if allow_few_units is None else {"few_units": allow_few_units}
-        with charge_stays_known(ledger):
+        with charging(schema, contract) as ledger:
             ballot = two_places.answer(asked, panels, contract, ledger, noise, pack=pack, overrides=overrides)
             ballot.save(out)
     left, paid = ballot.facts["left"], left_in(ledger)

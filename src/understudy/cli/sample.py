@@ -1,8 +1,8 @@
 """`understudy sample`: more series from a release, free of charge."""
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -135,23 +135,10 @@ def write_folder(
 def _write_part(source: Path, wanted: Mapping[str, Any], part: tuple[Path, int, "Seed", int]) -> list[str]:
     """Samples one file, with one thread: sums over several threads differ in their last bits."""
     file, num_series, seed, first = part
-    with _one_thread_of_torch(), threadpool_limits(limits=1):
+    with suppress(ImportError):  # loaded before the limit is set, which then holds for it, too
+        import torch  # noqa: F401
+    with threadpool_limits(limits=1):
         return write_file(Release.load(source), wanted, file, num_series, seed, first=first)
-
-
-@contextmanager
-def _one_thread_of_torch() -> Iterator[None]:
-    try:
-        import torch
-    except ImportError:  # then no method needs it
-        yield
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def sample_in_pieces(

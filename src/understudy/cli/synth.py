@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from understudy.cli.charging import charge_stays_known, check_budget, left_in, without_limit
+from understudy.cli.charging import charging, check_budget, left_in, without_limit
 from understudy.cli.console import Output
 from understudy.cli.holdouts import check_split, list_beside, split_table
 from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
@@ -28,7 +28,6 @@ from understudy.errors import InputError
 from understudy.planning.choices import chosen, doubts, guarantee_for, require_budget, spending_plan
 from understudy.privacy import keys
 from understudy.privacy.canonical import file_sha256
-from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
 from understudy.workers import cluster_of
@@ -140,8 +139,7 @@ def run(request: Request, options: MethodOptions, output: Output) -> tuple[Relea
         require_room(request.out, _MODEL_BYTES + 8 * num_series * schema.num_steps * schema.num_channels)
         key = keys.load_or_create(request.key)
         public = {"schema": request.schema} | ({} if request.context is None else {"context": request.context})
-        ledger = Ledger.open_for(schema, request.schema.absolute().parent)
-        with charge_stays_known(ledger):
+        with charging(request.schema, schema) as ledger:
             release = method.fit(
                 table,
                 without_limit(ledger, schema, guarantee, method.name) if request.not_private else ledger,
