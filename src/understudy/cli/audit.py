@@ -53,11 +53,10 @@ class Refits:
         float | None, typer.Option(min=0.0, help="Minutes to spend on shadow fits; replaces --shadows.")
     ] = None
     attack: Annotated[
-        str,
-        typer.Option(help="Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."),
+        str, "Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."
     ] = "assd+"
-    work: Annotated[Path | None, typer.Option(help="Folder for shadow fits; a killed audit resumes from it.")] = None
-    workers: Annotated[str, typer.Option(help="Processes, or tcp://host:port of a Dask scheduler.")] = "1"
+    work: Annotated[Path | None, "Folder for shadow fits; a killed audit resumes from it."] = None
+    workers: Annotated[str, "Processes, or tcp://host:port of a Dask scheduler."] = "1"
 
     @property
     def wanted(self) -> bool:
@@ -79,9 +78,7 @@ def audit(
     refits: Refits,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.")],
     attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500,
-    record: Annotated[
-        Path | None, typer.Option(help="Record of `evaluate --record` that receives the findings.")
-    ] = None,
+    record: Annotated[Path | None, "Record of `evaluate --record` that receives the findings."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0,
 ) -> None:
     """Attack a release: membership, singling out, linkability, inference; with --shadows, by refitting it."""
@@ -191,20 +188,16 @@ def _facts(findings: "Findings", made: "dict[str, ShadowAudit]", inverted: "dict
 @app.command("diagnose")
 def diagnose(
     output: Output,
-    public: Annotated[Path | None, typer.Option(help="A table of public series. Default: simulated homes.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
+    public: Annotated[Path | None, "A table of public series. Default: simulated homes."] = None,
+    schema: Annotated[Path | None, "Schema of the public table."] = None,
     context: ContextFile = None,
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
     noise: Annotated[float, typer.Option(min=1e-6, help="Noise multiplier of the updates.")] = 1.0,
     iterations: Annotated[int, typer.Option(min=1, help="Updates.")] = 100,
-    tightness: Annotated[
-        str, typer.Option(help="Tightness of the bounds: loose, medium, tight or too-tight.")
-    ] = "medium",
-    operator: Annotated[
-        str, typer.Option(help="Operator of the bounds: tanh, hard, soft or straight-through.")
-    ] = "tanh",
-    pictures: Annotated[Path | None, typer.Option(help="Draw the tails of the norms into that folder.")] = None,
+    tightness: Annotated[str, "Tightness of the bounds: loose, medium, tight or too-tight."] = "medium",
+    operator: Annotated[str, "Operator of the bounds: tanh, hard, soft or straight-through."] = "tanh",
+    pictures: Annotated[Path | None, "Draw the tails of the norms into that folder."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation.")] = 0,
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""

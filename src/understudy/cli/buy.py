@@ -32,23 +32,21 @@ class Order:
     """What every purchase needs."""
 
     file: TableFile
-    schema: Annotated[Path, typer.Option(help="Schema of the table; it may leave bounds and categories open.")]
-    epsilon: Annotated[float, typer.Option(help="Epsilon of this purchase; a charge is never given back.")]
-    out: Annotated[Path, typer.Option(help="Schema to write, in the folder of the old one; it must not exist yet.")]
+    schema: Annotated[Path, "Schema of the table; it may leave bounds and categories open."]
+    epsilon: Annotated[float, "Epsilon of this purchase; a charge is never given back."]
+    out: Annotated[Path, "Schema to write, in the folder of the old one; it must not exist yet."]
 
 
 @app.command("bounds")
 def bounds(
     output: Output,
     order: Order,
-    column: Annotated[
-        list[str], typer.Option(help="Continuous or integer column; may be repeated, columns share epsilon.")
-    ],
+    column: Annotated[list[str], "Continuous or integer column; may be repeated, columns share epsilon."],
     between: Annotated[
         tuple[float, float],
         typer.Option(metavar="LOW HIGH", help="Two public numbers between which the bounds lie."),
     ],
-    coverage: Annotated[float, typer.Option(help="Share of units that each bound should cover.")] = 0.99,
+    coverage: Annotated[float, "Share of units that each bound should cover."] = 0.99,
 ) -> None:
     """Buy bounds of columns; values beyond them will be clipped."""
     purchase = BuyBounds(columns=tuple(column), low=between[0], high=between[1], coverage=coverage)
@@ -72,7 +70,7 @@ def bounds(
 def categories(
     output: Output,
     order: Order,
-    column: Annotated[str, typer.Option(help="Categorical column without a list of categories.")],
+    column: Annotated[str, "Categorical column without a list of categories."],
 ) -> None:
     """Buy the categories of a column that enough units hold."""
     purchase = BuyCategories(column=column)

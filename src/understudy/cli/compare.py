@@ -39,12 +39,10 @@ def compare(
         list[Path],
         typer.Argument(metavar="RELEASE|FILE ...", help="Two to six release directories or synthetic tables."),
     ],
-    report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
-    select: Annotated[
-        bool, typer.Option("--select", help="Choose one release with differential privacy; charges the ledger.")
-    ] = False,
-    epsilon: Annotated[float | None, typer.Option(help="Epsilon of --select.")] = None,
-    out: Annotated[Path | None, typer.Option(help="File for the certificate of --select.")] = None,
+    report: Annotated[Path | None, "HTML page to write."] = None,
+    select: Annotated[bool, "Choose one release with differential privacy; charges the ledger."] = False,
+    epsilon: Annotated[float | None, "Epsilon of --select."] = None,
+    out: Annotated[Path | None, "File for the certificate of --select."] = None,
 ) -> None:
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():

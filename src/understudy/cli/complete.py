@@ -32,17 +32,12 @@ class Given:
     """What every filling needs."""
 
     release: Annotated[Path, typer.Argument(help="Release directory of a method that fills gaps, such as dit.")]
-    data: Annotated[Path, typer.Option(help="Table of the series: .parquet, .csv, .arrow, .npz or .npy.")]
-    out: Annotated[Path, typer.Option(help="File to write, with the table's columns and more; it must not exist yet.")]
-    schema: Annotated[
-        Path | None, typer.Option(help="Schema of the table, if its time axis is another. Default: the release's.")
-    ] = None
+    data: Annotated[Path, "Table of the series: .parquet, .csv, .arrow, .npz or .npy."]
+    out: Annotated[Path, "File to write, with the table's columns and more; it must not exist yet."]
+    schema: Annotated[Path | None, "Schema of the table, if its time axis is another. Default: the release's."] = None
     context: ContextFile = None
     draws: Annotated[int, typer.Option(min=1, help="Completions of each series, for the intervals.")] = 39
-    training_series: Annotated[
-        bool,
-        typer.Option("--training-series", help="Mark the file internal: the release was learned from these series."),
-    ] = False
+    training_series: Annotated[bool, "Mark the file internal: the release was learned from these series."] = False
     seed: Annotated[int | None, typer.Option(min=0, help="Seed to fill in the same way again. Costs no privacy.")] = (
         None
     )
@@ -51,7 +46,7 @@ class Given:
 def impute(
     output: Output,
     given: Given,
-    level: Annotated[float, typer.Option(help="Probability level of the intervals.")] = 0.9,
+    level: Annotated[float, "Probability level of the intervals."] = 0.9,
 ) -> None:
     """Fill the gaps of a table, with an interval for every number; what was observed stays as it is."""
 
@@ -66,11 +61,9 @@ def impute(
 def forecast(
     output: Output,
     given: Given,
-    horizon: Annotated[int, typer.Option(help="Number of steps to forecast.")],
-    ahead: Annotated[Path | None, typer.Option(help="Table of public context of the forecast steps, by time.")] = None,
-    quantile: Annotated[
-        list[float] | None, typer.Option(help="Quantile to forecast; may be repeated. Default: 0.05, 0.5, 0.95.")
-    ] = None,
+    horizon: Annotated[int, "Number of steps to forecast."],
+    ahead: Annotated[Path | None, "Table of public context of the forecast steps, by time."] = None,
+    quantile: Annotated[list[float] | None, "Quantile to forecast; may be repeated. Default: 0.05, 0.5, 0.95."] = None,
 ) -> None:
     """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
     wanted = tuple(quantile or QUANTILES)

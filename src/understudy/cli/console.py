@@ -67,7 +67,10 @@ class Output:
 
 
 class Commands(typer.Typer):
-    """Commands whose options may be fields of a dataclass: the parameter that is annotated with it gets them all."""
+    """Commands whose options may be fields of a dataclass: the parameter that is annotated with it gets them all.
+
+    Text beside a type is the help of an option: `Annotated[Path, "File to write."]`.
+    """
 
     def command(self, *names: Any, **settings: Any) -> Callable[[Any], Any]:
         """Adds a command; the function itself stays as it is."""
@@ -81,27 +84,35 @@ class Commands(typer.Typer):
 
 
 def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
-    declared = inspect.signature(function).parameters
     hints = get_type_hints(function, include_extras=True)
-    groups = {name: hints[name] for name in declared if is_dataclass(hints[name])}
+    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
 
     @wraps(function)
     def command(**given: Any) -> None:
         made = {name: kind(**{own.name: given.pop(own.name) for own in fields(kind)}) for name, kind in groups.items()}
         function(**given, **made)
 
-    options = [one for name in declared for one in (_options(groups[name]) if name in groups else [declared[name]])]
+    options: list[inspect.Parameter] = []
+    for name, one in inspect.signature(function).parameters.items():
+        if name in groups:
+            own_hints = get_type_hints(groups[name], include_extras=True)
+            options += [_option(own.name, own_hints[own.name], own.default) for own in fields(groups[name])]
+        else:
+            options.append(_option(name, hints[name], one.default))
     options.sort(key=lambda one: one.name in ("json", "quiet"))  # last on the page of help
-    by_name = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options]
-    command.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in options}
     return command
 
 
-def _options(kind: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(kind, include_extras=True)
-    given = {own.name: inspect.Parameter.empty if own.default is MISSING else own.default for own in fields(kind)}
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter(n, by_name, default=default, annotation=hints[n]) for n, default in given.items()]
+def _option(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    """Returns the parameter that Typer knows; text beside a type stands for an option with this help."""
+    told = getattr(hint, "__metadata__", (None,))[0]
+    if isinstance(told, str):
+        flag = [f"--{name.replace('_', '-')}"] if hint.__origin__ is bool else []  # without a form that says no
+        hint = Annotated[hint.__origin__, typer.Option(*flag, help=told)]
+    default = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def clean(text: str) -> str:

@@ -26,7 +26,7 @@ def make(
         Literal["households"],
         typer.Argument(help="A week of hourly load and solar output of invented homes, with weather and prices."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the table, the public context and schema.toml.")],
+    out: Annotated[Path, "Folder for the table, the public context and schema.toml."],
     n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="Number of homes.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 7,
 ) -> None:
@@ -46,11 +46,10 @@ def make(
 def partition(
     output: Output,
     file: Annotated[str, typer.Argument(help=f"The private table, its rows in any order: {TABLE_HELP}")],
-    out: Annotated[Path, typer.Option(help="Folder to make; it must not exist yet.")],
-    by_unit: Annotated[bool, typer.Option("--by-unit", help="Put all rows of a unit into one file.")] = False,
+    out: Annotated[Path, "Folder to make; it must not exist yet."],
+    by_unit: Annotated[bool, "Put all rows of a unit into one file."] = False,
     schema: Annotated[
-        Path | None,
-        typer.Option(help="Schema of the table; may be a draft. Default: schema.toml in the folder of the table."),
+        Path | None, "Schema of the table; may be a draft. Default: schema.toml in the folder of the table."
     ] = None,
     partitions: Annotated[
         int | None, typer.Option(min=1, max=MAX_PARTITIONS, help="Number of files. Default: by the population.")

@@ -26,11 +26,9 @@ _NOTE = "Everything in this folder is invented or made from invented data. `unde
 
 def demo(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder to make; an earlier demo in it is replaced.")] = Path(
-        "understudy-demo"
-    ),
+    out: Annotated[Path, "Folder to make; an earlier demo in it is replaced."] = Path("understudy-demo"),
     n: Annotated[int, typer.Option("--n", min=100, max=100_000, help="Number of homes to invent.")] = 10_000,
-    epsilon: Annotated[float, typer.Option(help="Epsilon of the run; the example's budget is 3.")] = 1.0,
+    epsilon: Annotated[float, "Epsilon of the run; the example's budget is 3."] = 1.0,
 ) -> None:
     """Make invented homes, spend a budget on them, and show synthetic homes with their certificate."""
     for package in ("sklearn", "matplotlib", "jinja2"):

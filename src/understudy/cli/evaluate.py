@@ -35,8 +35,8 @@ def evaluate(
     tables: RealTables,
     measures: Measures,
     candidate: Annotated[Path, typer.Argument(metavar="RELEASE|FILE", help="Release directory, or a synthetic table.")],
-    report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
-    record: Annotated[Path | None, typer.Option(help="JSON record to write, for `report`.")] = None,
+    report: Annotated[Path | None, "HTML report to write."] = None,
+    record: Annotated[Path | None, "JSON record to write, for `report`."] = None,
 ) -> None:
     """Score synthetic series: marginals, dynamics, dependence, usefulness and copying."""
     require_extra("sklearn", by="evaluate")

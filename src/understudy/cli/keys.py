@@ -39,7 +39,7 @@ def list_keys(output: Output) -> None:
 def export(
     output: Output,
     name: Name = "default",
-    out: Annotated[Path | None, typer.Option(help="File for the public key. Default: print it.")] = None,
+    out: Annotated[Path | None, "File for the public key. Default: print it."] = None,
 ) -> None:
     """Write a public key for those who will verify your certificates."""
     public = keys.load(name).public
@@ -56,9 +56,7 @@ def export(
 def trust(
     output: Output,
     file: Annotated[Path, typer.Argument(help="Public key file from its owner.")],
-    name: Annotated[
-        str | None, typer.Option(help="Name of the signer; it keeps this key. Default: the name in the file.")
-    ] = None,
+    name: Annotated[str | None, "Name of the signer; it keeps this key. Default: the name in the file."] = None,
 ) -> None:
     """Trust certificates signed by this key. Compare its fingerprint through another channel first."""
     key = keys.trust(existing(file, "FILE"), name)

@@ -53,11 +53,9 @@ def show(output: Output, where: Where) -> None:
 def raise_budget(
     output: Output,
     where: Where,
-    reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
-    epsilon: Annotated[float | None, typer.Option(help="New total epsilon of the population.")] = None,
-    max_runs: Annotated[
-        int | None, typer.Option(help="New number of runs; delta grows so that each run keeps its share.")
-    ] = None,
+    reason: Annotated[str, "Reason for the ledger and every later certificate."],
+    epsilon: Annotated[float | None, "New total epsilon of the population."] = None,
+    max_runs: Annotated[int | None, "New number of runs; delta grows so that each run keeps its share."] = None,
 ) -> None:
     """Raise a population's budget, on the record: every later certificate names it."""
     ledger = opened(where)
@@ -69,7 +67,7 @@ def raise_budget(
 def adopt(
     output: Output,
     where: Annotated[Path, typer.Argument(help="Ledger file that is an older copy of the one used before.")],
-    reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
+    reason: Annotated[str, "Reason for the ledger and every later certificate."],
 ) -> None:
     """Continue with an older copy of a ledger whose newest copy is lost. What was spent stays spent."""
     ledger = Ledger.adopt(existing(where, "WHERE"), reason=reason)

@@ -25,12 +25,9 @@ Epsilon = Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 
 PlannedEpsilon = Annotated[
     float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.", **_EPSILON)
 ]
-ContextFile = Annotated[Path | None, typer.Option(help="Table of public context by time.")]
-NotPrivate = Annotated[
-    bool,
-    typer.Option("--not-private", help="Run a published form that protects no unit; needs --epsilon none."),
-]
-Delta = Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")]
+ContextFile = Annotated[Path | None, "Table of public context by time."]
+NotPrivate = Annotated[bool, "Run a published form that protects no unit; needs --epsilon none."]
+Delta = Annotated[float | None, "Default: the ledger's delta divided by max_runs."]
 WindowSteps = Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")]
 WindowStride = Annotated[
     int | None, typer.Option(min=1, help="Steps from one window to the next. Default: --window-steps.")
@@ -45,16 +42,14 @@ FewUnits = Annotated[
 class MethodOptions:
     """The method of a run and its options, as `planning.choices.chosen` takes them."""
 
-    method: Annotated[str, typer.Option(help="auto, or the name of a method.")] = "auto"
-    task: Annotated[
-        str, typer.Option(help="Purpose that auto chooses for. series: share series. complete: fill gaps and forecast.")
-    ] = "series"
+    method: Annotated[str, "auto, or the name of a method."] = "auto"
+    task: Annotated[str, "Purpose that auto chooses for. series: share series. complete: fill gaps and forecast."] = (
+        "series"
+    )
     window_steps: WindowSteps = None
     window_stride: WindowStride = None
-    pack: Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")] = None
-    preset: Annotated[
-        str, typer.Option(help="Options of the method: default, or paper for those that were published.")
-    ] = "default"
+    pack: Annotated[Path | None, "Pack of `understudy pretrain` to start from."] = None
+    preset: Annotated[str, "Options of the method: default, or paper for those that were published."] = "default"
     options: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,12 +62,11 @@ class MethodOptions:
 class RealTables:
     """Where the real series are that synthetic ones are compared with."""
 
-    real: Annotated[str, typer.Option(help="Real table: a file, a folder of tables or a URL.")]
+    real: Annotated[str, "Real table: a file, a folder of tables or a URL."]
     holdout: Annotated[
-        Path | None,
-        typer.Option(help="Real series that no run has seen: a table, or the list that `synth --holdout` wrote."),
+        Path | None, "Real series that no run has seen: a table, or the list that `synth --holdout` wrote."
     ] = None
-    schema: Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")] = None
+    schema: Annotated[Path | None, "Schema of the real table. Default: the release's."] = None
     context: ContextFile = None
 
 
@@ -87,15 +81,10 @@ class Budget(StrEnum):
 class Measures:
     """Which measures are taken, and how thoroughly."""
 
-    suite: Annotated[list[str] | None, typer.Option(help="Suite of measures; may be repeated.")] = None
-    budget: Annotated[Budget, typer.Option(help="quick: 3 trainings of 500 updates each; paper: as published.")] = (
-        Budget.quick
-    )
+    suite: Annotated[list[str] | None, "Suite of measures; may be repeated."] = None
+    budget: Annotated[Budget, "quick: 3 trainings of 500 updates each; paper: as published."] = Budget.quick
     thorough: Annotated[
-        bool,
-        typer.Option(
-            "--thorough", help="Measure on all series and steps, without the limit of two minutes; implied by paper."
-        ),
+        bool, "Measure on all series and steps, without the limit of two minutes; implied by paper."
     ] = False
     seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0
 

@@ -24,7 +24,7 @@ from understudy.synthesizers.release import Release
 app = Commands(
     help="Run private evolution in two places: vote where the data is, evolve elsewhere.", no_args_is_help=True
 )
-Pack = Annotated[str, typer.Option(help="Module pack: general, or a file. Both sides need the same one.")]
+Pack = Annotated[str, "Module pack: general, or a file. Both sides need the same one."]
 _BALLOT_BYTES = 32 * 2**20
 _STATE, _RELEASE = "state.safetensors", "release"
 
@@ -35,16 +35,12 @@ def vote(
     files: Annotated[
         list[Path], typer.Argument(help="Private table. Several files of one population are read one at a time.")
     ],
-    schema: Annotated[Path, typer.Option(help="Schema of the private table; the ledger is in the same folder.")],
-    out: Annotated[Path, typer.Option(help="Ballot file to write. It is public and goes to the evolving side.")],
-    proposal: Annotated[
-        Path | None, typer.Option(help="Proposal file to vote on. Without it, a new run is opened.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Epsilon of the whole run, charged when it is opened.")] = None,
+    schema: Annotated[Path, "Schema of the private table; the ledger is in the same folder."],
+    out: Annotated[Path, "Ballot file to write. It is public and goes to the evolving side."],
+    proposal: Annotated[Path | None, "Proposal file to vote on. Without it, a new run is opened."] = None,
+    epsilon: Annotated[float | None, "Epsilon of the whole run, charged when it is opened."] = None,
     delta: Delta = None,
-    scale: Annotated[
-        str, typer.Option(help="Working scale: bought distributions, or declared bounds, which cost nothing.")
-    ] = "bought",
+    scale: Annotated[str, "Working scale: bought distributions, or declared bounds, which cost nothing."] = "bought",
     iterations: Annotated[int | None, typer.Option(min=1, help="Number of votes in the run.")] = None,
     window_steps: WindowSteps = None,
     pack: Pack = "general",
@@ -103,8 +99,8 @@ def vote(
 def evolve(
     output: Output,
     folder: Annotated[Path, typer.Argument(help="Folder of the evolution's state; created for the first ballot.")],
-    ballot: Annotated[Path, typer.Option(help="First ballot of the data holder, or its answer to the last proposal.")],
-    out: Annotated[Path, typer.Option(help="Proposal file to write, for the data holder.")],
+    ballot: Annotated[Path, "First ballot of the data holder, or its answer to the last proposal."],
+    out: Annotated[Path, "Proposal file to write, for the data holder."],
     pack: Pack = "general",
 ) -> None:
     """Read a ballot and write the next proposal, or the release after the last vote. Reads no private data."""

@@ -24,10 +24,8 @@ def plan(
     population: Annotated[
         int | None, typer.Option(min=1, help="Plan as if the population had this many units.")
     ] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="Try several epsilons on invented series.")] = False,
-    public: Annotated[
-        Path | None, typer.Option(help="Try them on this public table instead. Implies --simulate.")
-    ] = None,
+    simulate: Annotated[bool, "Try several epsilons on invented series."] = False,
+    public: Annotated[Path | None, "Try them on this public table instead. Implies --simulate."] = None,
     context: ContextFile = None,
 ) -> None:
     """State what a budget buys: noise, signal, epsilon, minutes, memory, and whether it buys anything."""

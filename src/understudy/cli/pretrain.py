@@ -17,8 +17,8 @@ from understudy.privacy.canonical import file_sha256
 from understudy.synthesizers.packs import Pack
 
 app = Commands(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
-Out = Annotated[Path, typer.Option(help="The pack to write, such as meters.safetensors; it must not exist yet.")]
-Work = Annotated[Literal["quick", "standard"], typer.Option(help="Training length; quick is for trials.")]
+Out = Annotated[Path, "The pack to write, such as meters.safetensors; it must not exist yet."]
+Work = Annotated[Literal["quick", "standard"], "Training length; quick is for trials."]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")]
 _PACK_BYTES = 16 * 2**20
 _FILES = ("public", "schema", "context")  # options that name files to read
@@ -29,18 +29,15 @@ def pets(
     output: Output,
     command: typer.Context,
     out: Out,
-    public: Annotated[
-        Path | None, typer.Option(help="Public series: a table with --schema, or .npy (series, step, channel).")
-    ] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
-    rules: Annotated[bool, typer.Option("--rules", help="Train on rule-based series: a pack for any data.")] = False,
+    public: Annotated[Path | None, "Public series: a table with --schema, or .npy (series, step, channel)."] = None,
+    schema: Annotated[Path | None, "Schema of the public table."] = None,
+    rules: Annotated[bool, "Train on rule-based series: a pack for any data."] = False,
     encoder: Annotated[
         Literal["pooled-conv", "ts2vec"],
-        typer.Option(help="Encoder: pooled-conv, distilled from TS2Vec at a tenth of its cost, or ts2vec."),
+        "Encoder: pooled-conv, distilled from TS2Vec at a tenth of its cost, or ts2vec.",
     ] = "pooled-conv",
     channels: Annotated[
-        Literal["joint", "each"],
-        typer.Option(help="Learn channels jointly, or each by itself, for any number of channels."),
+        Literal["joint", "each"], "Learn channels jointly, or each by itself, for any number of channels."
     ] = "joint",
     window_steps: Annotated[int | None, typer.Option(min=8, help="Cut series into windows of this many steps.")] = None,
     work: Work = "standard",
@@ -85,16 +82,12 @@ def pub2priv(
     command: typer.Context,
     out: Out,
     public: Annotated[
-        Path | None,
-        typer.Option(help="Public signals: a table with rows in order of time, or .npy (step, feature)."),
+        Path | None, "Public signals: a table with rows in order of time, or .npy (step, feature)."
     ] = None,
-    simulated: Annotated[
-        bool, typer.Option("--simulated", help="Train on simulated signals: a pack for any context.")
-    ] = False,
+    simulated: Annotated[bool, "Train on simulated signals: a pack for any context."] = False,
     window_steps: Annotated[int, typer.Option(min=8, help="Steps that θ_T sees at once (with --public).")] = 96,
     preset: Annotated[
-        Literal["default", "paper"],
-        typer.Option(help="Shape of θ_T. paper: that of the publication's Table 3; needs hours."),
+        Literal["default", "paper"], "Shape of θ_T. paper: that of the publication's Table 3; needs hours."
     ] = "default",
     work: Work = "standard",
     seed: Seed = 0,
@@ -133,12 +126,12 @@ def dit(
     output: Output,
     command: typer.Context,
     out: Out,
-    public: Annotated[Path, typer.Option(help="A table of public series with the columns of the private ones.")],
-    schema: Annotated[Path, typer.Option(help="Schema of the public table.")],
+    public: Annotated[Path, "A table of public series with the columns of the private ones."],
+    schema: Annotated[Path, "Schema of the public table."],
     context: ContextFile = None,
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
-    bounds_only: Annotated[bool, typer.Option("--bounds-only", help="Keep magnitudes and no weights.")] = False,
+    bounds_only: Annotated[bool, "Keep magnitudes and no weights."] = False,
     iterations: Annotated[int, typer.Option(min=1, help="Updates without bounds; half as many follow within.")] = 600,
     seed: Seed = 0,
 ) -> None:

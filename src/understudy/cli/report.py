@@ -22,14 +22,10 @@ def report(
         Path,
         typer.Argument(metavar="RECORD|RELEASE", help="Record that `evaluate --record` wrote, or a release directory."),
     ],
-    out: Annotated[Path, typer.Option(help="HTML file to write; it is self-contained.")],
-    context: Annotated[
-        Path | None, typer.Option(help="Table of public context by time, for a release whose series follow one.")
-    ] = None,
-    public: Annotated[bool, typer.Option("--public", help="Drop everything that was computed from real series.")] = (
-        False
-    ),
-    figures: Annotated[Path | None, typer.Option(help="Folder to make for the figures, as SVG and PNG.")] = None,
+    out: Annotated[Path, "HTML file to write; it is self-contained."],
+    context: Annotated[Path | None, "Table of public context by time, for a release whose series follow one."] = None,
+    public: Annotated[bool, "Drop everything that was computed from real series."] = (False),
+    figures: Annotated[Path | None, "Folder to make for the figures, as SVG and PNG."] = None,
 ) -> None:
     """Write the page of a release or of its evaluation."""
     from understudy.report.page import drawings, render

@@ -33,18 +33,14 @@ _PIECE_VALUES = 2_000_000  # series are sampled in pieces so that working copies
 def sample(
     output: Output,
     release: Annotated[Path, typer.Argument(help="Release directory to sample from.")],
-    out: Annotated[
-        str, typer.Option(help="File to write (.parquet, .csv, .arrow, .feather, .npz, .npy), or FOLDER/ of Parquet.")
-    ],
+    out: Annotated[str, "File to write (.parquet, .csv, .arrow, .feather, .npz, .npy), or FOLDER/ of Parquet."],
     n: Annotated[int | None, typer.Option("--n", min=1, help="Number of series. Default: the population.")] = None,
     context: ContextFile = None,
-    label: Annotated[str | None, typer.Option(help="Category of the label column to sample.")] = None,
-    start: Annotated[str | None, typer.Option(help="Timestamp of the first step. Default: the schema's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed to sample the same series again. Costs no privacy.")] = None,
+    label: Annotated[str | None, "Category of the label column to sample."] = None,
+    start: Annotated[str | None, "Timestamp of the first step. Default: the schema's."] = None,
+    seed: Annotated[int | None, "Seed to sample the same series again. Costs no privacy."] = None,
     series_per_file: Annotated[int | None, typer.Option(min=1, help="Most series in a file of FOLDER/.")] = None,
-    workers: Annotated[
-        str, typer.Option(help="Processes, or a Dask scheduler, that write the files of FOLDER/.")
-    ] = "1",
+    workers: Annotated[str, "Processes, or a Dask scheduler, that write the files of FOLDER/."] = "1",
 ) -> None:
     """Sample synthetic series. The release's certificate covers whatever is made from it."""
     folder = out.endswith("/")

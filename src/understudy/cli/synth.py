@@ -40,32 +40,27 @@ class Request:
     """One run as it is asked for, but for its method."""
 
     file: TableFile
-    schema: Annotated[Path, typer.Option(help="Schema of the table; the population's ledger is in the same folder.")]
+    schema: Annotated[Path, "Schema of the table; the population's ledger is in the same folder."]
     epsilon: Epsilon
-    out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")]
+    out: Annotated[Path, "Release directory to make; it must not exist yet."]
     delta: Delta = None
     not_private: NotPrivate = False
     context: ContextFile = None
-    holdout: Annotated[
-        float | None, typer.Option(help="Share of units to hold out of the run, chosen at random, such as 0.2.")
-    ] = None
+    holdout: Annotated[float | None, "Share of units to hold out of the run, chosen at random, such as 0.2."] = None
     holdout_list: Annotated[
         Path | None,
-        typer.Option(
-            help="List of units to hold out, such as that of an earlier release. With --holdout: file for the list of "
-            "the chosen units; default OUT.holdout.csv."
-        ),
+        "List of units to hold out, such as that of an earlier release. With --holdout: file for the list of the "
+        "chosen units; default OUT.holdout.csv.",
     ] = None
     n: Annotated[int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")] = None
     allow_few_units: FewUnits = None
     seed: Annotated[
         int | None, typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private.")
     ] = None
-    key: Annotated[str, typer.Option(help="Name of the signing key; made on first use.")] = "default"
+    key: Annotated[str, "Name of the signing key; made on first use."] = "default"
     workers: Annotated[int, typer.Option(min=1, help="Processes that read and add up partitions of the table.")] = 1
     cluster: Annotated[
-        str | None,
-        typer.Option(help="Dask scheduler to use instead, tcp://host:port; its workers must see the table."),
+        str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the table."
     ] = None
 
     @property

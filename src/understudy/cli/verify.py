@@ -112,10 +112,8 @@ Format = Literal["html", "md", "json"]
 def certificate(
     output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
-    format: Annotated[Format, typer.Option(help="One page as html or md, or the certificate as json.")] = "md",
-    out: Annotated[
-        Path | None, typer.Option(help="Write it there, outside the release, instead of printing it.")
-    ] = None,
+    format: Annotated[Format, "One page as html or md, or the certificate as json."] = "md",
+    out: Annotated[Path | None, "Write it there, outside the release, instead of printing it."] = None,
 ) -> None:
     """Print what is protected, from whom and how it was measured, on one page."""
     text = page_of(release, "json" if output.json and out is None else format)
