@@ -2,9 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -70,19 +69,14 @@ class RealTables:
     context: ContextFile = None
 
 
-class Budget(StrEnum):
-    """How much work the measures may do."""
-
-    quick = "quick"
-    paper = "paper"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measures:
     """Which measures are taken, and how thoroughly."""
 
     suite: Annotated[list[str] | None, "Suite of measures; may be repeated."] = None
-    budget: Annotated[Budget, "quick: 3 trainings of 500 updates each; paper: as published."] = Budget.quick
+    budget: Annotated[Literal["quick", "paper"], "quick: 3 trainings of 500 updates each; paper: as published."] = (
+        "quick"
+    )
     thorough: Annotated[
         bool, "Measure on all series and steps, without the limit of two minutes; implied by paper."
     ] = False
@@ -100,4 +94,4 @@ class Measures:
         """How much work is done: two minutes' worth unless all of it was asked for."""
         from understudy.evaluate.metric import BRIEF, EFFORTS
 
-        return EFFORTS[self.budget] if self.thorough or self.budget == Budget.paper else BRIEF
+        return EFFORTS[self.budget] if self.thorough or self.budget == "paper" else BRIEF

@@ -1,5 +1,6 @@
 """`understudy plan`: what a budget buys, before it is spent. Reads the schema and no private data."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,34 +15,24 @@ from understudy.planning.simulation import Simulation
 from understudy.privacy.budget import at_most
 
 
-def plan(
-    output: Output,
-    method: MethodOptions,
-    schema: Annotated[Path, typer.Argument(help="Schema of the population. No table is read.")],
-    epsilon: PlannedEpsilon = None,
-    delta: Delta = None,
-    not_private: NotPrivate = False,
-    population: Annotated[
-        int | None, typer.Option(min=1, help="Plan as if the population had this many units.")
-    ] = None,
-    simulate: Annotated[bool, "Try several epsilons on invented series."] = False,
-    public: Annotated[Path | None, "Try them on this public table instead. Implies --simulate."] = None,
-    context: ContextFile = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What is planned, but for its method, as `planning.plan` takes it."""
+
+    schema: Annotated[Path, typer.Argument(help="Schema of the population. No table is read.")]
+    epsilon: PlannedEpsilon = None
+    delta: Delta = None
+    not_private: NotPrivate = False
+    population: Annotated[int | None, typer.Option(min=1, help="Plan as if the population had this many units.")] = None
+    simulate: Annotated[bool, "Try several epsilons on invented series."] = False
+    public: Annotated[Path | None, "Try them on this public table instead. Implies --simulate."] = None
+    context: ContextFile = None
+
+
+def plan(output: Output, planned: Planned, method: MethodOptions) -> None:
     """State what a budget buys: noise, signal, epsilon, minutes, memory, and whether it buys anything."""
     with output.progress() as progress:
-        made = planning.plan(
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            not_private=not_private,
-            population=population,
-            simulated=simulate,
-            public=public,
-            context=context,
-            progress=progress,
-            **vars(method),
-        )
+        made = planning.plan(**vars(planned), **vars(method), progress=progress)
     output.result(made.as_dict(), *shown(made))
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from understudy.data import Schema, windows
 from understudy.errors import InputError
+from understudy.planning import simulation
 from understudy.planning.choices import chosen, doubts, existing_ledger, guarantee_for, spending_plan
 from understudy.planning.cost import Expected, expected_cost
-from understudy.planning.simulation import Simulation, simulate, sized
+from understudy.planning.simulation import Simulation, sized
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Event, NonPrivate, PureDP, relation
@@ -85,7 +86,7 @@ def plan(
     method: str | Synthesizer = "auto",
     task: str = "series",
     population: int | None = None,
-    simulated: bool = False,
+    simulate: bool = False,
     public: Path | None = None,
     context: Path | None = None,
     progress: Progress = lambda stage, share: None,
@@ -98,7 +99,7 @@ def plan(
         epsilon, delta: Cost of the run; None takes a run's share of the declared budget.
         not_private: Whether to plan a published form that protects no unit, with epsilon = inf.
         population: Number of units to plan with, in place of the declared one.
-        simulated: Whether several epsilons are tried on invented series.
+        simulate: Whether several epsilons are tried on invented series.
         public: A public table to try them on instead, with its `context`.
         method, task, options: The method, or what `choices.chosen` chooses it by.
     """
@@ -122,10 +123,10 @@ def plan(
     releases = tuple(_release(entry.label, entry.event, assumed, own.window_steps) for entry in spending.entries)
     foreseen = verdict(spending, releases)
     trial = None
-    if simulated or public is not None:
+    if simulate or public is not None:
         if not_private:
             raise InputError("--simulate: several epsilons are tried, and this run has none. Omit --simulate.")
-        trial = simulate(own, assumed, guarantee, public=public, context=context, progress=progress)
+        trial = simulation.simulate(own, assumed, guarantee, public=public, context=context, progress=progress)
     return Plan(
         population=declared.name,
         units=size,
