@@ -106,17 +106,17 @@ def _table(checks: list[Check]) -> Table:
     return table("", "check", "found", rows=rows)
 
 
-Format = Literal["html", "md", "json"]
-
-
 def certificate(
     output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
-    format: Annotated[Format, "One page as html or md, or the certificate as json."] = "md",
+    format: Annotated[Literal["html", "md", "json"], "One page as html or md, or the certificate as json."] = "md",
     out: Annotated[Path | None, "Write it there, outside the release, instead of printing it."] = None,
 ) -> None:
     """Print what is protected, from whom and how it was measured, on one page."""
-    text = page_of(release, "json" if output.json and out is None else format)
+    found, checks = checked(release, None)
+    require_holding(checks, release)
+    writers = {"html": to_html, "md": to_markdown, "json": Certificate.dumps}
+    text = writers["json" if output.json and out is None else format](found)
     if out is None:
         print(clean(text), end="")
         return
@@ -133,11 +133,3 @@ def require_holding(checks: Sequence[Check], source: Path) -> None:
             f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
             "`understudy verify` says more. Download the release again."
         )
-
-
-def page_of(release: Path, format: Format) -> str:
-    """Returns a certificate in one of its forms; an edited one is refused."""
-    found, checks = checked(release, None)
-    require_holding(checks, release)
-    writers = {"html": to_html, "md": to_markdown, "json": lambda whole: whole.dumps()}
-    return writers[format](found)
