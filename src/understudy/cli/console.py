@@ -85,7 +85,7 @@ class Commands(typer.Typer):
 
 def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(function, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
 
     @wraps(function)
     def command(**given: Any) -> None:
