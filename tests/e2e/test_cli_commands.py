@@ -198,8 +198,6 @@ JSON_COMMANDS = [
     "keys list",
     "keys export another",
     "keys export default --out {folder}/default.pub",
-    "data list",
-    "data describe households",
     "data make households --n 3 --out {folder}/homes",
     "sample {homes}/release --n 2 --out {folder}/two.csv",
     "plan {homes}/schema.toml --epsilon 1",

@@ -102,13 +102,13 @@ def _list(folder: Path, name: str) -> Path:
 
 
 def test_the_default_is_bounded_and_all_of_it_is_asked_for_by_name(clinic: Clinic) -> None:
-    from understudy.cli.evaluate import Budget, effort_of
+    from understudy.cli.options import Measures
 
-    bounded = effort_of(Budget.quick, thorough=False)
+    bounded = Measures().effort
     assert bounded.seconds is not None
     assert bounded.seconds < 120
-    assert effort_of(Budget.quick, thorough=True).seconds is None
-    assert effort_of(Budget.paper, thorough=False).seconds is None
+    assert Measures(thorough=True).effort.seconds is None
+    assert Measures(budget="paper").effort.seconds is None
 
 
 def test_the_output_has_a_headline_with_verdicts_and_numbers(clinic: Clinic) -> None:

@@ -111,8 +111,8 @@ def test_evaluate_refuses_the_list_of_another_release(clinic: Clinic) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--holdout", "0.6"), "at least 100 units are expected to remain"),
-        (("--holdout", "0.05"), "needs at least 20 kept-out units"),
+        (("--holdout", "0.8"), "fewer remain after others were kept out"),
+        (("--holdout", "0.02"), "fewer were kept out"),
         (("--holdout-list", "LIST:110"), "fewer remain after others were kept out"),
         (("--holdout-list", "LIST:5"), "fewer were kept out"),
         (("--holdout-list", "LIST:0"), "none of the listed units"),

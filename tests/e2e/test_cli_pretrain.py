@@ -30,8 +30,8 @@ def test_a_pack_is_trained_described_and_usable(waves: Path, tmp_path: Path) -> 
     assert (pack.shape["num_steps"], pack.shape["num_channels"]) == (16, 1)
     assert set(made.facts["quality"]) == {"autoencoder_explains", "encoder_explains"}
     assert pack.provenance["command"] == (
-        "understudy pretrain pets --public waves.npy --encoder pooled-conv --channels each --work quick --seed 5 "
-        "--window-steps 16 --out waves.safetensors"
+        "understudy pretrain pets --out waves.safetensors --public waves.npy --encoder pooled-conv --channels each "
+        "--window-steps 16 --work quick --seed 5"
     )
     assert list(pack.provenance["public"]) == ["waves.npy"]
     assert str(waves.parent) not in str(pack.provenance)

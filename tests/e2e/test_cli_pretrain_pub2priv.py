@@ -29,8 +29,8 @@ def test_a_pack_is_trained_described_and_usable(prices: Path, tmp_path: Path) ->
     assert made.facts["sha256"] == pack.sha256
     assert set(made.facts["quality"]) == {"error", "error_untrained"}
     assert pack.provenance["command"] == (
-        "understudy pretrain pub2priv --public prices.csv --window-steps 16 --work quick --seed 5 "
-        "--out market.safetensors"
+        "understudy pretrain pub2priv --out market.safetensors --public prices.csv --window-steps 16 "
+        "--preset default --work quick --seed 5"
     )
     assert list(pack.provenance["public"]) == ["prices.csv"]
     assert str(prices.parent) not in str(pack.provenance)

@@ -79,7 +79,7 @@ MUTANTS = (
         why="the number of released series is the number of people",
         file="cli/synth.py",
         before="        del table  # samples need the room\n",
-        after="        request = replace(request, num_series=request.num_series or table.num_units)\n",
+        after='        request = __import__("dataclasses").replace(request, n=request.n or table.num_units)\n',
         tests=(f"{TWINS}[synth spectral]",),
     ),
     Mutant(

@@ -186,8 +186,8 @@ MUTANTS = (
         name="listed units learned from",
         why="units that were said to be kept out train the release",
         file="cli/holdouts.py",
-        before="Table.of(replace(train, unit_ids=None)), held_out",
-        after="Table.of(replace(panel, unit_ids=None)), held_out",
+        before="return Table.of(train.read()) if table.in_memory else train, held_out",
+        after="return Table.of(replace(table.read(), unit_ids=None)), held_out",
         tests=(f"{HOLDOUTS}::test_listed_units_have_no_influence",),
     ),
     Mutant(

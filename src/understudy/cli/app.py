@@ -1,63 +1,70 @@
-"""All commands, put together."""
+"""All commands, put together. The module of a command is loaded when it is run, so that help answers at once."""
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from understudy.cli import (
-    audit,
-    buy,
-    compare,
-    complete,
-    data,
-    demo,
-    evaluate,
-    federate,
-    init,
-    keys,
-    ledger,
-    pets,
-    plan,
-    pretrain,
-    report,
-    sample,
-    synth,
-    verify,
-)
 from understudy.cli.console import Commands, Output
 from understudy.errors import InputError
+
+# A line of help by name; the module is of that name but for _ELSEWHERE, and has an `app` or a function of that name.
+_COMMANDS = {
+    "init": "Write a schema draft: who is protected, what is public, and bounds to fill in.",
+    "buy": "Buy a fact for the schema with differential privacy, from the ledger.",
+    "plan": "State what a budget buys, before it is spent, and whether it buys anything.",
+    "pretrain": "Train the modules that a method needs, on public data.",
+    "synth": "Charge the ledger, learn, and write synthetic series with their certificate.",
+    "pets": "Run private evolution in two places: vote where the data is, evolve elsewhere.",
+    "sample": "Sample synthetic series. The release's certificate covers whatever is made from it.",
+    "impute": "Fill the gaps of a table, with an interval for every number.",
+    "forecast": "Forecast the steps after the end of each series, as quantiles.",
+    "evaluate": "Score synthetic series: marginals, dynamics, dependence, usefulness and copying.",
+    "report": "Write the page of a release or of its evaluation.",
+    "compare": "Compare releases on one page, or choose one of them with a charge to the ledger.",
+    "audit": "Try to contradict a certificate (RELEASE), or look at gradients on public series.",
+    "verify": "Recompute epsilon, file hashes and the signature of a release.",
+    "certificate": "Print what is protected, from whom and how it was measured, on one page.",
+    "federate": "Train across several organisations, each side in a process of its own.",
+    "ledger": "Show what was charged to a population and what is left; raise a budget.",
+    "keys": "Make, list, export and trust the keys that sign certificates.",
+    "data": "Make example data; partition large tables.",
+    "demo": "Make invented homes, spend a budget on them, and show synthetic homes with their certificate.",
+}
+_ELSEWHERE = {"impute": "complete", "forecast": "complete", "certificate": "verify"}
+
+
+class _OnDemand(typer.core.TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Returns the command that is named, from its module."""
+        name, known, rest = super().resolve_command(ctx, args)
+        return name, _loaded(name) if name in _COMMANDS else known, rest
+
+
+@cache
+def _loaded(name: str) -> Any:
+    module = import_module(f"understudy.cli.{_ELSEWHERE.get(name, name)}")
+    if hasattr(module, "app"):
+        return typer.main.get_group(module.app)
+    alone = Commands(add_completion=False)
+    alone.command(name)(getattr(module, name))
+    return typer.main.get_command(alone)
+
 
 app = Commands(
     name="understudy",
     help="Generate synthetic time series that stand in for sensitive ones, under differential privacy.",
     epilog="Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, "
     "5 unknown signer.",
+    cls=_OnDemand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init")(init.init)
-app.add_typer(buy.app, name="buy")
-app.command("plan")(plan.plan)
-app.add_typer(pretrain.app, name="pretrain")
-app.command("synth")(synth.synth)
-app.add_typer(pets.app, name="pets")
-app.command("sample")(sample.sample)
-app.command("impute")(complete.impute)
-app.command("forecast")(complete.forecast)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.report)
-app.command("compare")(compare.compare)
-app.add_typer(audit.app, name="audit")
-app.command("verify")(verify.verify)
-app.command("certificate")(verify.certificate)
-app.add_typer(federate.app, name="federate")
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(keys.app, name="keys")
-app.add_typer(data.app, name="data")
-app.command("demo")(demo.demo)
+for _name, _line in _COMMANDS.items():
+    app.command(_name, help=_line)(lambda: None)
 
 
 @app.command("version")

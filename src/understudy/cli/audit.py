@@ -1,6 +1,6 @@
 """`understudy audit`: tries to contradict a release's certificate, and says what was found. Internal."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,12 +8,14 @@ import typer
 from rich.table import Table
 
 from understudy.cli.console import Commands, Output, Progress, bold, table
-from understudy.cli.options import ContextFile, RealSchema, WindowSteps, WindowStride
-from understudy.cli.panels import RealTables, read_real_uncut, read_release
-from understudy.cli.places import existing, whole_file
+from understudy.cli.options import ContextFile, RealTables, WindowSteps, WindowStride
+from understudy.cli.panels import read_real, read_release
+from understudy.cli.places import existing, write
 from understudy.cli.pretrain import public_series
+from understudy.data import simulate_households
 from understudy.errors import InputError
-from understudy.workers import Workers, workers_of
+from understudy.report.record import RunRecord, with_audit
+from understudy.workers import workers_of
 
 if TYPE_CHECKING:
     from understudy.audit.release import Audited, Findings
@@ -42,96 +44,95 @@ TRANSCRIPT = "asif+"
 _SIMULATED_HOMES = 400
 
 
+@dataclass(frozen=True, kw_only=True)
+class Refits:
+    """How a release is refitted with and without a target."""
+
+    shadows: Annotated[int, typer.Option(min=0, help="Shadow fits with and without a target, each.")] = 0
+    budget_minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Minutes to spend on shadow fits; replaces --shadows.")
+    ] = None
+    attack: Annotated[
+        str, "Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."
+    ] = "assd+"
+    work: Annotated[Path | None, "Folder for shadow fits; a killed audit resumes from it."] = None
+    workers: Annotated[str, "Processes, or tcp://host:port of a Dask scheduler."] = "1"
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the release is refitted at all."""
+        return bool(self.shadows) or self.budget_minutes is not None
+
+    def check(self) -> None:
+        """Refuses options that contradict each other."""
+        if self.shadows and self.budget_minutes is not None:
+            raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
+        if self.wanted and self.work is None:
+            raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+
+
 @app.command(_USUAL)
 def audit(
     output: Output,
+    tables: RealTables,
+    refits: Refits,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.")],
-    real: Annotated[Path, typer.Option(help="The real table of the run.")],
-    holdout: Annotated[
-        Path, typer.Option(help="Real series the run never saw: a table, or the list `synth --holdout` wrote.")
-    ],
-    schema: RealSchema = None,
-    context: ContextFile = None,
     attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500,
-    shadows: Annotated[int, typer.Option(min=0, help="Shadow fits with and without a target, each.")] = 0,
-    budget_minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="Minutes to spend on shadow fits; replaces --shadows.")
-    ] = None,
-    attack: Annotated[
-        str,
-        typer.Option(help="Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."),
-    ] = "assd+",
-    work: Annotated[Path | None, typer.Option(help="Folder for shadow fits; a killed audit resumes from it.")] = None,
-    workers: Annotated[str, typer.Option(help="Processes, or tcp://host:port of a Dask scheduler.")] = "1",
-    record: Annotated[
-        Path | None, typer.Option(help="Record of `evaluate --record` that receives the findings.")
-    ] = None,
+    record: Annotated[Path | None, "Record of `evaluate --record` that receives the findings."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0,
 ) -> None:
     """Attack a release: membership, singling out, linkability, inference; with --shadows, by refitting it."""
     from understudy.audit import release as audits
 
-    made_again = bool(shadows) or budget_minutes is not None
-    if shadows and budget_minutes is not None:
-        raise InputError("--shadows, --budget-minutes: one of them is expected, got both.")
-    if made_again and work is None:
-        raise InputError("--work: shadows need a folder to be kept in. Name one; it is internal.")
+    refits.check()
     if record is not None:
         existing(record, "--record")
-    tables = RealTables(real=real, holdout=holdout, schema=schema, context=context)
-    told: list[str] = []
     with output.progress() as progress:
         progress("reading", 0.0)
-        candidate = read_release(release, seed, progress, context)
-        members, others = read_real_uncut(tables, candidate)
+        candidate = read_release(release, seed, progress, tables.context)
+        members, others = read_real(tables, candidate)
         if others is None or candidate.release is None:
-            raise InputError("--holdout: series that the run never saw are expected.")
+            raise InputError("--holdout: series that the run never saw are expected. Name a table or a list of them.")
         audited = audits.Audited(release=candidate.release, members=members, others=others, synthetic=candidate.panel)
         progress("attacks", 0.1)
         findings = audits.examine(audited, attempts=attempts, seed=seed)
-        inverted = audits.transcript_audit(audited, seed=seed) if attack == TRANSCRIPT else {}
-        made: dict[str, ShadowAudit] = {}
-        if made_again and attack != TRANSCRIPT and work is not None:
-            told, made = _shadows(audited, attack, work, shadows, budget_minutes, workers_of(workers), output, progress)
+        told: list[str] = []
+        inverted, made = dict[str, "Inversion"](), dict[str, "ShadowAudit"]()
+        if refits.attack == TRANSCRIPT:
+            inverted = audits.transcript_audit(audited, seed=seed)
+        elif refits.wanted:
+            told, made = _shadows(audited, refits, output, progress)
     broken = [name for name, own in made.items() if own.result.contradicts(candidate.release.certificate)]
     said = [audit.result.sentence() for audit in made.values()]
     said += [f"Features that '{party}' sends: {inversion.sentence()}" for party, inversion in inverted.items()]
     verdict = "Without --shadows no attack can contradict a certificate."
     if made:
         verdict = f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
-    facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     if record is not None:
-        from understudy.report.record import RunRecord, with_audit
-
         found = [_finding(target, audit, target in broken) for target, audit in made.items()]
-        page = with_audit(RunRecord.load(record), candidate.release.certificate, found)
-        with whole_file(record) as draft:
-            draft.write_text(page.dumps(), encoding="utf-8")
+        write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps())
+    facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     output.result(facts, bold(INTERNAL), *_tables(findings, made), *said, bold(verdict))
     if broken:
         raise typer.Exit(1)
 
 
 def _shadows(
-    audited: "Audited",
-    attack: str,
-    work: Path,
-    shadows: int,
-    minutes: float | None,
-    workers: Workers,
-    output: Output,
-    progress: Progress,
+    audited: "Audited", refits: Refits, output: Output, progress: Progress
 ) -> "tuple[list[str], dict[str, ShadowAudit]]":
     """Reports what this many shadow fits could prove, and runs them."""
     from understudy.audit import release as audits
 
-    told = []
-    if minutes is not None:
+    assert refits.work is not None
+    told, shadows, workers = [], refits.shadows, workers_of(refits.workers)
+    if refits.budget_minutes is not None:
         progress("timing one shadow", 0.1)
-        plan = audits.planned(audited, attack, minutes, workers)
+        plan = audits.planned(audited, refits.attack, refits.budget_minutes, workers)
         shadows, told = plan.per_arm, [plan.sentence()]
         output.say(plan.sentence())  # before the work, so that it can be stopped
-    made = audits.shadow_audits(audited, attack, work, per_arm=shadows, workers=workers, progress=progress)
+    made = audits.shadow_audits(
+        audited, refits.attack, refits.work, per_arm=shadows, workers=workers, progress=progress
+    )
     return told, made
 
 
@@ -150,64 +151,57 @@ def _finding(target: str, audit: "ShadowAudit", contradicts: bool) -> dict[str, 
 
 
 def _tables(findings: "Findings", made: "dict[str, ShadowAudit]") -> list[Table]:
-    areas = table("attack", ">area under the curve", ">guessing", title="membership")
-    for name, area in findings.membership.items():
-        areas.add_row(name, str(area), "0.5")
-    for target, audit in made.items():
-        for name, area in audit.areas.items():
-            areas.add_row(f"shadows, {target}, {name}", str(area), "0.5")
-    asked = table("", ">members", ">non-members", ">without the release", ">added risk", title="WP216 risks")
-    for name, answer in findings.questions.items():
-        shown = (answer.attacked, answer.control, answer.guessing, answer.risk)
-        asked.add_row(name, *(str(interval) for interval in shown))
-    return [areas, asked]
+    shadows = {f"shadows, {target}, {name}": area for target, own in made.items() for name, area in own.areas.items()}
+    areas = ((name, str(area), "0.5") for name, area in {**findings.membership, **shadows}.items())
+    asked = (
+        (name, str(answer.attacked), str(answer.control), str(answer.guessing), str(answer.risk))
+        for name, answer in findings.questions.items()
+    )
+    columns = ("", ">members", ">non-members", ">without the release", ">added risk")
+    return [
+        table("attack", ">area under the curve", ">guessing", rows=areas, title="membership"),
+        table(*columns, rows=asked, title="WP216 risks"),
+    ]
 
 
 def _facts(findings: "Findings", made: "dict[str, ShadowAudit]", inverted: "dict[str, Inversion]") -> dict[str, Any]:
-    questions = {name: asdict(answer) | {"risk": asdict(answer.risk)} for name, answer in findings.questions.items()}
-    shadows = {
-        target: {
-            "areas": {name: asdict(area) for name, area in audit.areas.items()},
-            "attack": audit.result.attack,
-            "epsilon": audit.result.epsilon,
-            "ceiling": audit.result.ceiling,
-            "runs": audit.result.runs,
-        }
-        for target, audit in made.items()
-    }
-    membership = {name: asdict(area) for name, area in findings.membership.items()}
-    transcript = {party: asdict(found) | {"ratio": found.ratio} for party, found in inverted.items()}
     return {
         "internal": True,
-        "membership": membership,
-        "questions": questions,
-        "shadows": shadows,
-        "transcript": transcript,
+        "membership": {name: asdict(area) for name, area in findings.membership.items()},
+        "questions": {
+            name: asdict(answer) | {"risk": asdict(answer.risk)} for name, answer in findings.questions.items()
+        },
+        "shadows": {
+            target: {
+                "areas": {name: asdict(area) for name, area in audit.areas.items()},
+                "attack": audit.result.attack,
+                "epsilon": audit.result.epsilon,
+                "ceiling": audit.result.ceiling,
+                "runs": audit.result.runs,
+            }
+            for target, audit in made.items()
+        },
+        "transcript": {party: asdict(found) | {"ratio": found.ratio} for party, found in inverted.items()},
     }
 
 
 @app.command("diagnose")
 def diagnose(
     output: Output,
-    public: Annotated[Path | None, typer.Option(help="A table of public series. Default: simulated homes.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
+    public: Annotated[Path | None, "A table of public series. Default: simulated homes."] = None,
+    schema: Annotated[Path | None, "Schema of the public table."] = None,
     context: ContextFile = None,
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
     noise: Annotated[float, typer.Option(min=1e-6, help="Noise multiplier of the updates.")] = 1.0,
     iterations: Annotated[int, typer.Option(min=1, help="Updates.")] = 100,
-    tightness: Annotated[
-        str, typer.Option(help="Tightness of the bounds: loose, medium, tight or too-tight.")
-    ] = "medium",
-    operator: Annotated[
-        str, typer.Option(help="Operator of the bounds: tanh, hard, soft or straight-through.")
-    ] = "tanh",
-    pictures: Annotated[Path | None, typer.Option(help="Draw the tails of the norms into that folder.")] = None,
+    tightness: Annotated[str, "Tightness of the bounds: loose, medium, tight or too-tight."] = "medium",
+    operator: Annotated[str, "Operator of the bounds: tanh, hard, soft or straight-through."] = "tanh",
+    pictures: Annotated[Path | None, "Draw the tails of the norms into that folder."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation.")] = 0,
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""
     from understudy.audit import diagnose as diagnostics
-    from understudy.data import simulate_households
     from understudy.synthesizers.dit.method import DiT
     from understudy.synthesizers.dit.recipe import Network, Recipe
 
@@ -241,11 +235,10 @@ def diagnose(
 
 
 def _shown_norms(facts: dict[str, dict[str, float]], ratios: dict[str, float]) -> Table:
-    shown = table("", *(f">{name}" for name in facts), ">aware ÷ vanilla", title="gradients of single units")
-    names = {"total": "rho_emp", "cond": "rho_cond"}
+    names, rows = {"total": "rho_emp", "cond": "rho_cond"}, []
     for figure in facts["vanilla"]:
         part, _, level = figure.removeprefix("s_").rpartition("_")
         ratio = ratios.get(f"{names.get(part, '')}_{level}")
-        values = [f"{of[figure]:.3g}" for of in facts.values()]
-        shown.add_row(figure, *values, "" if ratio is None else f"{ratio:.3f}")
-    return shown
+        rows.append((figure, *(f"{of[figure]:.3g}" for of in facts.values()), "" if ratio is None else f"{ratio:.3f}"))
+    columns = ("", *(f">{name}" for name in facts), ">aware ÷ vanilla")
+    return table(*columns, rows=rows, title="gradients of single units")

@@ -5,51 +5,53 @@ then is anything computed from the data.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import able_to_pay, charge_stays_known, left_in
+from understudy.cli.charging import charging, check_budget, left_in
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import TableFile
 from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
+from understudy.data import Schema
+from understudy.data.drafts import still_open
 from understudy.errors import InputError
-
-if TYPE_CHECKING:
-    from understudy.data import Schema
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.purchases import Bought, Purchase
+from understudy.planning.choices import guarantee_for, require_budget
+from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
 app = Commands(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
-Draft = Annotated[Path, typer.Option("--schema", help="Schema of the table; it may leave bounds and categories open.")]
-Epsilon = Annotated[float, typer.Option(help="Epsilon of this purchase; a charge is never given back.")]
-Out = Annotated[Path, typer.Option(help="Schema to write, in the folder of the old one; it must not exist yet.")]
 _SCHEMA_BYTES = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What every purchase needs."""
+
+    file: TableFile
+    schema: Annotated[Path, "Schema of the table; it may leave bounds and categories open."]
+    epsilon: Annotated[float, "Epsilon of this purchase; a charge is never given back."]
+    out: Annotated[Path, "Schema to write, in the folder of the old one; it must not exist yet."]
 
 
 @app.command("bounds")
 def bounds(
     output: Output,
-    file: TableFile,
-    schema: Draft,
-    column: Annotated[
-        list[str], typer.Option(help="Continuous or integer column; may be repeated, columns share epsilon.")
-    ],
+    order: Order,
+    column: Annotated[list[str], "Continuous or integer column; may be repeated, columns share epsilon."],
     between: Annotated[
         tuple[float, float],
         typer.Option(metavar="LOW HIGH", help="Two public numbers between which the bounds lie."),
     ],
-    epsilon: Epsilon,
-    out: Out,
-    coverage: Annotated[float, typer.Option(help="Share of units that each bound should cover.")] = 0.99,
+    coverage: Annotated[float, "Share of units that each bound should cover."] = 0.99,
 ) -> None:
     """Buy bounds of columns; values beyond them will be clipped."""
-    from understudy.privacy.purchases import BuyBounds
-
     purchase = BuyBounds(columns=tuple(column), low=between[0], high=between[1], coverage=coverage)
 
-    def words(bought: "Bought", draft: "Schema", guarantee: "Guarantee") -> list[str]:
+    def words(bought: Bought, draft: Schema, guarantee: Guarantee) -> list[str]:
         found = [f"{name} from {ends['low']:g} to {ends['high']:g}" for name, ends in bought.facts.items()]
         lines = [f"{', '.join(found)}. Values beyond are clipped when the table is read."]
         blurred = purchase.blurred_share(draft, guarantee)
@@ -61,24 +63,19 @@ def bounds(
             )
         return lines
 
-    _buy(output, purchase, named(file), schema, out, epsilon, words)
+    _buy(output, purchase, order, words)
 
 
 @app.command("categories")
 def categories(
     output: Output,
-    file: TableFile,
-    schema: Draft,
-    column: Annotated[str, typer.Option(help="Categorical column without a list of categories.")],
-    epsilon: Epsilon,
-    out: Out,
+    order: Order,
+    column: Annotated[str, "Categorical column without a list of categories."],
 ) -> None:
     """Buy the categories of a column that enough units hold."""
-    from understudy.privacy.purchases import BuyCategories
-
     purchase = BuyCategories(column=column)
 
-    def words(bought: "Bought", draft: "Schema", guarantee: "Guarantee") -> list[str]:
+    def words(bought: Bought, draft: Schema, guarantee: Guarantee) -> list[str]:
         needed = f"A category needs about {purchase.threshold(guarantee)} units to be found."
         found = ", ".join(str(category) for category in bought.facts[column])
         if not found:
@@ -89,18 +86,16 @@ def categories(
             "that you add to the list, such as OTHER.",
         ]
 
-    _buy(output, purchase, named(file), schema, out, epsilon, words)
+    _buy(output, purchase, order, words)
 
 
 @app.command("population")
-def population(output: Output, file: TableFile, schema: Draft, epsilon: Epsilon, out: Out) -> None:
+def population(output: Output, order: Order) -> None:
     """Buy the number of units, for a schema that says population = { count_epsilon = … }."""
-    from understudy.privacy.budget import check_delta, default_delta
-    from understudy.privacy.purchases import BuyPopulation
 
-    def words(bought: "Bought", draft: "Schema", guarantee: "Guarantee") -> list[str]:
+    def words(bought: Bought, draft: Schema, guarantee: Guarantee) -> list[str]:
         size = bought.facts["population"]
-        lines = [f"population = {size}, declared from now on; noise of about {1 / epsilon:.2g} units is in it."]
+        lines = [f"population = {size}, declared from now on; noise of about {1 / order.epsilon:.2g} units is in it."]
         try:
             check_delta(guarantee.delta, size)
         except InputError:
@@ -110,31 +105,20 @@ def population(output: Output, file: TableFile, schema: Draft, epsilon: Epsilon,
             )
         return lines
 
-    _buy(output, BuyPopulation(), named(file), schema, out, epsilon, words)
+    _buy(output, BuyPopulation(), order, words)
 
 
 def _buy(
     output: Output,
-    purchase: "Purchase",
-    file: Path | str,
-    schema: Path,
-    out: Path,
-    epsilon: float,
-    words: Callable[["Bought", "Schema", "Guarantee"], list[str]],
+    purchase: Purchase,
+    order: Order,
+    words: Callable[[Bought, Schema, Guarantee], list[str]],
 ) -> None:
     """Charges the ledger, answers, writes the new schema, and reports it.
 
     Privacy: reads the private table; all that leaves went through the grant of a charge already written.
     """
-    from understudy.data import Schema
-    from understudy.data.drafts import still_open
-    from understudy.planning.choices import guarantee_for, require_budget
-    from understudy.privacy.budget import at_most
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
-
-    existing_table(file, "FILE")
-    existing(schema, "--schema")
+    file, schema, out = existing_table(named(order.file), "FILE"), existing(order.schema, "--schema"), order.out
     unused(out, "--out")
     if out.absolute().parent.resolve() != schema.absolute().parent.resolve():
         raise InputError(
@@ -142,14 +126,13 @@ def _buy(
         )
     draft = Schema.load(schema, draft=True)
     require_budget(draft)
-    guarantee = guarantee_for(draft, epsilon, None)
+    guarantee = guarantee_for(draft, order.epsilon, None)
     purchase.check(draft, guarantee)
     plan = purchase.plan(guarantee)
-    ledger = able_to_pay(schema, draft, plan, purchase.label)
+    check_budget(schema, draft, plan, purchase.label)
     private = purchase.read(file, draft)  # a folder or a store too, one file after the other
     require_room(out, _SCHEMA_BYTES)
-    ledger = ledger or Ledger.open_for(draft, schema.absolute().parent)
-    with charge_stays_known(ledger):
+    with charging(schema, draft) as ledger:
         grant = ledger.charge(plan, label=purchase.label, noise=NoiseSource.secure())
         bought = purchase.answer(grant, private, draft)
         try:

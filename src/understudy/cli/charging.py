@@ -3,72 +3,53 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from understudy.data import Schema
 from understudy.errors import LedgerError
-
-if TYPE_CHECKING:
-    from understudy.data import Schema
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.plan import SpendingPlan
-
-
-def ledger_file(schema_file: Path, schema: "Schema") -> Path:
-    """Returns where the population's ledger is or will be: in the folder of the schema."""
-    from understudy.privacy.charges import file_name
-
-    return schema_file.absolute().parent / f"{file_name(schema.name)}.ledger"
+from understudy.planning.choices import existing_ledger
+from understudy.privacy.budget import Guarantee
+from understudy.privacy.charges import NOT_COVERED, declared
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.privacy.plan import SpendingPlan
 
 
-def able_to_pay(schema_file: Path, schema: "Schema", plan: "SpendingPlan", label: str) -> "Ledger | None":
-    """Refuses what the ledger can't pay, before the table is read; returns it, or None where the run will make it.
+def check_budget(schema_file: Path, schema: Schema, plan: SpendingPlan, label: str) -> None:
+    """Refuses what the ledger can't pay, before the table is read.
 
-    A ledger that does not exist yet is judged by what it would declare.
+    A ledger that does not exist yet, because the run will make it, is judged by what it would declare.
     """
-    from understudy.privacy.charges import declared
-    from understudy.privacy.ledger import Ledger
-
-    if ledger_file(schema_file, schema).exists():
-        ledger = Ledger.open_for(schema, schema_file.absolute().parent)
-        ledger.check(plan, label=label)
-        return ledger
-    Ledger.in_memory(**declared(schema)).check(plan, label=label)
-    return None
+    ledger = existing_ledger(schema_file, schema) or Ledger.in_memory(**declared(schema))
+    ledger.check(plan, label=label)
 
 
-def left_in(ledger: "Ledger") -> dict[str, Any]:
+def left_in(ledger: Ledger) -> dict[str, Any]:
     """Returns what the ledger has left, as every command that charges it reports it."""
     left = ledger.remaining()
     return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}
 
 
-def record_uncovered(ledger: "Ledger", what: str) -> None:
+def record_uncovered(ledger: Ledger, what: str) -> None:
     """Writes into the population's ledger, as a charge of nothing, what no guarantee covers."""
-    from understudy.privacy.budget import Guarantee
-    from understudy.privacy.noise import NoiseSource
-    from understudy.privacy.plan import SpendingPlan
-
     nothing = SpendingPlan((), Guarantee(ledger.guarantee.epsilon, ledger.composition.run_delta))
     ledger.charge(nothing, label=what, noise=NoiseSource.secure())
 
 
-def without_limit(ledger: "Ledger", schema: "Schema", guarantee: "Guarantee", label: str) -> "Ledger":
+def without_limit(ledger: Ledger, schema: Schema, guarantee: Guarantee, label: str) -> Ledger:
     """Returns the ledger of one run that is not private, after the population's ledger has recorded that run."""
-    from understudy.privacy.charges import NOT_COVERED
-    from understudy.privacy.ledger import Ledger
-
     record_uncovered(ledger, f"{label}: {NOT_COVERED}")
     who, size = schema.unit.sentence(), schema.protected_units
     return Ledger.in_memory(guarantee, name=schema.name, unit_sentence=who, population=size)
 
 
 @contextmanager
-def charge_stays_known(ledger: "Ledger") -> Iterator[None]:
-    """Adds to any error whether the ledger had been charged: a charge is never given back."""
+def charging(schema_file: Path, schema: Schema) -> Iterator[Ledger]:
+    """Yields the population's ledger; adds to any error whether it had been charged: a charge is never given back."""
+    ledger = Ledger.open_for(schema, schema_file.absolute().parent)
     before = ledger.head()
     try:
-        yield
+        yield ledger
     except BaseException as problem:
         try:
             if ledger.head() != before:

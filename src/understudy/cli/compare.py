@@ -4,65 +4,53 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.charging import charge_stays_known, record_uncovered
+from understudy.cli.charging import charging, record_uncovered
 from understudy.cli.console import Output, Progress, bold, table
-from understudy.cli.evaluate import effort_of, judge
+from understudy.cli.evaluate import judge, record_of
 from understudy.cli.holdouts import read_list, require_unseen
-from understudy.cli.options import (
-    Budget,
-    ContextFile,
-    EvaluationSeed,
-    Holdout,
-    RealSchema,
-    Suites,
-    Thorough,
-    Work,
-)
-from understudy.cli.panels import Candidate, RealTables, read_candidate, read_real
-from understudy.cli.places import existing, outside, unused, whole_file
+from understudy.cli.options import Measures, RealTables
+from understudy.cli.panels import Candidate, read_candidate, read_real
+from understudy.cli.places import existing, existing_table, named, outside, unused, whole_file, write
+from understudy.data import Schema
 from understudy.errors import InputError, Stopped
+from understudy.evaluate.choosing import LABEL, PrivateChoice
 from understudy.extras import require_extra
-
-if TYPE_CHECKING:
-    from understudy.privacy.certificate import Certificate
+from understudy.planning.choices import guarantee_for, require_budget
+from understudy.privacy import keys, registry
+from understudy.privacy.canonical import file_sha256
+from understudy.privacy.certificate import FILE_NAME, Certificate, issue, sign
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.noise import NoiseSource
+from understudy.report.words import UNKNOWN, figure, with_verdicts
 
 UNCOVERED = "Choosing by these figures is covered by no guarantee: real series were read for them without a charge."
 
 
 def compare(
     output: Output,
+    tables: RealTables,
+    measures: Measures,
     releases: Annotated[
         list[Path],
         typer.Argument(metavar="RELEASE|FILE ...", help="Two to six release directories or synthetic tables."),
     ],
-    real: Annotated[Path, typer.Option(help="Real table.")],
-    holdout: Holdout = None,
-    schema: RealSchema = None,
-    context: ContextFile = None,
-    report: Annotated[Path | None, typer.Option(help="HTML page to write.")] = None,
-    suite: Suites = None,
-    budget: Work = Budget.quick,
-    thorough: Thorough = False,
-    select: Annotated[
-        bool, typer.Option("--select", help="Choose one release with differential privacy; charges the ledger.")
-    ] = False,
-    epsilon: Annotated[float | None, typer.Option(help="Epsilon of --select.")] = None,
-    out: Annotated[Path | None, typer.Option(help="File for the certificate of --select.")] = None,
-    seed: EvaluationSeed = 0,
+    report: Annotated[Path | None, "HTML page to write."] = None,
+    select: Annotated[bool, "Choose one release with differential privacy; charges the ledger."] = False,
+    epsilon: Annotated[float | None, "Epsilon of --select."] = None,
+    out: Annotated[Path | None, "File for the certificate of --select."] = None,
 ) -> None:
     """Compare releases on one page, or choose one of them with a charge to the ledger."""
-    from understudy.evaluate.metric import metrics_of
-
     for package in ("sklearn", "matplotlib", "jinja2") if report is not None else ():
         require_extra(package, by="compare --report")
-    tables = RealTables(real=existing(real, "--real"), holdout=holdout, schema=schema, context=context)
+    existing_table(named(tables.real), "--real")
+    metrics = replace(measures, suite=measures.suite or ["general"]).metrics
     _check_places(releases, {"--report": report, "--out": out})
-    if select and (epsilon is None or schema is None or out is None):
+    if select and (epsilon is None or tables.schema is None or out is None):
         raise InputError(
             "--select: --epsilon (its price), --schema (its ledger pays) and --out (its certificate) are expected."
         )
@@ -75,33 +63,27 @@ def compare(
     facts: dict[str, Any] = {"releases": [path.name for path in releases]}
     lines: list[RenderableType] = []
     with output.progress(lines=True) as progress:
-        candidates = [read_candidate(path, tables, seed, progress) for path in releases]
+        candidates = [read_candidate(path, tables, measures.seed, progress) for path in releases]
         _check_holdout(candidates, tables)
         chosen = None
-        if epsilon is not None and schema is not None and out is not None:
-            certificate = _choose(candidates, releases, tables, epsilon, existing(schema, "--schema"), out)
+        if epsilon is not None and tables.schema is not None and out is not None:
+            certificate = _choose(candidates, releases, tables, epsilon, existing(tables.schema, "--schema"), out)
             chosen = f"{certificate.method}. {certificate.sentence()}"
             facts |= {"choice": certificate.method, "epsilon": certificate.epsilon, "certificate": str(out)}
             lines += [bold(chosen), f"Wrote {out}."]
         if report is not None:  # that the comparison was made is recorded before its figures exist
             from understudy.report.page import render_comparison
-            from understudy.report.record import make_record
-            from understudy.report.words import with_verdicts
 
             recorded, records, cards = _record(candidates), {}, {}
             for place, candidate in enumerate(candidates):
                 part = _part(progress, place, len(candidates))
-                panels, card = judge(
-                    candidate, tables, metrics_of(suite or ("general",)), effort_of(budget, thorough), seed=seed,
-                    since=time.monotonic(), output=output, progress=part,
-                )  # fmt: skip
+                since = time.monotonic()
+                panels, card = judge(candidate, tables, metrics, measures, since=since, output=output, progress=part)
                 if card.stopped:
                     raise Stopped
                 cards[candidate.name] = with_verdicts(card.as_dict())
-                records[candidate.name] = make_record(candidate.release, candidate.panel, panels, card)
-            with whole_file(report) as draft:
-                draft.touch(mode=0o600)  # it shows real series
-                draft.write_text(render_comparison(records, recorded=recorded, chosen=chosen), encoding="utf-8")
+                records[candidate.name] = record_of(candidate, panels, card)
+            write(report, render_comparison(records, recorded=recorded, chosen=chosen), private=True)
             facts |= {"report": str(report), "recorded": recorded, "warning": UNCOVERED, "scorecards": cards}
             lines += [bold(UNCOVERED), *side_by_side(cards), recorded, f"Wrote {report}."]
     output.result(facts, *lines)
@@ -122,42 +104,31 @@ def _check_places(releases: list[Path], written: dict[str, Path | None]) -> None
 
 def _check_holdout(candidates: list[Candidate], tables: RealTables) -> None:
     """Refuses a list of units that trained one of the releases, before anything is charged or recorded."""
-    from understudy.data import Schema
-
     if tables.holdout is not None:
         schema = candidates[0].panel.schema if tables.schema is None else Schema.load(tables.schema)
         listed = read_list(existing(tables.holdout, "--holdout"), schema)
         if listed is not None:
-            folders = [candidate.folder for candidate in candidates if candidate.folder is not None]
+            folders = [folder for candidate in candidates for folder in candidate.folders]
             require_unseen(listed, folders, schema, strict=True)
 
 
 def _choose(
     candidates: list[Candidate], releases: list[Path], tables: RealTables, epsilon: float, schema_file: Path, out: Path
-) -> "Certificate":
+) -> Certificate:
     """Returns the certificate of a choice, written where it was asked for.
 
     Privacy: everything is checked and the ledger is charged before a rating is computed; only a name comes out.
     """
-    from understudy.data import Schema
-    from understudy.evaluate.choosing import LABEL, PrivateChoice
-    from understudy.planning.choices import guarantee_for, require_budget
-    from understudy.privacy import keys
-    from understudy.privacy.canonical import file_sha256
-    from understudy.privacy.certificate import FILE_NAME, issue, sign
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
-
     schema = Schema.load(schema_file)
     require_budget(schema)
     choice = PrivateChoice(candidates=tuple(candidate.panel for candidate in candidates))
     choice.check(schema)
     plan = choice.plan(guarantee_for(schema, epsilon, None))
-    private, _ = read_real(replace(tables, holdout=None), candidates[0])
-    key, ledger = keys.load_or_create(), Ledger.open_for(schema_file)
+    private = candidates[0].cut(read_real(replace(tables, holdout=None), candidates[0])[0])
+    key = keys.load_or_create()
     # What was chosen among, by hash: a release's certificate, which names its files, or a table.
     digests = {path.name: file_sha256(path / FILE_NAME if path.is_dir() else path) for path in releases}
-    with charge_stays_known(ledger), whole_file(out) as draft:
+    with charging(schema_file, schema) as ledger, whole_file(out) as draft:
         grant = ledger.charge(plan, label=LABEL, noise=NoiseSource.secure())
         name = candidates[choice.run(grant, private)].name
         method = f"Chosen: {name}, among {', '.join(candidate.name for candidate in candidates)}"
@@ -168,22 +139,21 @@ def _choose(
 
 def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
     """Returns the headline of each release, and its score and verdict in every row that can tell something."""
-    from understudy.report.words import UNKNOWN, figure
-
     heads = [f"{name}: {card['headline']['sentence']}" for name, card in cards.items()]
-    lines = table("", *(f">{name}" for name in cards), ">other real series")
-    for scores in zip(*(card["scores"] for card in cards.values()), strict=True):
-        if any(score["verdict"] != UNKNOWN for score in scores):
-            found = (f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores)
-            lines.add_row(scores[0]["title"], *found, figure(scores[0]["holdout"]["value"]))
-    return [*heads, lines]
+    rows = (
+        (
+            scores[0]["title"],
+            *(f"{figure(score['synthetic']['value'])} {score['verdict']}" for score in scores),
+            figure(scores[0]["holdout"]["value"]),
+        )
+        for scores in zip(*(card["scores"] for card in cards.values()), strict=True)
+        if any(score["verdict"] != UNKNOWN for score in scores)
+    )
+    return [*heads, table("", *(f">{name}" for name in cards), ">other real series", rows=rows)]
 
 
 def _record(candidates: list[Candidate]) -> str:
     """Writes into the population's ledger that releases were compared with real data, as a charge of nothing."""
-    from understudy.privacy import registry
-    from understudy.privacy.ledger import Ledger
-
     path = registry.lookup(candidates[0].panel.schema.name)
     if path is None or not path.exists():
         return "No ledger of this population is on this computer, so only this page records that they were compared."

@@ -2,22 +2,20 @@
 
 import json as json_format
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from understudy.cli.console import Output, Progress
 from understudy.cli.options import ContextFile
-from understudy.cli.places import existing, outside, require_room, unused, whole_file
+from understudy.cli.places import existing, outside, require_room, unused, write
+from understudy.data import Panel, Schema, read_context, read_panel, write_panel
 from understudy.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel, Schema
-    from understudy.synthesizers import Release
+from understudy.synthesizers import Release
+from understudy.synthesizers.completing import QUANTILES
 
 _OTHERS = (
     "It holds what was observed, so it is as private as the table. Filling other people's series costs the release's "
@@ -27,127 +25,96 @@ _OWN = (
     "Internal: the release was learned from these series, and what was observed of them is in the file. The release's "
     "guarantee does not cover it. Do not share it."
 )
-_Release = Annotated[Path, typer.Argument(help="Release directory of a method that fills gaps, such as dit.")]
-_Data = Annotated[Path, typer.Option("--data", help="Table of the series: .parquet, .csv, .arrow, .npz or .npy.")]
-_Out = Annotated[Path, typer.Option(help="File to write, with the table's columns and more; it must not exist yet.")]
-_SchemaFile = Annotated[
-    Path | None, typer.Option(help="Schema of the table, if its time axis is another. Default: the release's.")
-]
-_Samples = Annotated[int, typer.Option("--draws", min=1, help="Completions of each series, for the intervals.")]
-_TrainingSeries = Annotated[
-    bool, typer.Option("--training-series", help="Mark the file internal: the release was learned from these series.")
-]
-_Seed = Annotated[int | None, typer.Option(min=0, help="Seed to fill in the same way again. Costs no privacy.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What every filling needs."""
+
+    release: Annotated[Path, typer.Argument(help="Release directory of a method that fills gaps, such as dit.")]
+    data: Annotated[Path, "Table of the series: .parquet, .csv, .arrow, .npz or .npy."]
+    out: Annotated[Path, "File to write, with the table's columns and more; it must not exist yet."]
+    schema: Annotated[Path | None, "Schema of the table, if its time axis is another. Default: the release's."] = None
+    context: ContextFile = None
+    draws: Annotated[int, typer.Option(min=1, help="Completions of each series, for the intervals.")] = 39
+    training_series: Annotated[bool, "Mark the file internal: the release was learned from these series."] = False
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed to fill in the same way again. Costs no privacy.")] = (
+        None
+    )
 
 
 def impute(
     output: Output,
-    release: _Release,
-    data: _Data,
-    out: _Out,
-    schema: _SchemaFile = None,
-    context: ContextFile = None,
-    level: Annotated[float, typer.Option(help="Probability level of the intervals.")] = 0.9,
-    samples: _Samples = 39,
-    training_series: _TrainingSeries = False,
-    seed: _Seed = None,
+    given: Given,
+    level: Annotated[float, "Probability level of the intervals."] = 0.9,
 ) -> None:
     """Fill the gaps of a table, with an interval for every number; what was observed stays as it is."""
 
-    def fill(opened: "Release", panel: "Panel", rng: "np.random.Generator", progress: Progress) -> "Panel":
-        made = opened.impute(panel, level=level, num_draws=samples, rng=rng, progress=progress)
+    def fill(opened: Release, panel: Panel, rng: np.random.Generator, progress: Progress) -> Panel:
+        made = opened.impute(panel, level=level, num_draws=given.draws, rng=rng, progress=progress)
         return made.with_intervals()
 
-    facts = {"level": level, "draws": samples, "columns": "…_low and …_high: ends of the interval"}
-    given = (release, data, out, schema, context, training_series, seed)
-    _complete(output, *given, fill, facts, f"Wrote {out}, without gaps.")
+    facts = {"level": level, "draws": given.draws, "columns": "…_low and …_high: ends of the interval"}
+    _complete(output, given, fill, facts, f"Wrote {given.out}, without gaps.")
 
 
 def forecast(
     output: Output,
-    release: _Release,
-    data: _Data,
-    out: _Out,
-    horizon: Annotated[int, typer.Option(help="Number of steps to forecast.")],
-    schema: _SchemaFile = None,
-    context: ContextFile = None,
-    ahead: Annotated[Path | None, typer.Option(help="Table of public context of the forecast steps, by time.")] = None,
-    quantile: Annotated[
-        list[float] | None, typer.Option(help="Quantile to forecast; may be repeated. Default: 0.05, 0.5, 0.95.")
-    ] = None,
-    samples: _Samples = 39,
-    training_series: _TrainingSeries = False,
-    seed: _Seed = None,
+    given: Given,
+    horizon: Annotated[int, "Number of steps to forecast."],
+    ahead: Annotated[Path | None, "Table of public context of the forecast steps, by time."] = None,
+    quantile: Annotated[list[float] | None, "Quantile to forecast; may be repeated. Default: 0.05, 0.5, 0.95."] = None,
 ) -> None:
     """Forecast the steps after the end of each series, as quantiles; without --ahead, for any context there."""
-    from understudy.synthesizers.completing import QUANTILES
-
     wanted = tuple(quantile or QUANTILES)
 
-    def fill(opened: "Release", panel: "Panel", rng: "np.random.Generator", progress: Progress) -> "Panel":
+    def fill(opened: Release, panel: Panel, rng: np.random.Generator, progress: Progress) -> Panel:
         known = None if ahead is None or horizon < 1 else _context_ahead(panel, existing(ahead, "--ahead"), horizon)
         made = opened.forecast(
-            panel, horizon, quantiles=wanted, num_draws=samples, context=known, rng=rng, progress=progress
+            panel, horizon, quantiles=wanted, num_draws=given.draws, context=known, rng=rng, progress=progress
         )
         return made.as_panel()
 
-    facts = {"horizon": horizon, "quantiles": list(wanted), "draws": samples}
-    given = (release, data, out, schema, context, training_series, seed)
-    _complete(output, *given, fill, facts, f"Wrote {out}, {horizon} steps ahead.")
+    facts = {"horizon": horizon, "quantiles": list(wanted), "draws": given.draws}
+    _complete(output, given, fill, facts, f"Wrote {given.out}, {horizon} steps ahead.")
 
 
 def _complete(
     output: Output,
-    folder: Path,
-    data: Path,
-    out: Path,
-    schema_file: Path | None,
-    context: Path | None,
-    training_series: bool,
-    seed: int | None,
-    fill: Callable[["Release", "Panel", "np.random.Generator", Progress], "Panel"],
+    given: Given,
+    fill: Callable[[Release, Panel, np.random.Generator, Progress], Panel],
     facts: dict[str, Any],
     did: str,
 ) -> None:
     """Fills the series of a table, and writes them with a note that says who may see them."""
-    import numpy as np
-
-    from understudy.data import Schema, read_panel, write_panel
-    from understudy.synthesizers import Release
-
-    unused(outside(out, existing(folder, "RELEASE"), "--out"), "--out")
+    out = unused(outside(given.out, existing(given.release, "RELEASE"), "--out"), "--out")
     note = unused(out.with_name(f"{out.name}.about.json"), "--out")
     with output.progress() as progress:
-        release = Release.load(folder)
-        wanted = release.schema if schema_file is None else Schema.load(existing(schema_file, "--schema"))
-        given = existing(context, "--context") if context is not None else None
-        known = release.public_context if given is None and schema_file is None else given
+        release = Release.load(given.release)
+        wanted = release.schema if given.schema is None else Schema.load(existing(given.schema, "--schema"))
+        table = existing(given.context, "--context") if given.context is not None else None
+        known = release.public_context if table is None and given.schema is None else table
         schema = _with_gaps(wanted, known is not None)
-        panel = read_panel(existing(data, "--data"), schema, context=known, allow_few_units=True)
+        panel = read_panel(existing(given.data, "--data"), schema, context=known, allow_few_units=True)
         if wanted.context and not schema.context:
             panel = replace(panel, schema=replace(schema, context=wanted.context))
         require_room(out, 32 * max(1, panel.values.size))
-        made = fill(release, panel, np.random.default_rng(seed), progress)
+        made = fill(release, panel, np.random.default_rng(given.seed), progress)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_panel(made, out)
     about = {
-        "internal": training_series,
-        "says": _OWN if training_series else _OTHERS,
+        "internal": given.training_series,
+        "says": _OWN if given.training_series else _OTHERS,
         "method": release.synthesizer.name,
         "release": release.certificate.sentence(),
         **facts,
     }
-    with whole_file(note) as draft:
-        draft.write_text(json_format.dumps(about, indent=2) + "\n", encoding="utf-8")
+    write(note, json_format.dumps(about, indent=2) + "\n")
     output.result({"file": str(out), "about": str(note), **about}, did, str(about["says"]))
 
 
-def _context_ahead(panel: "Panel", table: Path, horizon: int) -> "np.ndarray":
+def _context_ahead(panel: Panel, table: Path, horizon: int) -> np.ndarray:
     """Returns the context of the steps after the end of each series."""
-    import numpy as np
-
-    from understudy.data import read_context
-
     schema, ends = panel.schema, panel.lengths.astype(np.int64)
     if not schema.context or schema.time.align != "calendar":
         raise InputError("--ahead: a release with public context and series on one calendar is expected.")
@@ -156,7 +123,7 @@ def _context_ahead(panel: "Panel", table: Path, horizon: int) -> "np.ndarray":
     return np.asarray(known[(ends - first)[:, None] + np.arange(horizon)])
 
 
-def _with_gaps(schema: "Schema", with_context: bool) -> "Schema":
+def _with_gaps(schema: Schema, with_context: bool) -> Schema:
     """Returns the schema that lets every channel have gaps and series be short; context only if it is given."""
     return replace(
         schema,

@@ -7,11 +7,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -31,8 +31,8 @@ _LEAST_SHARE = 0.01  # before that, the work done says nothing about the rest
 class Output:
     """How one command talks: to a person, to a program, or not at all."""
 
-    json: bool = False
-    quiet: bool = False
+    json: Json = False
+    quiet: Quiet = False
 
     def say(self, *parts: RenderableType) -> None:
         """Prints text and tables for a person; nothing for a program or with `--quiet`."""
@@ -67,30 +67,52 @@ class Output:
 
 
 class Commands(typer.Typer):
-    """Commands that print through their parameter `output`, which the options `--json` and `--quiet` set."""
+    """Commands whose options may be fields of a dataclass: the parameter that is annotated with it gets them all.
+
+    Text beside a type is the help of an option: `Annotated[Path, "File to write."]`.
+    """
 
     def command(self, *names: Any, **settings: Any) -> Callable[[Any], Any]:
         """Adds a command; the function itself stays as it is."""
         register = super().command(*names, **settings)
 
         def add(function: Callable[..., None]) -> Callable[..., None]:
-            register(_with_options(function))
+            register(_with_fields(function))
             return function
 
         return add
 
 
-def _with_options(function: Callable[..., None]) -> Callable[..., None]:
-    @wraps(function)
-    def command(*, json: bool, quiet: bool, **given: Any) -> None:
-        function(**given, output=Output(json=json, quiet=quiet))
+def _with_fields(function: Callable[..., None]) -> Callable[..., None]:
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
 
-    declared = inspect.signature(function)
-    own = [one for one in declared.parameters.values() if one.name != "output"]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    both = [inspect.Parameter(n, kind, default=False, annotation=a) for n, a in (("json", Json), ("quiet", Quiet))]
-    command.__signature__ = declared.replace(parameters=[*own, *both])  # type: ignore[attr-defined]
+    @wraps(function)
+    def command(**given: Any) -> None:
+        made = {name: kind(**{own.name: given.pop(own.name) for own in fields(kind)}) for name, kind in groups.items()}
+        function(**given, **made)
+
+    options: list[inspect.Parameter] = []
+    for name, one in inspect.signature(function).parameters.items():
+        if name in groups:
+            own_hints = get_type_hints(groups[name], include_extras=True)
+            options += [_option(own.name, own_hints[own.name], own.default) for own in fields(groups[name])]
+        else:
+            options.append(_option(name, hints[name], one.default))
+    options.sort(key=lambda one: one.name in ("json", "quiet"))  # last on the page of help
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in options}
     return command
+
+
+def _option(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    """Returns the parameter that Typer knows; text beside a type stands for an option with this help."""
+    told = getattr(hint, "__metadata__", (None,))[0]
+    if isinstance(told, str):
+        flag = [f"--{name.replace('_', '-')}"] if hint.__origin__ is bool else []  # without a form that says no
+        hint = Annotated[hint.__origin__, typer.Option(*flag, help=told)]
+    default = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def clean(text: str) -> str:
@@ -128,11 +150,13 @@ def bold(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def table(*columns: str, title: str | None = None) -> Table:
-    """Returns an empty table in the house style; a leading '>' in a column's name aligns it right."""
+def table(*columns: str, rows: Iterable[Iterable[str]] = (), title: str | None = None) -> Table:
+    """Returns a table in the house style; a leading '>' in a column's name aligns it right."""
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
         made.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
+    for row in rows:
+        made.add_row(*row)
     return made
 
 
@@ -161,16 +185,12 @@ class Pace:
             self.started = time.monotonic()
         self.stage, self.share = stage, share
 
-    def seconds_left(self) -> float | None:
-        """Returns the time that the rest takes at the pace so far; it grows while nothing gets done."""
+    @property
+    def left(self) -> str:
+        """The time that the rest takes at the pace so far, which grows while nothing gets done; none at first."""
         if self.share < _LEAST_SHARE:
-            return None
-        return (time.monotonic() - self.started) * (1 - self.share) / self.share
-
-    def text(self) -> str:
-        """Returns the time left in words, or nothing where it is not known yet."""
-        left = self.seconds_left()
-        return "" if left is None else f"about {duration(left)} left"
+            return ""
+        return f"about {duration((time.monotonic() - self.started) * (1 - self.share) / self.share)} left"
 
 
 def duration(seconds: float) -> str:
@@ -182,20 +202,14 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def _bar(console: Console) -> Iterator[Progress]:
-    """Yields a callback that moves a bar with the time left."""
-    from rich.progress import BarColumn, ProgressColumn, TextColumn
+    """Yields a callback that moves a bar with the time left, also while a long part is at work."""
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     pace = Pace()
-
-    class Left(ProgressColumn):
-        """The time left at the pace so far, also while a long part is at work."""
-
-        def render(self, task: Any) -> Text:
-            return Text(pace.text())
-
-    with Bar(TextColumn("{task.description}"), BarColumn(), Left(), console=console, transient=True) as shown:
-        task = shown.add_task("starting", total=1.0)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[pace].left}"))
+    with Bar(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("starting", total=1.0, pace=pace)
 
         def report(stage: str, share: float) -> None:
             pace.report(stage, share)
@@ -211,7 +225,7 @@ def progress_lines(console: Console) -> Iterator[Progress]:
 
     def speak() -> None:
         while not over.wait(LINE_SECONDS):
-            parts = (f"{100 * pace.share:.0f} %" if pace.share > 0 else "", pace.text(), pace.stage)
+            parts = (f"{100 * pace.share:.0f} %" if pace.share > 0 else "", pace.left, pace.stage)
             console.print(", ".join(part for part in parts if part), soft_wrap=True)
 
     speaker = threading.Thread(target=speak, daemon=True)

@@ -2,37 +2,34 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from understudy.cli import plan as plan_command
-from understudy.cli import synth as synthesis
 from understudy.cli.console import Output, Progress, bold
-from understudy.cli.data import make_households
-from understudy.cli.panels import RealTables, read_real, read_release
-from understudy.cli.places import whole_file
-from understudy.cli.verify import checked, page_of
-from understudy.errors import CertificateError, InputError
+from understudy.cli.evaluate import judge, record_of
+from understudy.cli.options import Measures, RealTables
+from understudy.cli.panels import read_release
+from understudy.cli.places import write
+from understudy.errors import InputError
+from understudy.evaluate.metric import metrics_of
 from understudy.extras import require_extra
+from understudy.privacy.certificate import Certificate
 
-_REPORT_SERIES = 1_000
 _SLOW = {"general.trees_raw", "general.trees_summary", "general.forecast_skill", "general.copied_warped"}
-_FIGURES = "figures"
 _MARK = "made-by-understudy-demo.txt"
 _NOTE = "Everything in this folder is invented or made from invented data. `understudy demo` replaces it.\n"
 
 
 def demo(
     output: Output,
-    out: Annotated[Path, typer.Option(help="Folder to make; an earlier demo in it is replaced.")] = Path(
-        "understudy-demo"
-    ),
+    out: Annotated[Path, "Folder to make; an earlier demo in it is replaced."] = Path("understudy-demo"),
     n: Annotated[int, typer.Option("--n", min=100, max=100_000, help="Number of homes to invent.")] = 10_000,
-    epsilon: Annotated[float, typer.Option(help="Epsilon of the run; the example's budget is 3.")] = 1.0,
+    epsilon: Annotated[float, "Epsilon of the run; the example's budget is 3."] = 1.0,
 ) -> None:
     """Make invented homes, spend a budget on them, and show synthetic homes with their certificate."""
     for package in ("sklearn", "matplotlib", "jinja2"):
@@ -42,92 +39,69 @@ def demo(
     shutil.rmtree(out, ignore_errors=True)  # a former demo, and nothing else
     out.mkdir(parents=True)
     (out / _MARK).write_text(_NOTE, encoding="utf-8")
-    with _home_of_its_own(out / "home"):
-        facts = _run(out, n, epsilon, output)
-    output.result(facts, bold(facts["guarantee"]))
-
-
-def _run(out: Path, num_homes: int, epsilon: float, output: Output) -> dict[str, Any]:
-    from understudy import planning
-    from understudy.privacy import keys
-
-    data, release = out / "data", out / "release"
-    output.say(f"$ understudy data make households --n {num_homes} --out {data}")
-    table, context, schema = make_households(num_homes, data)
-    output.say(f"$ understudy plan {schema} --epsilon {epsilon:g}")
-    with output.progress() as progress:
-        made_plan = planning.plan(schema, epsilon=epsilon, progress=progress)
-    output.say(*plan_command.shown(made_plan))
-    options = f"--schema {schema} --context {context} --epsilon {epsilon:g} --out {release}"
-    output.say(f"$ understudy synth {table} {options}")
-    choice = planning.MethodChoice()
-    request = synthesis.Request(file=table, schema=schema, context=context, epsilon=epsilon, out=release, choice=choice)
-    made, left, _ = synthesis.run(request, output)
-    holder = out / "holder.pub"
-    keys.export(keys.load_or_create().public, holder)  # as a data holder would hand it out
-    output.say(f"$ understudy verify {release} --trust {holder}  # the demo's own key, which no other home knows")
-    _, checks = checked(release, [str(holder)])
-    failed = [check.name for check in checks if not check.ok]
-    if failed:
-        raise CertificateError(f"The demo's own release does not hold: {', '.join(failed)}.")
-    output.say("  holds: " + ", ".join(check.name for check in checks))
-    page = out / "certificate.html"
-    output.say(f"$ understudy certificate {release} --format html --out {page}")
-    with whole_file(page) as draft:
-        draft.write_text(page_of(release, "html"), encoding="utf-8")
-    output.say(f"$ understudy evaluate {release} --real {table} --context {context} --suite general  # a few measures")
-    with output.progress() as progress:
-        report = _report(out, RealTables(real=table, context=context), release, progress)
-    output.say(f"Open {report}, {page}, {release}/synthetic.parquet, and the figures in {out / _FIGURES}.")
-    return {
+    data, release, holder, page = out / "data", out / "release", out / "holder.pub", out / "certificate.html"
+    table, context, schema = (data / name for name in ("households.parquet", "context.parquet", "schema.toml"))
+    tables = RealTables(real=str(table), context=context)
+    with _home(out / "home"):  # nothing of the user's is touched
+        _run(output, "data", "make", "households", "--n", n, "--out", data)
+        _run(output, "plan", schema, "--epsilon", f"{epsilon:g}")
+        files = (table, "--schema", schema, "--context", context)
+        _run(output, "synth", *files, "--epsilon", f"{epsilon:g}", "--out", release)
+        _run(output, "keys", "export", "--out", holder)  # as a data holder would hand it out
+        _run(output, "verify", release, "--trust", holder)  # the demo's own key, which no other home knows
+        _run(output, "certificate", release, "--format", "html", "--out", page)
+        output.say(f"$ understudy evaluate {release} --real {table} --context {context}  # a few measures")
+        with output.progress() as progress:
+            _report(out, tables, release, progress)
+    report, figures = out / "report.html", out / "figures"
+    output.say(f"Open {report}, {page}, {release}/synthetic.parquet, and the figures in {figures}.")
+    certificate = Certificate.load(release)
+    facts = {
         "folder": str(out),
         "synthetic": str(release / "synthetic.parquet"),
         "certificate": str(page),
-        "ledger": left["file"],
-        "figures": str(out / _FIGURES),
+        "ledger": str(data / "households.ledger"),
+        "figures": str(figures),
         "report": str(report),
-        "epsilon": made.certificate.epsilon,
-        "status": made.certificate.status,
-        "guarantee": made.certificate.sentence(),
+        "epsilon": certificate.epsilon,
+        "status": certificate.status,
+        "guarantee": certificate.sentence(),
     }
+    output.result(facts, bold(certificate.sentence()))
 
 
 @contextmanager
-def _home_of_its_own(folder: Path) -> Iterator[None]:
-    """Keys and the registry of ledgers go into the demo's folder: nothing real is touched."""
+def _home(folder: Path) -> Iterator[None]:
+    """Makes `folder` the home of keys and registry within the block."""
     before = os.environ.get("UNDERSTUDY_HOME")
     os.environ["UNDERSTUDY_HOME"] = str(folder.absolute())
     try:
         yield
     finally:
-        del os.environ["UNDERSTUDY_HOME"]
+        os.environ.pop("UNDERSTUDY_HOME")
         if before is not None:
             os.environ["UNDERSTUDY_HOME"] = before
 
 
-def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> Path:
-    """Writes the report, of measures that take seconds, and its figures; `understudy evaluate` runs all measures."""
-    from dataclasses import replace
+def _run(output: Output, *words: object) -> None:
+    """Shows a command and runs it; for a program or with `--quiet`, without a word."""
+    from understudy.cli.app import call
 
-    from understudy.cli.ledger import facts_of_payer
-    from understudy.evaluate.metric import QUICK, metrics_of
-    from understudy.evaluate.panels import Panels
-    from understudy.evaluate.scorecard import evaluate
+    arguments = [str(word) for word in words]
+    output.say(f"$ understudy {' '.join(arguments)}")
+    call([*arguments, *(["--quiet"] if output.json or output.quiet else [])])
+
+
+def _report(out: Path, tables: RealTables, release: Path, progress: Progress) -> None:
+    """Writes the report, of measures that take seconds, and its figures; `understudy evaluate` runs all measures."""
     from understudy.report.page import drawings, render
-    from understudy.report.record import make_record
 
     judged = read_release(release, 0, progress)
-    assert judged.release is not None
-    real, _ = read_real(tables, judged)
-    panels = Panels.prepare(real, judged.panel, max_series=_REPORT_SERIES)
-    metrics = [metric for metric in metrics_of(("general",)) if metric.name not in _SLOW]
-    card = evaluate(panels, metrics, replace(QUICK, max_series=_REPORT_SERIES), progress=progress)
-    payer = facts_of_payer(judged.release.certificate)
-    record = make_record(judged.release, judged.panel, panels, card, ledger=payer)
-    target = out / "report.html"
-    with whole_file(target) as draft:
-        draft.write_text(render(record), encoding="utf-8")
-    (out / _FIGURES).mkdir()
+    metrics = tuple(metric for metric in metrics_of(("general",)) if metric.name not in _SLOW)
+    silent, since = Output(quiet=True), time.monotonic()
+    panels, card = judge(judged, tables, metrics, Measures(), since=since, output=silent, progress=progress)
+    record = record_of(judged, panels, card)
+    write(out / "report.html", render(record))
+    (out / "figures").mkdir()
     for drawing in drawings(record):
-        drawing.save(out / _FIGURES)
-    return target
+        drawing.save(out / "figures")

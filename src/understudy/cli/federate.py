@@ -93,7 +93,7 @@ def simulate(output: Output, config: Config) -> None:
 def flower(
     output: Output,
     config: Annotated[Path, typer.Argument(help="The aggregator's TOML file.")],
-    out: Annotated[Path, typer.Option(help="Folder to create for the app.")],
+    out: Annotated[Path, "Folder to create for the app."],
 ) -> None:
     """Write a Flower app that launches the run on a SuperLink and its SuperNodes."""
     from understudy.federated.config import SideConfig, load

@@ -1,17 +1,20 @@
 """Units that are kept out of a run: drawn or listed, checked before anything is charged, and unseen when judged."""
 
 import csv
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from understudy.data import Panel, Schema, Table
+from understudy.data.io.checks import MIN_UNITS
+from understudy.data.panel import concatenate
 from understudy.errors import DataError, InputError
+from understudy.evaluate.panels import MIN_SERIES
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel, Schema, Table
+ALL = sys.maxsize  # units
 
 
 def list_beside(release: Path) -> Path:
@@ -19,7 +22,7 @@ def list_beside(release: Path) -> Path:
     return release.with_name(f"{release.name}.holdout.csv")
 
 
-def read_list(file: Path, schema: "Schema") -> set[str] | None:
+def read_list(file: Path, schema: Schema) -> set[str] | None:
     """Returns the units of a list written by `synth`; None if the file is a table of series.
 
     Privacy: private. Identifiers are never printed.
@@ -32,124 +35,75 @@ def read_list(file: Path, schema: "Schema") -> set[str] | None:
         return {row[0] for row in rows if row} if header == [schema.unit.column or "series"] else None
 
 
-def sample_apart(table: "Table", listed: set[str], number: int, seed: int, option: str) -> "tuple[Panel, Panel]":
+def apart(table: Table, listed: set[str], number: int, seed: int, option: str) -> tuple[Panel, Panel]:
     """Returns at most `number` units that are not listed, and at most as many that are, drawn at random."""
-    import numpy as np
+    table, rng = named_units(table, option), np.random.default_rng(seed)
+    others, held_out = (
+        table.sample_units(number, rng, among=lambda panel: np.flatnonzero(_listed(panel, listed) == wanted))  # noqa: B023
+        for wanted in (False, True)
+    )
+    return others, _some(held_out, option)
 
-    def units(panel: "Panel", wanted: bool) -> "np.ndarray":
-        if panel.unit_ids is None:
-            raise InputError(
-                f"{option}: a list of units needs unit.column in the schema. Declare it, or omit the list."
-            )
-        return np.flatnonzero(_is_listed(panel.unit_ids, listed) == wanted)
 
-    rng = np.random.default_rng(seed)
-    others = table.sample_units(number, rng, among=lambda panel: units(panel, False))
-    held_out = table.sample_units(number, rng, among=lambda panel: units(panel, True))
+def named_units(table: Table, option: str) -> Table:
+    """Returns a table whose units have identifiers; units of a table in memory that has none are numbered."""
+    if not table.in_memory:
+        if table.schema.unit.column is None:
+            raise InputError(f"{option}: units of a table in partitions need unit.column in the schema. Declare it.")
+        return table
+    panel = table.read()
+    return table if panel.unit_ids is not None else Table.of(replace(panel, unit_ids=np.arange(panel.num_units)))
+
+
+def _listed(panel: Panel, listed: set[str]) -> np.ndarray:
+    assert panel.unit_ids is not None
+    return np.isin([str(identifier) for identifier in panel.unit_ids], list(listed))
+
+
+def _some(held_out: Panel, option: str) -> Panel:
     if not held_out.num_units:
-        raise _none_listed(option)
-    return others, held_out
-
-
-def apart(panel: "Panel", listed: set[str], option: str) -> "tuple[Panel, Panel]":
-    """Returns the units that are not listed, and those that are."""
-    import numpy as np
-
-    if panel.unit_ids is None:
-        panel = replace(panel, unit_ids=np.arange(panel.num_units))
-    held_out = _is_listed(panel.unit_ids, listed)  # type: ignore[arg-type]
-    if not held_out.any():
-        raise _none_listed(option)
-    return panel.take_units(np.flatnonzero(~held_out)), panel.take_units(np.flatnonzero(held_out))
-
-
-def _is_listed(identifiers: "np.ndarray", listed: set[str]) -> "np.ndarray":
-    import numpy as np
-
-    return np.isin([str(identifier) for identifier in identifiers], list(listed))
-
-
-def _none_listed(option: str) -> InputError:
-    return InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
+        raise InputError(f"{option}: none of the listed units is in the real table. Name the list of this table.")
+    return held_out
 
 
 def split_table(
-    table: "Table", share: float | None, listed: Path | None, rng: "np.random.Generator"
-) -> tuple["Table", "Panel | None"]:
+    table: Table, share: float | None, listed: Path | None, rng: np.random.Generator
+) -> tuple[Table, Panel | None]:
     """Returns the units to learn from, and those kept out: drawn, each on its own coin, or listed.
 
     Of a table in partitions only the units kept out are held in memory.
 
     Privacy: a list is fixed before the table is read, so neighbouring tables still differ by one unit.
     """
-    import numpy as np
-
-    from understudy.data import Table
-    from understudy.data.panel import concatenate
-
     if share is None and listed is None:
         return Table.of(replace(table.read(), unit_ids=None)) if table.in_memory else table, None
-    column, units = table.schema.unit.column, set[str]()
+    named, units = named_units(table, "--holdout"), set[str]()
     if share is None and listed is not None:
         found = read_list(listed, table.schema)
         if found is None:
             raise InputError(
-                f"--holdout-list: a list with the single column '{column or 'series'}' is expected, such as "
-                f"OUT.holdout.csv of an earlier run, and '{listed}' is none. Name such a list."
+                f"--holdout-list: a list with the single column '{table.schema.unit.column or 'series'}' is expected, "
+                f"such as OUT.holdout.csv of an earlier run, and '{listed}' is none. Name such a list."
             )
         units = found
-    if table.in_memory:
-        panel = table.read()
-        if panel.unit_ids is None:
-            panel = replace(panel, unit_ids=np.arange(panel.num_units))
-        train, held_out = apart(panel, units, "--holdout-list") if share is None else panel.split(share, rng)
-        return Table.of(replace(train, unit_ids=None)), held_out
-    if column is None:
-        raise InputError("--holdout: units kept out of a table in partitions need unit.column in the schema.")
     kept_out = [
-        panel.take_units(np.flatnonzero(_is_listed(panel.unit_ids, units)))  # type: ignore[arg-type]
-        if share is None
-        else panel.split(share, rng)[1]
-        for panel in table.panels()
+        panel.take_units(np.flatnonzero(_listed(panel, units))) if share is None else panel.split(share, rng)[1]
+        for panel in named.panels()
     ]
     identifiers = [str(one) for panel in kept_out if panel.unit_ids is not None for one in panel.unit_ids.tolist()]
-    held_out = replace(concatenate(kept_out), unit_ids=np.array(identifiers))
-    if not held_out.num_units:
-        raise _none_listed("--holdout-list")
-    return table.without(frozenset(identifiers)), held_out
+    held_out = _some(replace(concatenate(kept_out), unit_ids=np.array(identifiers)), "--holdout-list")
+    train = named.without(frozenset(identifiers))
+    return Table.of(train.read()) if table.in_memory else train, held_out
 
 
-def check_share(share: float | None, schema: "Schema", *, allow_few_units: bool) -> None:
-    """Refuses a share that leaves too few units on either side, from the declared population alone."""
-    from understudy.data import MIN_UNITS
-    from understudy.evaluate.panels import MIN_SERIES
-
-    population = schema.population.size
-    if share is None or population is None or schema.unit.kind != "entity":
-        return
-    if population * (1 - share) < MIN_UNITS and not allow_few_units:
-        raise InputError(
-            f"--holdout: at least {MIN_UNITS} units are expected to remain, and {share:g} of the declared population "
-            f"of {population:,} leaves fewer. Nothing was charged. Keep fewer units out, or give --allow-few-units."
-        )
-    if population * share < MIN_SERIES:
-        raise InputError(
-            f"--holdout: `evaluate` needs at least {MIN_SERIES} kept-out units, and {share:g} of the declared "
-            f"population of {population:,} gives fewer. Nothing was charged. Keep more units out, or omit --holdout."
-        )
-
-
-def check_split(train: "Table", held_out: "Panel | None", schema: "Schema", *, allow_few_units: bool) -> None:
+def check_split(train: Table, held_out: Panel | None, schema: Schema, *, allow_few_units: bool) -> None:
     """Refuses a split with too few units on either side, before the charge. Says which side, never how many.
 
     Privacy: as `check_units`: an error for the holder of the table, before anything is learned or released.
     """
-    from understudy.data.io.checks import MIN_UNITS
-    from understudy.evaluate.panels import MIN_SERIES
-
     if held_out is None:
         return
-    if sum(panel.num_units for panel in train.panels()) < MIN_UNITS and not allow_few_units:
+    if train.num_units < MIN_UNITS and not allow_few_units:
         raise DataError(
             f"At least {MIN_UNITS} units are expected to learn from, and fewer remain after others were kept out. "
             "Nothing was charged. Keep fewer units out, or give --allow-few-units with a reason.",
@@ -165,7 +119,7 @@ def check_split(train: "Table", held_out: "Panel | None", schema: "Schema", *, a
         )
 
 
-def require_unseen(listed: set[str], releases: Sequence[Path], schema: "Schema", *, strict: bool) -> None:
+def require_unseen(listed: set[str], releases: Sequence[Path], schema: Schema, *, strict: bool) -> None:
     """Refuses units that one of the releases was trained on.
 
     Args:

@@ -3,48 +3,36 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from understudy.cli.console import Output
-from understudy.cli.places import existing, unused, whole_file
-
-if TYPE_CHECKING:
-    from understudy.data.io import DraftOptions
+from understudy.cli.places import existing, unused, write
+from understudy.data import draft_schema
+from understudy.data.io import STATEMENT, AlikeColumns, DraftOptions
+from understudy.data.schema import CsvFormat
 
 
 def init(
     output: Output,
     file: Annotated[Path, typer.Argument(help="Private table. Its header is read; its rows only with --peek.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Draft to write. Default: NAME.schema.toml in the folder of the table.")
-    ] = None,
-    unit: Annotated[str | None, typer.Option(help="Column that identifies the privacy unit.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column of timestamps.")] = None,
+    out: Annotated[Path | None, "Draft to write. Default: NAME.schema.toml in the folder of the table."] = None,
+    unit: Annotated[str | None, "Column that identifies the privacy unit."] = None,
+    time: Annotated[str | None, "Column of timestamps."] = None,
     peek: Annotated[
         bool,
-        typer.Option(
-            "--peek",
-            help="Look at the text shape of up to 1000 rows of a CSV file to tell the kinds of its columns (whole "
-            "numbers, numbers, true/false, timestamps, other text). No value is kept; the draft records the look.",
-        ),
+        "Look at the text shape of up to 1000 rows of a CSV file to tell the kinds of its columns (whole numbers, "
+        "numbers, true/false, timestamps, other text). No value is kept; the draft records the look.",
     ] = False,
-    delimiter: Annotated[str, typer.Option(help='Character between columns of a CSV file; "\\t" for a tab.')] = ",",
-    decimal: Annotated[str, typer.Option(help="Decimal sign of a CSV file, . or ,")] = ".",
-    encoding: Annotated[str, typer.Option(help="Encoding of a CSV file, such as latin-1.")] = "utf-8",
-    missing: Annotated[
-        list[str] | None, typer.Option(help="Word for a missing value in a CSV file, such as ?; may be repeated.")
-    ] = None,
-    zone: Annotated[str | None, typer.Option(help="Time zone of timestamps that carry none: Europe/Paris.")] = None,
-    columns_are_public: Annotated[
-        bool, typer.Option("--columns-are-public", help="Write column names that look like identifiers to the draft.")
-    ] = False,
+    delimiter: Annotated[str, 'Character between columns of a CSV file; "\\t" for a tab.'] = ",",
+    decimal: Annotated[str, "Decimal sign of a CSV file, . or ,"] = ".",
+    encoding: Annotated[str, "Encoding of a CSV file, such as latin-1."] = "utf-8",
+    missing: Annotated[list[str] | None, "Word for a missing value in a CSV file, such as ?; may be repeated."] = None,
+    zone: Annotated[str | None, "Time zone of timestamps that carry none: Europe/Paris."] = None,
+    columns_are_public: Annotated[bool, "Write column names that look like identifiers to the draft."] = False,
 ) -> None:
     """Write a schema draft: who is protected, what is public, and bounds to fill in."""
-    from understudy.data.io import DraftOptions
-    from understudy.data.schema import CsvFormat
-
     target = unused(out or file.with_name(f"{file.stem}.schema.toml"), "--out")
     sign = "\t" if delimiter == "\\t" else delimiter
     written = CsvFormat(delimiter=sign, decimal=decimal, encoding=encoding, missing=tuple(missing or ()))
@@ -53,8 +41,7 @@ def init(
     )
     asking = sys.stdin.isatty() and sys.stdout.isatty() and not (output.json or output.quiet)
     text, options = _drafted(existing(file, "FILE"), options, asking=asking)
-    with whole_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    write(target, text)
     peeked = options.peek and file.suffix.lower() == ".csv"
     looked = "and the text shape of some rows" if peeked else "and types; no row was read"
     todo = text.count("TODO:")
@@ -65,11 +52,8 @@ def init(
     )
 
 
-def _drafted(file: Path, options: "DraftOptions", *, asking: bool) -> "tuple[str, DraftOptions]":
+def _drafted(file: Path, options: DraftOptions, *, asking: bool) -> tuple[str, DraftOptions]:
     """Returns the draft and what was allowed for it; a person at a terminal is asked before anything is looked at."""
-    from understudy.data import draft_schema
-    from understudy.data.io import STATEMENT, AlikeColumns
-
     try:
         text = draft_schema(file, options=replace(options, peek=False))
     except AlikeColumns:

@@ -7,6 +7,7 @@ import typer
 
 from understudy.cli.console import Commands, Output, table
 from understudy.cli.places import existing, unused, whole_file
+from understudy.privacy import keys
 
 app = Commands(help="Make, list, export and trust the keys that sign certificates.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="Name of the key.")]
@@ -15,8 +16,6 @@ Name = Annotated[str, typer.Argument(help="Name of the key.")]
 @app.command("create")
 def create(output: Output, name: Name = "default") -> None:
     """Make a signing key. Its private half stays in a file that only you can read."""
-    from understudy.privacy import keys
-
     public = keys.create(name).public
     output.result(
         {"name": public.name, "fingerprint": public.fingerprint},
@@ -28,27 +27,21 @@ def create(output: Output, name: Name = "default") -> None:
 @app.command("list")
 def list_keys(output: Output) -> None:
     """List your own keys and those you trust."""
-    from understudy.privacy import keys
-
     own = keys.own()
     known = [("own" if key in own else "trusted", key) for key in keys.trusted()]
-    rows = table("name", "whose", "fingerprint")
-    for whose, key in known:
-        rows.add_row(key.name, whose, key.fingerprint)
     facts = [{"name": key.name, "whose": whose, "fingerprint": key.fingerprint} for whose, key in known]
     nothing = "There are no keys yet: the first release makes one, or `understudy keys create` does."
-    output.result({"keys": facts}, rows if known else nothing)
+    rows = (fact.values() for fact in facts)
+    output.result({"keys": facts}, table("name", "whose", "fingerprint", rows=rows) if known else nothing)
 
 
 @app.command("export")
 def export(
     output: Output,
     name: Name = "default",
-    out: Annotated[Path | None, typer.Option(help="File for the public key. Default: print it.")] = None,
+    out: Annotated[Path | None, "File for the public key. Default: print it."] = None,
 ) -> None:
     """Write a public key for those who will verify your certificates."""
-    from understudy.privacy import keys
-
     public = keys.load(name).public
     facts = {"name": public.name, "public_key": public.hexadecimal, "fingerprint": public.fingerprint}
     if out is None:
@@ -63,13 +56,9 @@ def export(
 def trust(
     output: Output,
     file: Annotated[Path, typer.Argument(help="Public key file from its owner.")],
-    name: Annotated[
-        str | None, typer.Option(help="Name of the signer; it keeps this key. Default: the name in the file.")
-    ] = None,
+    name: Annotated[str | None, "Name of the signer; it keeps this key. Default: the name in the file."] = None,
 ) -> None:
     """Trust certificates signed by this key. Compare its fingerprint through another channel first."""
-    from understudy.privacy import keys
-
     key = keys.trust(existing(file, "FILE"), name)
     output.result(
         {"name": key.name, "fingerprint": key.fingerprint},

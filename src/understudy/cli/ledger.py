@@ -1,18 +1,20 @@
 """`understudy ledger`: what has been spent on a population, and what is left."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from understudy.cli.charging import ledger_file
 from understudy.cli.console import Commands, Output, table
 from understudy.cli.places import existing
+from understudy.data import Schema
 from understudy.errors import LedgerError
-
-if TYPE_CHECKING:
-    from understudy.privacy.certificate import Certificate
-    from understudy.privacy.ledger import Ledger
+from understudy.privacy import registry
+from understudy.privacy.budget import at_most
+from understudy.privacy.certificate import Certificate
+from understudy.privacy.ledger import Ledger
+from understudy.privacy.store import Store
 
 app = Commands(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
 Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger, or a ledger file.")]
@@ -21,17 +23,22 @@ Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger,
 @app.command("show")
 def show(output: Output, where: Where) -> None:
     """Print every charge and what is left."""
-    from understudy.privacy.budget import at_most
-
     ledger = opened(where)
     facts, left = facts_of(ledger), ledger.remaining()
-    charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise")
-    for entry in facts["charges"]:
-        cells = (entry["label"], at_most(entry["epsilon"], 4), at_most(entry["delta"]), entry["recorded_at"])
-        executed = ", ".join(f"{label} {count}" for label, count in entry["executed"].items()) or (
-            "nothing yet" if entry["epsilon"] else "no charge"
+    rows = (
+        (
+            str(entry["run"]),
+            entry["label"],
+            at_most(entry["epsilon"], 4),
+            at_most(entry["delta"]),
+            entry["recorded_at"],
+            ", ".join(f"{label} {count}" for label, count in entry["executed"].items())
+            or ("nothing yet" if entry["epsilon"] else "no charge"),
+            "secure" if entry["secure_noise"] else "reproducible",
         )
-        charges.add_row(str(entry["run"]), *cells, executed, "secure" if entry["secure_noise"] else "reproducible")
+        for entry in facts["charges"]
+    )
+    charges = table(">run", "method", ">epsilon", ">delta", "charged", "executed", "noise", rows=rows)
     runs = "" if left.runs is None else f", {left.runs} of {ledger.composition.max_runs} runs"
     output.result(
         facts,
@@ -46,11 +53,9 @@ def show(output: Output, where: Where) -> None:
 def raise_budget(
     output: Output,
     where: Where,
-    reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
-    epsilon: Annotated[float | None, typer.Option(help="New total epsilon of the population.")] = None,
-    max_runs: Annotated[
-        int | None, typer.Option(help="New number of runs; delta grows so that each run keeps its share.")
-    ] = None,
+    reason: Annotated[str, "Reason for the ledger and every later certificate."],
+    epsilon: Annotated[float | None, "New total epsilon of the population."] = None,
+    max_runs: Annotated[int | None, "New number of runs; delta grows so that each run keeps its share."] = None,
 ) -> None:
     """Raise a population's budget, on the record: every later certificate names it."""
     ledger = opened(where)
@@ -62,11 +67,9 @@ def raise_budget(
 def adopt(
     output: Output,
     where: Annotated[Path, typer.Argument(help="Ledger file that is an older copy of the one used before.")],
-    reason: Annotated[str, typer.Option(help="Reason for the ledger and every later certificate.")],
+    reason: Annotated[str, "Reason for the ledger and every later certificate."],
 ) -> None:
     """Continue with an older copy of a ledger whose newest copy is lost. What was spent stays spent."""
-    from understudy.privacy.ledger import Ledger
-
     ledger = Ledger.adopt(existing(where, "WHERE"), reason=reason)
     output.result(facts_of(ledger), ledger.amendments()[-1])
 
@@ -74,14 +77,11 @@ def adopt(
 @app.command("list")
 def list_ledgers(output: Output) -> None:
     """List the populations that this computer knows, and where their ledgers are."""
-    from understudy.privacy import registry
-
     known = registry.populations()
-    rows = table("population", "ledger")
-    for name, path in known.items():
-        rows.add_row(name, str(path) if path.exists() else f"{path} (gone)")
     facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
-    output.result({"populations": facts}, rows if known else "No population has a ledger yet.")
+    rows = ((name, f"{path}{'' if path.exists() else ' (gone)'}") for name, path in known.items())
+    shown = table("population", "ledger", rows=rows) if known else "No population has a ledger yet."
+    output.result({"populations": facts}, shown)
 
 
 @app.command("check")
@@ -91,10 +91,6 @@ def check(
     release: Annotated[Path, typer.Argument(help="Release directory made from this population.")],
 ) -> None:
     """Check that a ledger contains the charge of a release; an older copy of the ledger does not."""
-    from understudy.privacy.certificate import Certificate
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.store import Store
-
     file = existing(where, "WHERE").absolute()
     ledger = opened(where) if where.suffix == ".toml" else Ledger.checked(Store(file))  # a look claims nothing
     certificate = Certificate.load(existing(release, "RELEASE"))
@@ -113,26 +109,22 @@ def check(
     output.result(facts, f"The ledger of '{ledger.name}' remembers '{release}'.", *amended)
 
 
-def opened(where: Path) -> "Ledger":
+def opened(where: Path) -> Ledger:
     """Returns the ledger at a path or in the folder of a schema."""
-    from understudy.data import Schema
-    from understudy.privacy.ledger import Ledger
+    from understudy.planning.choices import existing_ledger
 
     existing(where, "WHERE")
     if where.suffix != ".toml":
         return Ledger.open(where)
     schema = Schema.load(where, draft=True)  # facts can be bought while others are still open
-    beside = ledger_file(where, schema)
-    if not beside.exists():
-        raise LedgerError(f"'{beside}' is not there yet: the first run on this population makes it.")
-    return Ledger.open_for(schema, where.absolute().parent)
+    ledger = existing_ledger(where, schema)
+    if ledger is None:
+        raise LedgerError(f"'{schema.name}' has no ledger in this folder yet: the first run on it makes one.")
+    return ledger
 
 
-def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
+def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:
     """Returns the public facts of the ledger that paid for a release; None where this computer does not have it."""
-    from understudy.privacy import registry
-    from understudy.privacy.ledger import Ledger
-
     path = registry.lookup(certificate.population)
     if path is None or not path.exists():
         return None
@@ -142,9 +134,8 @@ def facts_of_payer(certificate: "Certificate") -> dict[str, Any] | None:
     return facts if ledger.knows(str(certificate.ledger.get("head"))) else None
 
 
-def facts_of(ledger: "Ledger") -> dict[str, Any]:
+def facts_of(ledger: Ledger) -> dict[str, Any]:
     """Returns a ledger's public facts as plain values."""
-    left = ledger.remaining()
     shown = ("run", "label", "epsilon", "delta", "recorded_at", "executed", "secure_noise")
     charges = [{name: getattr(entry, name) for name in shown} for entry in ledger.entries()]
     return {
@@ -157,6 +148,6 @@ def facts_of(ledger: "Ledger") -> dict[str, Any]:
         "max_runs": ledger.composition.max_runs,
         "amendments": list(ledger.amendments()),
         "head": ledger.head(),
-        "remaining": {"epsilon": left.epsilon, "delta": left.delta, "runs": left.runs},
+        "remaining": asdict(ledger.remaining()),
         "charges": charges,
     }

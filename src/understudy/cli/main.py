@@ -53,12 +53,7 @@ def _run(given: list[str], call: Callable[[Sequence[str]], int] | None) -> int:
         text = f"{where}{problem.strerror or 'reading or writing failed'}. Free some space, or choose another place."
         return _report(given, _with_notes(text, problem), BAD_INPUT)
     except MemoryError as problem:
-        text = "This machine has too little memory for the run. `understudy plan` says how much it needs."
-        if given[:1] == ["plan"]:
-            text = (
-                "A plan takes up to 1 GiB of memory, and this process was not given it. Raise its limit, or plan on "
-                "another machine: a plan needs the schema alone."
-            )
+        text = "Too little memory. `understudy plan` says how much a run needs; a plan itself takes up to 1 GiB."
         return _report(given, _with_notes(text, problem), BAD_INPUT)
     except Exception as problem:  # the last line of defence: whatever it says may quote private data
         return _report(given, _with_notes(_our_fault(problem), problem), OUR_FAULT)

@@ -1,11 +1,14 @@
-"""Options that several commands share, each defined once."""
+"""Options that several commands share, each defined once, alone or as a field of what a command takes as a whole."""
 
 import math
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from understudy.evaluate.metric import Effort, Metric
 
 
 def epsilon_of(text: str) -> float:
@@ -21,50 +24,74 @@ Epsilon = Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 
 PlannedEpsilon = Annotated[
     float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.", **_EPSILON)
 ]
-ContextFile = Annotated[Path | None, typer.Option(help="Table of public context by time.")]
-NotPrivate = Annotated[
-    bool,
-    typer.Option("--not-private", help="Run a published form that protects no unit; needs --epsilon none."),
-]
-Delta = Annotated[float | None, typer.Option(help="Default: the ledger's delta divided by max_runs.")]
-Method = Annotated[str, typer.Option(help="auto, or the name of a method.")]
-Task = Annotated[
-    str, typer.Option(help="Purpose that auto chooses for. series: share series. complete: fill gaps and forecast.")
-]
+ContextFile = Annotated[Path | None, "Table of public context by time."]
+NotPrivate = Annotated[bool, "Run a published form that protects no unit; needs --epsilon none."]
+Delta = Annotated[float | None, "Default: the ledger's delta divided by max_runs."]
 WindowSteps = Annotated[int | None, typer.Option(min=1, help="Cut series into windows of this many steps.")]
 WindowStride = Annotated[
     int | None, typer.Option(min=1, help="Steps from one window to the next. Default: --window-steps.")
-]
-Pack = Annotated[Path | None, typer.Option(help="Pack of `understudy pretrain` to start from.")]
-Preset = Annotated[str, typer.Option(help="Options of the method: default, or paper for those that were published.")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."),
 ]
 FewUnits = Annotated[
     str | None,
     typer.Option(metavar="REASON", help="Accept fewer than 100 units; the certificate prints the reason."),
 ]
-Holdout = Annotated[
-    Path | None,
-    typer.Option(help="Real series that no run has seen: a table, or the list that `synth --holdout` wrote."),
-]
-RealSchema = Annotated[Path | None, typer.Option(help="Schema of the real table. Default: the release's.")]
-Suites = Annotated[list[str] | None, typer.Option("--suite", help="Suite of measures; may be repeated.")]
 
 
-class Budget(StrEnum):
-    """How much work the measures may do."""
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """The method of a run and its options, as `planning.choices.chosen` takes them."""
 
-    quick = "quick"
-    paper = "paper"
+    method: Annotated[str, "auto, or the name of a method."] = "auto"
+    task: Annotated[str, "Purpose that auto chooses for. series: share series. complete: fill gaps and forecast."] = (
+        "series"
+    )
+    window_steps: WindowSteps = None
+    window_stride: WindowStride = None
+    pack: Annotated[Path | None, "Pack of `understudy pretrain` to start from."] = None
+    preset: Annotated[str, "Options of the method: default, or paper for those that were published."] = "default"
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Option of the method, such as start=public; may be repeated."
+        ),
+    ] = None
 
 
-Work = Annotated[Budget, typer.Option("--budget", help="quick: 3 trainings of 500 updates each; paper: as published.")]
-Thorough = Annotated[
-    bool,
-    typer.Option(
-        "--thorough", help="Measure on all series and steps, without the limit of two minutes; implied by paper."
-    ),
-]
-EvaluationSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and trainings.")]
+@dataclass(frozen=True, kw_only=True)
+class RealTables:
+    """Where the real series are that synthetic ones are compared with."""
+
+    real: Annotated[str, "Real table: a file, a folder of tables or a URL."]
+    holdout: Annotated[
+        Path | None, "Real series that no run has seen: a table, or the list that `synth --holdout` wrote."
+    ] = None
+    schema: Annotated[Path | None, "Schema of the real table. Default: the release's."] = None
+    context: ContextFile = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """Which measures are taken, and how thoroughly."""
+
+    suite: Annotated[list[str] | None, "Suite of measures; may be repeated."] = None
+    budget: Annotated[Literal["quick", "paper"], "quick: 3 trainings of 500 updates each; paper: as published."] = (
+        "quick"
+    )
+    thorough: Annotated[
+        bool, "Measure on all series and steps, without the limit of two minutes; implied by paper."
+    ] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and trainings.")] = 0
+
+    @property
+    def metrics(self) -> "tuple[Metric, ...]":
+        """The measures of these suites; an unknown suite is refused."""
+        from understudy.evaluate.metric import metrics_of
+
+        return metrics_of(self.suite or ())
+
+    @property
+    def effort(self) -> "Effort":
+        """How much work is done: two minutes' worth unless all of it was asked for."""
+        from understudy.evaluate.metric import BRIEF, EFFORTS
+
+        return EFFORTS[self.budget] if self.thorough or self.budget == "paper" else BRIEF

@@ -11,16 +11,20 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import charge_stays_known, left_in
+from understudy.cli.charging import charging, left_in
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
 from understudy.cli.places import existing, folder_for, require_room, unused
+from understudy.data import Schema, read_panel
 from understudy.errors import InputError
+from understudy.planning.choices import guarantee_for, require_budget
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers.release import Release
 
 app = Commands(
     help="Run private evolution in two places: vote where the data is, evolve elsewhere.", no_args_is_help=True
 )
-Pack = Annotated[str, typer.Option(help="Module pack: general, or a file. Both sides need the same one.")]
+Pack = Annotated[str, "Module pack: general, or a file. Both sides need the same one."]
 _BALLOT_BYTES = 32 * 2**20
 _STATE, _RELEASE = "state.safetensors", "release"
 
@@ -31,16 +35,12 @@ def vote(
     files: Annotated[
         list[Path], typer.Argument(help="Private table. Several files of one population are read one at a time.")
     ],
-    schema: Annotated[Path, typer.Option(help="Schema of the private table; the ledger is in the same folder.")],
-    out: Annotated[Path, typer.Option(help="Ballot file to write. It is public and goes to the evolving side.")],
-    proposal: Annotated[
-        Path | None, typer.Option(help="Proposal file to vote on. Without it, a new run is opened.")
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Epsilon of the whole run, charged when it is opened.")] = None,
+    schema: Annotated[Path, "Schema of the private table; the ledger is in the same folder."],
+    out: Annotated[Path, "Ballot file to write. It is public and goes to the evolving side."],
+    proposal: Annotated[Path | None, "Proposal file to vote on. Without it, a new run is opened."] = None,
+    epsilon: Annotated[float | None, "Epsilon of the whole run, charged when it is opened."] = None,
     delta: Delta = None,
-    scale: Annotated[
-        str, typer.Option(help="Working scale: bought distributions, or declared bounds, which cost nothing.")
-    ] = "bought",
+    scale: Annotated[str, "Working scale: bought distributions, or declared bounds, which cost nothing."] = "bought",
     iterations: Annotated[int | None, typer.Option(min=1, help="Number of votes in the run.")] = None,
     window_steps: WindowSteps = None,
     pack: Pack = "general",
@@ -48,10 +48,6 @@ def vote(
     allow_few_units: FewUnits = None,
 ) -> None:
     """Open a run and charge the ledger, or count the votes on one proposal of an open run."""
-    from understudy.data import Schema, read_panel
-    from understudy.planning.choices import guarantee_for, require_budget
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
     from understudy.synthesizers.pets import PETS, two_places
     from understudy.synthesizers.pets.two_places import Message
 
@@ -80,14 +76,14 @@ def vote(
             method = replace(method, recipe=replace(method.settings, iterations=iterations))
         guarantee = guarantee_for(contract, epsilon, delta)
         method.spending_plan(contract, guarantee)  # what can be refused without the table is refused here
-        panel, ledger = next(panels), Ledger.open_for(schema)
-        with charge_stays_known(ledger):
-            ballot = two_places.open_run(method, panel, ledger, guarantee, noise, whole=len(files) == 1)
+        first = next(panels)
+        with charging(schema, contract) as ledger:
+            ballot = two_places.open_run(method, first, ledger, guarantee, noise, whole=len(files) == 1)
             ballot.save(out)
     else:
-        asked, ledger = Message.load(proposal, "proposal"), Ledger.open_for(schema)
+        asked = Message.load(proposal, "proposal")
         overrides = {} if allow_few_units is None else {"few_units": allow_few_units}
-        with charge_stays_known(ledger):
+        with charging(schema, contract) as ledger:
             ballot = two_places.answer(asked, panels, contract, ledger, noise, pack=pack, overrides=overrides)
             ballot.save(out)
     left, paid = ballot.facts["left"], left_in(ledger)
@@ -103,14 +99,13 @@ def vote(
 def evolve(
     output: Output,
     folder: Annotated[Path, typer.Argument(help="Folder of the evolution's state; created for the first ballot.")],
-    ballot: Annotated[Path, typer.Option(help="First ballot of the data holder, or its answer to the last proposal.")],
-    out: Annotated[Path, typer.Option(help="Proposal file to write, for the data holder.")],
+    ballot: Annotated[Path, "First ballot of the data holder, or its answer to the last proposal."],
+    out: Annotated[Path, "Proposal file to write, for the data holder."],
     pack: Pack = "general",
 ) -> None:
     """Read a ballot and write the next proposal, or the release after the last vote. Reads no private data."""
     from understudy.synthesizers.pets import two_places
     from understudy.synthesizers.pets.two_places import Message
-    from understudy.synthesizers.release import Release
 
     counted = Message.load(existing(ballot, "--ballot"), "ballot")
     state = folder_for(folder, "FOLDER") / _STATE
@@ -119,12 +114,10 @@ def evolve(
     following = two_places.advance(Message.load(state, "state"), counted) if known else two_places.begin(counted, pack)
     made = two_places.evolved(following)
     if isinstance(made, Release):
-        made.save(unused(folder / _RELEASE, "FOLDER/release"))
-        output.result(
-            {"release": str(folder / _RELEASE), "votes_left": 0},
-            f"Wrote {folder / _RELEASE}.",
-            made.certificate.sentence(),
-        )
+        release = unused(folder / _RELEASE, "FOLDER/release")
+        made.save(release)
+        facts = {"release": str(release), "votes_left": 0}
+        output.result(facts, f"Wrote {release}.", made.certificate.sentence())
         return
     following.save(state)
     made.save(out)

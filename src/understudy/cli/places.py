@@ -89,3 +89,11 @@ def whole_file(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     with files.whole_file(target) as draft:
         yield draft
+
+
+def write(target: Path, text: str, *, private: bool = False) -> None:
+    """Writes text whole or not at all; a private file is its owner's only."""
+    with whole_file(target) as draft:
+        if private:
+            draft.touch(mode=0o600)
+        draft.write_text(text, encoding="utf-8")

@@ -1,46 +1,43 @@
 """`understudy pretrain`: modules that methods need beforehand, trained on public data only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from understudy.cli.console import Commands, Output, Progress
 from understudy.cli.options import ContextFile, WindowSteps, WindowStride
 from understudy.cli.places import existing, require_room, unused
+from understudy.data import Panel, Schema, read_panel, windows
 from understudy.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel
-    from understudy.synthesizers.packs import Pack
+from understudy.privacy.canonical import file_sha256
+from understudy.synthesizers.packs import Pack
 
 app = Commands(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
-Out = Annotated[Path, typer.Option(help="The pack to write, such as meters.safetensors; it must not exist yet.")]
-Work = Annotated[Literal["quick", "standard"], typer.Option(help="Training length; quick is for trials.")]
+Out = Annotated[Path, "The pack to write, such as meters.safetensors; it must not exist yet."]
+Work = Annotated[Literal["quick", "standard"], "Training length; quick is for trials."]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")]
 _PACK_BYTES = 16 * 2**20
+_FILES = ("public", "schema", "context")  # options that name files to read
 
 
 @app.command("pets")
 def pets(
     output: Output,
+    command: typer.Context,
     out: Out,
-    public: Annotated[
-        Path | None, typer.Option(help="Public series: a table with --schema, or .npy (series, step, channel).")
-    ] = None,
-    schema: Annotated[Path | None, typer.Option(help="Schema of the public table.")] = None,
-    rules: Annotated[bool, typer.Option("--rules", help="Train on rule-based series: a pack for any data.")] = False,
+    public: Annotated[Path | None, "Public series: a table with --schema, or .npy (series, step, channel)."] = None,
+    schema: Annotated[Path | None, "Schema of the public table."] = None,
+    rules: Annotated[bool, "Train on rule-based series: a pack for any data."] = False,
     encoder: Annotated[
         Literal["pooled-conv", "ts2vec"],
-        typer.Option(help="Encoder: pooled-conv, distilled from TS2Vec at a tenth of its cost, or ts2vec."),
+        "Encoder: pooled-conv, distilled from TS2Vec at a tenth of its cost, or ts2vec.",
     ] = "pooled-conv",
     channels: Annotated[
-        Literal["joint", "each"],
-        typer.Option(help="Learn channels jointly, or each by itself, for any number of channels."),
+        Literal["joint", "each"], "Learn channels jointly, or each by itself, for any number of channels."
     ] = "joint",
     window_steps: Annotated[int | None, typer.Option(min=8, help="Cut series into windows of this many steps.")] = None,
     work: Work = "standard",
@@ -50,9 +47,7 @@ def pets(
     if rules == (public is not None):
         raise InputError("--public: name a table of public series, or say --rules; one of the two is expected.")
 
-    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
-        import numpy as np
-
+    def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pets.modules import Generation
         from understudy.synthesizers.pets.pretraining import Effort, drawn_from, general_rules, pretrain
 
@@ -75,9 +70,7 @@ def pets(
             progress=progress,
         )  # fmt: skip
 
-    given: dict[str, Any] = {"rules": rules, "public": public, "schema": schema, "encoder": encoder}
-    given |= {"channels": channels, "work": work, "seed": seed, "window-steps": window_steps}
-    pack = _trained(output, "pets", out, given, train)
+    pack = _trained(output, command, out, train)
     quality = ", ".join(f"{name.replace('_', ' ')} {share:.0%}" for name, share in pack.provenance["quality"].items())
     shape = {name: pack.shape[name] for name in ("num_steps", "num_channels")}
     _tell(output, out, pack, f"{quality} of the variance", **shape)
@@ -86,18 +79,15 @@ def pets(
 @app.command("pub2priv")
 def pub2priv(
     output: Output,
+    command: typer.Context,
     out: Out,
     public: Annotated[
-        Path | None,
-        typer.Option(help="Public signals: a table with rows in order of time, or .npy (step, feature)."),
+        Path | None, "Public signals: a table with rows in order of time, or .npy (step, feature)."
     ] = None,
-    simulated: Annotated[
-        bool, typer.Option("--simulated", help="Train on simulated signals: a pack for any context.")
-    ] = False,
+    simulated: Annotated[bool, "Train on simulated signals: a pack for any context."] = False,
     window_steps: Annotated[int, typer.Option(min=8, help="Steps that θ_T sees at once (with --public).")] = 96,
     preset: Annotated[
-        Literal["default", "paper"],
-        typer.Option(help="Shape of θ_T. paper: that of the publication's Table 3; needs hours."),
+        Literal["default", "paper"], "Shape of θ_T. paper: that of the publication's Table 3; needs hours."
     ] = "default",
     work: Work = "standard",
     seed: Seed = 0,
@@ -106,9 +96,7 @@ def pub2priv(
     if simulated == (public is not None):
         raise InputError("--public: name a table of public signals, or say --simulated; one of the two is expected.")
 
-    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
-        import numpy as np
-
+    def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pub2priv import knowledge
         from understudy.synthesizers.pub2priv.context import read_signals
         from understudy.synthesizers.pub2priv.recipe import KNOWLEDGE_RECIPES
@@ -122,17 +110,12 @@ def pub2priv(
             learned, kept = knowledge.split(read_signals(public), 0.2)
             steps = min(window_steps, kept.shape[1])
             windows, own = knowledge.windows_from(learned, steps), knowledge.windows_from(kept, steps)
-        recipe = KNOWLEDGE_RECIPES["quick" if work == "quick" else preset]
-        held_out = own(64, rng)
-        return knowledge.pretrain(windows, held_out, recipe=recipe, seed=seed, provenance=provenance, progress=progress)
+        return knowledge.pretrain(
+            windows, own(64, rng), recipe=KNOWLEDGE_RECIPES["quick" if work == "quick" else preset], seed=seed,
+            provenance=provenance, progress=progress,
+        )  # fmt: skip
 
-    given: dict[str, Any] = {
-        "simulated": simulated,
-        "public": public,
-        "window-steps": None if public is None else window_steps,
-    }
-    given |= {"preset": None if preset == "default" else preset, "work": work, "seed": seed}
-    pack = _trained(output, "pub2priv", out, given, train)
+    pack = _trained(output, command, out, train)
     quality = pack.provenance["quality"]
     before = f"({quality['error_untrained']:.3f} before training)"
     _tell(output, out, pack, f"error {quality['error']:.3f} of the variance of what was hidden {before}")
@@ -141,19 +124,20 @@ def pub2priv(
 @app.command("dit")
 def dit(
     output: Output,
+    command: typer.Context,
     out: Out,
-    public: Annotated[Path, typer.Option(help="A table of public series with the columns of the private ones.")],
-    schema: Annotated[Path, typer.Option(help="Schema of the public table.")],
+    public: Annotated[Path, "A table of public series with the columns of the private ones."],
+    schema: Annotated[Path, "Schema of the public table."],
     context: ContextFile = None,
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
-    bounds_only: Annotated[bool, typer.Option("--bounds-only", help="Keep magnitudes and no weights.")] = False,
+    bounds_only: Annotated[bool, "Keep magnitudes and no weights."] = False,
     iterations: Annotated[int, typer.Option(min=1, help="Updates without bounds; half as many follow within.")] = 600,
     seed: Seed = 0,
 ) -> None:
     """Measure the bounds of DiT and train its first weights. The data you protect must not be in FILE."""
 
-    def train(provenance: dict[str, Any], progress: Progress) -> "Pack":
+    def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.dit.method import DiT
         from understudy.synthesizers.dit.pretraining import pretrain
 
@@ -163,18 +147,14 @@ def dit(
             progress=progress,
         )  # fmt: skip
 
-    given: dict[str, Any] = {"public": public, "schema": schema, "context": context, "window-steps": window_steps}
-    given |= {"window-stride": window_stride, "iterations": iterations, "seed": seed, "bounds-only": bounds_only}
-    pack = _trained(output, "dit", out, given, train)
+    pack = _trained(output, command, out, train)
     quality = pack.provenance["quality"]
     last, untrained = quality.get("error", quality["error_without_bounds"]), quality["error_untrained"]
     _tell(output, out, pack, f"error {last:.3f}, where a network that knows the values only has {untrained:.3f}")
 
 
-def public_series(public: Path, schema: Path, context: Path | None, steps: int | None, stride: int | None) -> "Panel":
+def public_series(public: Path, schema: Path, context: Path | None, steps: int | None, stride: int | None) -> Panel:
     """Returns the series of a public table, cut into windows."""
-    from understudy.data import Schema, read_panel, windows
-
     contract = Schema.load(existing(schema, "--schema"))
     panel = read_panel(existing(public, "--public"), contract, context=context, allow_few_units=True)
     if steps is not None and steps < panel.num_steps:
@@ -183,12 +163,9 @@ def public_series(public: Path, schema: Path, context: Path | None, steps: int |
 
 
 def _working_series(
-    path: Path, schema: Path | None, steps: int | None, each_channel: bool, rng: "np.random.Generator"
-) -> "np.ndarray":
+    path: Path, schema: Path | None, steps: int | None, each_channel: bool, rng: np.random.Generator
+) -> np.ndarray:
     """Returns public series in working scale and random order; windows of one series stay together."""
-    import numpy as np
-
-    from understudy.data import Schema
     from understudy.synthesizers.pets import pretraining
     from understudy.synthesizers.pets.public_side import read_public
 
@@ -211,31 +188,28 @@ def _working_series(
 
 
 def _trained(
-    output: Output,
-    method: str,
-    out: Path,
-    given: Mapping[str, Any],
-    train: Callable[[dict[str, Any], Progress], "Pack"],
-) -> "Pack":
+    output: Output, command: typer.Context, out: Path, train: Callable[[dict[str, Any], Progress], Pack]
+) -> Pack:
     """Returns a saved pack, with the command that makes it again: files by name and hash, never by place."""
-    from understudy.privacy.canonical import file_sha256
-
     unused(out, "--out")
     require_room(out, _PACK_BYTES)
-    used = {name: value for name, value in given.items() if value is not None and value is not False}
-    files = [existing(path, f"--{name}") for name, path in used.items() if isinstance(path, Path)]
-    shown = {name: value.name if isinstance(value, Path) else value for name, value in used.items()}
-    parts = [f"--{name}" if value is True else f"--{name} {value}" for name, value in shown.items()]
-    command = " ".join(["understudy pretrain", method, *parts, f"--out {out.name}"])
+    words, hashes = [command.command_path], {}
+    for name in (str(option.name) for option in command.command.params):
+        option, value = f"--{name.replace('_', '-')}", command.params.get(name)
+        if value is None or value is False or name in ("json", "quiet"):
+            continue
+        if name in _FILES:
+            hashes[Path(value).name] = file_sha256(existing(Path(value), option))
+        told = Path(value).name if name in (*_FILES, "out") else value
+        words.append(option if value is True else f"{option} {told}")
     with output.progress() as progress:
         progress("reading", 0.0)
-        hashes = {path.name: file_sha256(path) for path in files}
-        pack = train({"command": command, "public": hashes}, progress)
+        pack = train({"command": " ".join(words), "public": hashes}, progress)
     pack.save(out)
     return pack
 
 
-def _tell(output: Output, out: Path, pack: "Pack", quality: str, **shape: int) -> None:
+def _tell(output: Output, out: Path, pack: Pack, quality: str, **shape: int) -> None:
     told = {name: pack.provenance[name] for name in ("quality", "command")}
     size = f" ({shape['num_steps']} steps, {shape['num_channels']} channels)" if shape else ""
     output.result(

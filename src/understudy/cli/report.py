@@ -1,17 +1,19 @@
 """`understudy report`: one page about a release or its evaluation, and its figures for a paper."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from understudy.cli.console import Output, Progress
-from understudy.cli.places import existing, outside, unused, whole_file
-from understudy.errors import CertificateError, InputError
-
-if TYPE_CHECKING:
-    from understudy.privacy.certificate import Check
-    from understudy.report.record import RunRecord
+from understudy.cli.ledger import facts_of_payer
+from understudy.cli.panels import read_release
+from understudy.cli.places import existing, outside, unused, write
+from understudy.cli.verify import require_holding
+from understudy.errors import InputError
+from understudy.files import whole_folder
+from understudy.privacy.certificate import Certificate, verify
+from understudy.report.record import RunRecord, public_record
 
 
 def report(
@@ -20,17 +22,13 @@ def report(
         Path,
         typer.Argument(metavar="RECORD|RELEASE", help="Record that `evaluate --record` wrote, or a release directory."),
     ],
-    out: Annotated[Path, typer.Option(help="HTML file to write; it is self-contained.")],
-    context: Annotated[
-        Path | None, typer.Option(help="Table of public context by time, for a release whose series follow one.")
-    ] = None,
-    public: Annotated[bool, typer.Option("--public", help="Drop everything that was computed from real series.")] = (
-        False
-    ),
-    figures: Annotated[Path | None, typer.Option(help="Folder to make for the figures, as SVG and PNG.")] = None,
+    out: Annotated[Path, "HTML file to write; it is self-contained."],
+    context: Annotated[Path | None, "Table of public context by time, for a release whose series follow one."] = None,
+    public: Annotated[bool, "Drop everything that was computed from real series."] = (False),
+    figures: Annotated[Path | None, "Folder to make for the figures, as SVG and PNG."] = None,
 ) -> None:
     """Write the page of a release or of its evaluation."""
-    from understudy.report.page import render
+    from understudy.report.page import drawings, render
 
     for path, name in ((out, "--out"), (figures, "--figures")):
         if path is not None:
@@ -44,14 +42,14 @@ def report(
             )
         shown = made.without_internal() if public else made
         progress("drawing", 0.5)
-        with whole_file(out) as draft:
-            if shown.internal is not None:
-                draft.touch(mode=0o600)  # it shows real series
-            draft.write_text(render(shown), encoding="utf-8")
-        written = [] if figures is None else _draw(shown, figures)
+        write(out, render(shown), private=shown.internal is not None)  # it shows real series
+        written = []
+        if figures is not None:
+            with whole_folder(figures, mode=0o755 if shown.internal is None else 0o700) as draft:
+                written = [path for drawing in drawings(shown) for path in drawing.save(draft)]
     kind = "public" if shown.internal is None else "internal"
     facts = {"file": str(out), "kind": kind, "figures": [path.name for path in written]}
-    lines = [f"Wrote {out}. " + _KINDS[kind], *([f"Wrote {len(written)} figures to {figures}."] if written else [])]
+    lines = [f"Wrote {out}. {_KINDS[kind]}", *([f"Wrote {len(written)} figures to {figures}."] if written else [])]
     output.result(facts, *lines)
 
 
@@ -61,37 +59,15 @@ _KINDS = {
 }
 
 
-def read_record(source: Path, progress: Progress, context: Path | None = None) -> "RunRecord":
+def read_record(source: Path, progress: Progress, context: Path | None = None) -> RunRecord:
     """Returns the record in a file, or one made of a release alone; refuses a certificate that does not hold."""
-    from understudy.cli.ledger import facts_of_payer
-    from understudy.cli.panels import read_release
-    from understudy.privacy.certificate import Certificate, verify
-    from understudy.report.record import RunRecord, public_record
-
     if source.is_dir():
         candidate = read_release(source, 0, progress, context)
         assert candidate.release is not None
         certificate = candidate.release.certificate
-        _check(verify(certificate, source), source)
+        require_holding(verify(certificate, source), source)
         return public_record(candidate.release, candidate.panel, ledger=facts_of_payer(certificate))
     made = RunRecord.load(source)
     if made.public["certificate"] is not None:
-        _check(verify(Certificate.from_json(made.public["certificate"]), None), source)
+        require_holding(verify(Certificate.from_json(made.public["certificate"]), None), source)
     return made
-
-
-def _check(checks: "list[Check]", source: Path) -> None:
-    failed = [check.name for check in checks if not check.ok and not check.unknown]
-    if failed:
-        raise CertificateError(
-            f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
-            "`understudy verify` says more. Download the release again."
-        )
-
-
-def _draw(record: "RunRecord", folder: Path) -> list[Path]:
-    from understudy.files import whole_folder
-    from understudy.report.page import drawings
-
-    with whole_folder(folder, mode=0o755 if record.internal is None else 0o700) as draft:
-        return [path for drawing in drawings(record) for path in drawing.save(draft)]

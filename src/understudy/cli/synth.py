@@ -10,63 +10,58 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from understudy.cli.charging import able_to_pay, charge_stays_known, left_in, without_limit
-from understudy.cli.console import Output, Progress
-from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
-from understudy.cli.options import (
-    ContextFile,
-    Delta,
-    Epsilon,
-    FewUnits,
-    Method,
-    NotPrivate,
-    Options,
-    Pack,
-    Preset,
-    TableFile,
-    Task,
-    WindowSteps,
-    WindowStride,
-)
+from understudy.cli.charging import charging, check_budget, left_in, without_limit
+from understudy.cli.console import Output
+from understudy.cli.holdouts import check_split, list_beside, split_table
+from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
 from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, whole_file
-from understudy.cli.sample import sample_in_pieces
+from understudy.cli.sample import sample_in_pieces, usual_number
+from understudy.data import Panel, Schema
+from understudy.data.dtypes import require_fit
+from understudy.data.table import table_of
 from understudy.errors import InputError
-from understudy.workers import Workers, cluster_of
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from understudy.data import Panel, Schema
-    from understudy.planning import MethodChoice
-    from understudy.privacy.keys import SigningKey
-    from understudy.synthesizers import Release
+from understudy.planning.choices import chosen, doubts, guarantee_for, require_budget, spending_plan
+from understudy.privacy import keys
+from understudy.privacy.canonical import file_sha256
+from understudy.privacy.noise import NoiseSource
+from understudy.synthesizers import Release
+from understudy.workers import cluster_of
 
 _MODEL_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One run as it was asked for."""
+    """One run as it is asked for, but for its method."""
 
-    file: Path | str
-    schema: Path
-    out: Path
-    epsilon: float
-    choice: "MethodChoice"
-    delta: float | None = None
-    not_private: bool = False
-    context: Path | None = None
-    holdout: float | None = None
-    holdout_list: Path | None = None
-    num_series: int | None = None
-    few_units: str | None = None
-    seed: int | None = None
-    key: str = "default"
-    workers: Workers = 1
+    file: TableFile
+    schema: Annotated[Path, "Schema of the table; the population's ledger is in the same folder."]
+    epsilon: Epsilon
+    out: Annotated[Path, "Release directory to make; it must not exist yet."]
+    delta: Delta = None
+    not_private: NotPrivate = False
+    context: ContextFile = None
+    holdout: Annotated[float | None, "Share of units to hold out of the run, chosen at random, such as 0.2."] = None
+    holdout_list: Annotated[
+        Path | None,
+        "List of units to hold out, such as that of an earlier release. With --holdout: file for the list of the "
+        "chosen units; default OUT.holdout.csv.",
+    ] = None
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")] = None
+    allow_few_units: FewUnits = None
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private.")
+    ] = None
+    key: Annotated[str, "Name of the signing key; made on first use."] = "default"
+    workers: Annotated[int, typer.Option(min=1, help="Processes that read and add up partitions of the table.")] = 1
+    cluster: Annotated[
+        str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the table."
+    ] = None
 
     @property
     def given_list(self) -> Path | None:
@@ -81,133 +76,85 @@ class Request:
         return self.holdout_list or list_beside(self.out)
 
 
-def synth(
-    output: Output,
-    file: TableFile,
-    schema: Annotated[Path, typer.Option(help="Schema of the table; the population's ledger is in the same folder.")],
-    epsilon: Epsilon,
-    out: Annotated[Path, typer.Option(help="Release directory to make; it must not exist yet.")],
-    delta: Delta = None,
-    not_private: NotPrivate = False,
-    method: Method = "auto",
-    task: Task = "series",
-    context: ContextFile = None,
-    holdout: Annotated[
-        float | None, typer.Option(help="Share of units to hold out of the run, chosen at random, such as 0.2.")
-    ] = None,
-    holdout_list: Annotated[
-        Path | None,
-        typer.Option(
-            help="List of units to hold out, such as that of an earlier release. With --holdout: file for the list of "
-            "the chosen units; default OUT.holdout.csv."
-        ),
-    ] = None,
-    n: Annotated[int | None, typer.Option("--n", min=1, help="Synthetic series. Default: the population.")] = None,
-    window_steps: WindowSteps = None,
-    window_stride: WindowStride = None,
-    pack: Pack = None,
-    preset: Preset = "default",
-    options: Options = None,
-    allow_few_units: FewUnits = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private."),
-    ] = None,
-    key: Annotated[str, typer.Option(help="Name of the signing key; made on first use.")] = "default",
-    workers: Annotated[int, typer.Option(min=1, help="Processes that read and add up partitions of the table.")] = 1,
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Dask scheduler to use instead, tcp://host:port; its workers must see the table."),
-    ] = None,
-) -> None:
+def synth(output: Output, request: Request, method: MethodOptions) -> None:
     """Charge the ledger, learn, and write synthetic series with their certificate."""
-    from understudy.planning import MethodChoice
-
-    choice = MethodChoice(
-        name=method, task=task, window_steps=window_steps, window_stride=window_stride, pack=pack,
-        preset=preset, options=tuple(options or ()),
-    )  # fmt: skip
-    request = Request(
-        file=named(file), schema=schema, out=out, epsilon=epsilon, delta=delta, not_private=not_private, choice=choice,
-        context=context, holdout=holdout, holdout_list=holdout_list, num_series=n, few_units=allow_few_units, seed=seed,
-        key=key, workers=workers if cluster is None else cluster_of(cluster),
-    )  # fmt: skip
-    release, left, cautions = run(request, output)
+    release, left, cautions = run(request, method, output)
     certificate = release.certificate
     held_out = None if request.written_list is None else str(request.written_list)
-    findings = release.synthesizer.findings(release.schema, release.arrays)
+    findings, shipped = release.synthesizer.findings(release.schema, release.arrays), _ships(release, request)
     facts = {
-        "release": str(out),
+        "release": str(request.out),
         "status": certificate.status,
         "method": certificate.method,
         "epsilon": certificate.epsilon,
         "delta": certificate.delta,
         "ledger": left,
         "holdout_list": held_out,
-        "series_shipped": _ships(release, request),
+        "series_shipped": shipped,
         "findings": findings,
         "cautions": cautions,
     }
     lines = [
-        f"Wrote {out}.",
+        f"Wrote {request.out}.",
         certificate.sentence(),
         f"Left in the ledger of '{certificate.population}': {left['epsilon_left']:.4g}.",
         *(f"Of the release: {sentence}" for sentence in findings),
     ]
     if held_out:
         lines.append(f"Held-out units, private: {held_out}")
-    if not facts["series_shipped"]:
-        lines.append(
-            f"No series yet: they follow a public context. `understudy sample {out} --context FILE` generates them."
-        )
+    if not shipped:
+        make = f"`understudy sample {request.out} --context FILE` generates them."
+        lines.append(f"No series yet: they follow a public context. {make}")
     output.result(facts, *lines)
 
 
-def run(request: Request, output: Output) -> tuple["Release", dict[str, Any], list[str]]:
+def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, dict[str, Any], list[str]]:
     """Returns the saved release, what is left in the population's ledger, and what public facts say against the run.
 
     Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.
     """
-    import numpy as np
-
-    from understudy.data import Schema
-    from understudy.data.table import table_of
-    from understudy.planning.choices import doubts, guarantee_for, require_budget, spending_plan
-    from understudy.privacy.ledger import Ledger
-    from understudy.privacy.noise import NoiseSource
-
     _check_places(request)
-    schema, few = Schema.load(request.schema), request.few_units is not None
+    schema, few = Schema.load(request.schema), request.allow_few_units is not None
     schema.require_declared()
     require_budget(schema)
-    check_share(request.holdout, schema, allow_few_units=few)
     guarantee = guarantee_for(schema, request.epsilon, request.delta, not_private=request.not_private)
-    method, _ = request.choice.configured(schema, guarantee)
+    method, _ = chosen(schema, guarantee, **vars(options))
     plan = spending_plan(method, schema, guarantee)
-    cautions = doubts(method, schema, guarantee, request.choice.task)
+    cautions = doubts(method, schema, guarantee, options.task)
     output.caution(*cautions)
     with output.progress() as progress:
-        paying = None if request.not_private else able_to_pay(request.schema, schema, plan, method.name)
+        if not request.not_private:
+            check_budget(request.schema, schema, plan, method.name)
         progress("reading", 0.0)
-        table = table_of(request.file, schema, context=request.context, allow_few_units=few)
+        table = table_of(named(request.file), schema, context=request.context, allow_few_units=few)
         table, held_out = split_table(table, request.holdout, request.given_list, np.random.default_rng(request.seed))
         check_split(table, held_out, schema, allow_few_units=few)
-        key = _prepared(request, schema)
-        ledger = paying or Ledger.open_for(schema, request.schema.absolute().parent)
-        with charge_stays_known(ledger):
+        num_series = request.n or usual_number(schema)
+        require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
+        require_room(request.out, _MODEL_BYTES + 8 * num_series * schema.num_steps * schema.num_channels)
+        key = keys.load_or_create(request.key)
+        public = {"schema": request.schema} | ({} if request.context is None else {"context": request.context})
+        with charging(request.schema, schema) as ledger:
             release = method.fit(
                 table,
                 without_limit(ledger, schema, guarantee, method.name) if request.not_private else ledger,
-                workers=request.workers,
+                workers=request.workers if request.cluster is None else cluster_of(request.cluster),
                 guarantee=guarantee,
                 noise=None if request.seed is None else NoiseSource.seeded(request.seed),
                 progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
-                public_inputs=_public_inputs(request),
-                overrides={"few_units": request.few_units} if request.few_units else None,
+                public_inputs={name: file_sha256(path) for name, path in public.items()},
+                overrides={"few_units": request.allow_few_units} if request.allow_few_units else None,
             )
             del table  # samples need the room
-            fresh = np.random.default_rng(request.seed)  # never the one whose coins chose the holdout
-            samples = _samples(release, request, fresh, lambda stage, share: progress(stage, 0.6 + 0.3 * share))
+            samples = None
+            if _ships(release, request):
+                samples = sample_in_pieces(
+                    release,
+                    request.n,
+                    np.random.default_rng(request.seed),  # never the one whose coins chose the holdout
+                    context=request.context if release.synthesizer.needs_context(release.schema) else None,
+                    progress=lambda stage, share: progress(stage, 0.6 + 0.3 * share),
+                )
             progress("writing", 0.9)
             with _listed(held_out, request, schema):
                 release = release.save(request.out, samples=samples, key=key)
@@ -215,60 +162,31 @@ def run(request: Request, output: Output) -> tuple["Release", dict[str, Any], li
     return release, left, cautions
 
 
-def _samples(release: "Release", request: Request, rng: "np.random.Generator", progress: Progress) -> "Panel | None":
-    """Returns the series that are shipped; none where they need a public context and no table of it was given."""
-    from understudy.data.io import read_context_windows
-
-    if not _ships(release, request):
-        return None
-    number = request.num_series or release.schema.population.size or 1
-    context = ticks = None
-    if request.context is not None and release.synthesizer.needs_context(release.schema):
-        context, ticks = read_context_windows(request.context, release.schema, number, rng)
-    return sample_in_pieces(release, number, rng, context=context, ticks=ticks, progress=progress)
-
-
-def _ships(release: "Release", request: Request) -> bool:
+def _ships(release: Release, request: Request) -> bool:
+    """Returns whether series are shipped: none where they need a public context and no table of it was given."""
     return request.context is not None or not release.synthesizer.needs_context(release.schema)
 
 
 def _check_places(request: Request) -> None:
     """Every refusal that needs no table."""
-    existing_table(request.file, "FILE")
-    existing(request.schema, "--schema")
+    existing_table(named(request.file), "FILE")
     unused(request.out, "--out")
-    if request.context is not None:
-        existing(request.context, "--context")
-    if request.given_list is not None:
-        existing(request.given_list, "--holdout-list")
+    places = {"--schema": request.schema, "--context": request.context, "--holdout-list": request.given_list}
+    for option, path in places.items():
+        if path is not None:
+            existing(path, option)
+    if request.cluster is not None:
+        cluster_of(request.cluster)
     if request.holdout is not None and not 0 < request.holdout < 1:
         raise InputError(f"--holdout: a share between 0 and 1 is expected, got {request.holdout:g}.")
     if request.written_list is not None:
         unused(outside(request.written_list, request.out, "--holdout-list"), "--holdout-list")
-    if request.few_units is not None and not request.few_units.strip():
+    if request.allow_few_units is not None and not request.allow_few_units.strip():
         raise InputError("--allow-few-units: the reason is expected; the certificate prints it.")
 
 
-def _prepared(request: Request, schema: "Schema") -> "SigningKey":
-    """Room for the release and the key that signs it: last checks before the charge."""
-    from understudy.data.dtypes import require_fit
-    from understudy.privacy import keys
-
-    num_series = request.num_series or schema.population.size or 1
-    require_fit(schema.unit.dtype, num_series - 1, "unit.dtype")
-    require_room(request.out, _MODEL_BYTES + 8 * num_series * schema.num_steps * schema.num_channels)
-    return keys.load_or_create(request.key)
-
-
-def _public_inputs(request: Request) -> dict[str, str]:
-    from understudy.privacy.canonical import file_sha256
-
-    named = {"schema": request.schema, "context": request.context}
-    return {name: file_sha256(path) for name, path in named.items() if path is not None}
-
-
 @contextmanager
-def _listed(held_out: "Panel | None", request: Request, schema: "Schema") -> Iterator[None]:
+def _listed(held_out: Panel | None, request: Request, schema: Schema) -> Iterator[None]:
     """Writes the list of held-out units, for its owner only; removes it again if the release is not written.
 
     Privacy: the list holds identifiers. It is private, lies outside the release and is never printed.

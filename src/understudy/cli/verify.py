@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
 from understudy.cli.console import Output, clean, table
-from understudy.cli.places import existing, outside, unused, whole_file
+from understudy.cli.places import existing, outside, unused, write
 from understudy.errors import CertificateError, UnknownSigner
-
-if TYPE_CHECKING:
-    from understudy.privacy.certificate import Certificate, Check
+from understudy.privacy import keys
+from understudy.privacy.certificate import Certificate, Check
+from understudy.privacy.certificate import verify as check_all
+from understudy.privacy.certificate_page import to_html, to_markdown
+from understudy.privacy.keys import fingerprint
 
 
 def verify(
@@ -46,31 +48,22 @@ def verify(
     raise _refusal(release, certificate, checks, facts)
 
 
-def checked(release: Path, trust: Sequence[str] | None) -> tuple["Certificate", list["Check"]]:
+def checked(release: Path, trust: Sequence[str] | None) -> tuple[Certificate, list[Check]]:
     """Returns a certificate and the outcome of every check that needs no data."""
-    from understudy.privacy import keys
-    from understudy.privacy.certificate import Certificate
-    from understudy.privacy.certificate import verify as check_all
-
     certificate = Certificate.load(existing(release, "RELEASE"))
     trusted = [keys.given(key) for key in trust] if trust else None
     return certificate, check_all(certificate, release if release.is_dir() else None, trusted)
 
 
-def _by_name(certificate: "Certificate", checks: list["Check"], name: str) -> tuple[list["Check"], str | None]:
+def _by_name(certificate: Certificate, checks: list[Check], name: str) -> tuple[list[Check], str | None]:
     """Expects the key that was recorded under a signer's name, and records it if there is none and all else holds."""
-    from understudy.privacy import keys
-    from understudy.privacy.certificate import Check
-
-    known, found = keys.recorded(name), certificate.signer
+    known, found, message = keys.recorded(name), certificate.signer, None
     if known is None and found is not None and all(check.ok or check.unknown for check in checks):
         known = keys.record(name, found)
         message = (
             f"Recorded the key {known.fingerprint} as '{name}', on first use: compare the fingerprint with {name} "
             "through another channel."
         )
-    else:
-        message = None
     if known is None:
         return checks, None
     right = known.hexadecimal == found
@@ -78,7 +71,7 @@ def _by_name(certificate: "Certificate", checks: list["Check"], name: str) -> tu
     return [answer if check.name == "signer" else check for check in checks], message
 
 
-def _facts(certificate: "Certificate", checks: list["Check"]) -> dict[str, Any]:
+def _facts(certificate: Certificate, checks: list[Check]) -> dict[str, Any]:
     return {
         "holds": all(check.ok for check in checks),
         "signer_known": all(check.ok for check in checks if check.name == "signer" or check.unknown),
@@ -90,11 +83,7 @@ def _facts(certificate: "Certificate", checks: list["Check"]) -> dict[str, Any]:
     }
 
 
-def _refusal(
-    release: Path, certificate: "Certificate", checks: list["Check"], facts: dict[str, Any]
-) -> CertificateError:
-    from understudy.privacy.keys import fingerprint
-
+def _refusal(release: Path, certificate: Certificate, checks: list[Check], facts: dict[str, Any]) -> CertificateError:
     failed = [check for check in checks if not check.ok]
     if all(check.unknown for check in failed):
         mark = fingerprint(str(certificate.signer))
@@ -112,45 +101,35 @@ def _refusal(
     )
 
 
-def _table(checks: list["Check"]) -> Table:
-    answers = table("", "check", "found")
-    for check in checks:
-        answers.add_row("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail)
-    return answers
-
-
-Format = Literal["html", "md", "json"]
+def _table(checks: list[Check]) -> Table:
+    rows = (("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail) for check in checks)
+    return table("", "check", "found", rows=rows)
 
 
 def certificate(
     output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
-    format: Annotated[Format, typer.Option(help="One page as html or md, or the certificate as json.")] = "md",
-    out: Annotated[
-        Path | None, typer.Option(help="Write it there, outside the release, instead of printing it.")
-    ] = None,
+    format: Annotated[Literal["html", "md", "json"], "One page as html or md, or the certificate as json."] = "md",
+    out: Annotated[Path | None, "Write it there, outside the release, instead of printing it."] = None,
 ) -> None:
     """Print what is protected, from whom and how it was measured, on one page."""
-    text = page_of(release, "json" if output.json and out is None else format)
+    found, checks = checked(release, None)
+    require_holding(checks, release)
+    writers = {"html": to_html, "md": to_markdown, "json": Certificate.dumps}
+    text = writers["json" if output.json and out is None else format](found)
     if out is None:
         print(clean(text), end="")
         return
     target = unused(outside(out, release if release.is_dir() else release.parent, "--out"), "--out")
-    with whole_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    write(target, text)
     output.result({"file": str(target), "format": format}, f"Wrote {target}.")
 
 
-def page_of(release: Path, format: Format) -> str:
-    """Returns a certificate in one of its forms; an edited one is refused."""
-    from understudy.privacy.certificate_page import to_html, to_markdown
-
-    found, checks = checked(release, None)
+def require_holding(checks: Sequence[Check], source: Path) -> None:
+    """Refuses to write about a certificate that does not hold; that its signer is unknown here is no reason."""
     failed = [check.name for check in checks if not check.ok and not check.unknown]
     if failed:
         raise CertificateError(
-            f"'{release}' does not hold ({', '.join(failed)}), so no page is written about it. "
-            "`understudy verify` says more."
+            f"The certificate of '{source}' does not hold ({', '.join(failed)}), so no page is written about it. "
+            "`understudy verify` says more. Download the release again."
         )
-    writers = {"html": to_html, "md": to_markdown, "json": lambda whole: whole.dumps()}
-    return writers[format](found)

@@ -1,6 +1,5 @@
 """What a budget buys before it is spent: noise, signal, minutes, memory and a simulation. Reads no private data."""
 
-from understudy.planning.choices import MethodChoice
 from understudy.planning.plans import Plan, plan
 
-__all__ = ["MethodChoice", "Plan", "plan"]
+__all__ = ["Plan", "plan"]

@@ -3,15 +3,16 @@
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from understudy.data import Schema
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.budget import Guarantee, check_delta
-from understudy.privacy.charges import Composition, declared
+from understudy.privacy.charges import Composition, declared, file_name
 from understudy.privacy.events import NonPrivate
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import METHODS, Synthesizer
 from understudy.synthesizers.auto import TASKS, choose
@@ -24,48 +25,47 @@ _LEAST_NOISE_TRIED = 0.75
 _ELSEWHERE = ("window_steps", "window_stride")  # options of the command itself
 
 
-@dataclass(frozen=True, kw_only=True)
-class MethodChoice:
-    """The method of a run by name, and its options.
+def chosen(
+    schema: Schema,
+    guarantee: Guarantee,
+    *,
+    method: str = "auto",
+    task: str = "series",
+    window_steps: int | None = None,
+    window_stride: int | None = None,
+    pack: Path | None = None,
+    preset: str = "default",
+    options: Sequence[str] | None = None,
+) -> tuple[Synthesizer, tuple[str, ...]]:
+    """Returns the method of a run, and the reasons for it where it was chosen from public facts.
 
-    Attributes:
-        name: A name in `METHODS`, or "auto" to choose from public facts.
+    Args:
+        method: A name in `METHODS`, or "auto" to choose from public facts.
         task: What "auto" chooses for: "series" to share series, "complete" to fill gaps and forecast.
         pack: Pretrained modules to start from.
         preset: "default", or "paper" for the options that were published.
         options: NAME=VALUE, one for each option of the method; NAME may name a part, such as recipe.iterations.
     """
-
-    name: str = "auto"
-    task: str = "series"
-    window_steps: int | None = None
-    window_stride: int | None = None
-    pack: Path | None = None
-    preset: str = "default"
-    options: tuple[str, ...] = ()
-
-    def configured(self, schema: Schema, guarantee: Guarantee) -> tuple[Synthesizer, tuple[str, ...]]:
-        """Returns the method, and the reasons for it where it was chosen from public facts."""
-        if self.name != "auto" and self.name not in METHODS:
-            raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{self.name}'.")
-        if self.window_steps is not None and self.window_steps > schema.num_steps:
-            raise InputError(
-                f"--window-steps: at most the schema's {schema.num_steps} steps are expected, got {self.window_steps}."
-            )
-        if self.window_stride is not None and not 1 <= self.window_stride <= (self.window_steps or 0):
-            raise InputError(f"--window-stride: 1 to --window-steps is expected, got {self.window_stride}.")
-        if self.task not in TASKS:
-            raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{self.task}'.")
-        name, reasons = self.name, tuple[str, ...]()
-        if name == "auto":
-            chosen = choose(schema, guarantee, window_steps=self.window_steps, task=self.task)
-            name, reasons = chosen.method, chosen.reasons
-        kind = METHODS[name]
-        if self.pack is not None and "pack" not in kind.__dataclass_fields__:
-            raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
-        given = {"window_steps": self.window_steps, "window_stride": self.window_stride, "pack": self.pack}
-        changed = {name: str(v) if name == "pack" else v for name, v in given.items() if v is not None}
-        return configured(kind, self.options, self.preset, **changed), reasons
+    if method != "auto" and method not in METHODS:
+        raise InputError(f"--method: one of auto, {', '.join(METHODS)} is expected, got '{method}'.")
+    if window_steps is not None and window_steps > schema.num_steps:
+        raise InputError(
+            f"--window-steps: at most the schema's {schema.num_steps} steps are expected, got {window_steps}."
+        )
+    if window_stride is not None and not 1 <= window_stride <= (window_steps or 0):
+        raise InputError(f"--window-stride: 1 to --window-steps is expected, got {window_stride}.")
+    if task not in TASKS:
+        raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{task}'.")
+    reasons: tuple[str, ...] = ()
+    if method == "auto":
+        choice = choose(schema, guarantee, window_steps=window_steps, task=task)
+        method, reasons = choice.method, choice.reasons
+    kind = METHODS[method]
+    if pack is not None and "pack" not in kind.__dataclass_fields__:
+        raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
+    given = {"window_steps": window_steps, "window_stride": window_stride, "pack": pack and str(pack)}
+    changed = {name: value for name, value in given.items() if value is not None}
+    return configured(kind, options or (), preset, **changed), reasons
 
 
 def require_budget(schema: Schema) -> None:
@@ -76,6 +76,12 @@ def require_budget(schema: Schema) -> None:
             "max_runs: all that may ever be spent on this population.",
             key="budget",
         )
+
+
+def existing_ledger(schema_file: Path, schema: Schema) -> Ledger | None:
+    """Returns the population's ledger, in the folder of the schema; None where the first run will make it."""
+    folder = schema_file.absolute().parent
+    return Ledger.open_for(schema, folder) if (folder / f"{file_name(schema.name)}.ledger").exists() else None
 
 
 def guarantee_for(

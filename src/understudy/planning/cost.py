@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from threading import Thread
 
@@ -40,7 +41,6 @@ _HELD, _LOOK_SECONDS = Path("/proc/self/statm"), 0.005
 _FEW_VALUES, _MANY_VALUES = 50_000, 700_000
 _FEWEST_DECLARED = 100  # units, below which some methods refuse
 _UPDATES, _MOST_REHEARSED = 4, 64  # updates and series by which a network is timed
-_CLEAR_SECONDS = 0.4  # that updates must add before their time is believed
 _AMPLE = 1e3  # epsilon of methods whose work does not depend on it: noise is quick to find
 
 
@@ -84,32 +84,6 @@ class Expected:
         return f"A run takes about {minutes} and {memory} on this machine."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """What is to be timed; public facts only."""
-
-    method: Synthesizer
-    schema: Schema
-    guarantee: Guarantee
-    population: int
-
-    def to_json(self) -> str:
-        """Returns text from which `from_json` makes the same part in another process."""
-        facts = {"method": self.method.name, "options": asdict(self.method), "schema": self.schema.dumps()}
-        return json.dumps({**facts, "guarantee": asdict(self.guarantee), "population": self.population})
-
-    @classmethod
-    def from_json(cls, text: str) -> "Part":
-        """Returns the part that `to_json` wrote."""
-        facts = json.loads(text)
-        return cls(
-            method=METHODS[facts["method"]](**facts["options"]),
-            schema=Schema.loads(facts["schema"]),
-            guarantee=Guarantee(**facts["guarantee"]),
-            population=facts["population"],
-        )
-
-
 @dataclass(frozen=True)
 class Trial:
     """One run on invented series.
@@ -134,21 +108,49 @@ Finish = Callable[[SpendingPlan], Expected]
 def expected_cost(method: Synthesizer, schema: Schema, guarantee: Guarantee, population: int) -> Iterator[Finish]:
     """Starts trials in a process of their own; what it yields waits for them and returns the cost of a run."""
     num_values = population * schema.num_steps * schema.num_channels
-    least, available = _least_bytes(num_values), available_bytes()
+    least, available = float(_PROGRAM_BYTES + _BYTES_PER_VALUE * num_values), available_bytes()
     if least > available:
         yield lambda plan: Expected(None, False, least, available)
         return
-    part = Part(method=method, schema=schema, guarantee=guarantee, population=population)
+    facts = {
+        "method": method.name,
+        "options": asdict(method),
+        "schema": schema.dumps(),
+        "guarantee": asdict(guarantee),
+        "population": population,
+    }
     command = [sys.executable, "-c", "from understudy.planning.cost import main; main()"]
+
+    def finish(plan: SpendingPlan) -> Expected:
+        trials = _finished(process)
+        sampled = [event for event in plan.events if isinstance(event, SubsampledGaussian | MixtureOfGaussians)]
+        batch = max((event.sampling_rate * population for event in sampled), default=0.0)
+        found = extrapolated(trials, population, num_updates(method), batch)
+        if found is None:
+            return Expected(None, False, least, available)
+        loading = time.process_time()  # which a run also has to do, as well as finding its noise
+        data_bytes = _BYTES_PER_VALUE * num_values + _BYTES_PER_WORKING_VALUE * min(num_values, _MAX_WORKING_VALUES)
+        peak = max(trial.peak_bytes for trial in trials) + data_bytes
+        return Expected(loading + found[0], found[1], peak, available)
+
     with tempfile.TemporaryFile() as question:
-        question.write(part.to_json().encode())
+        question.write(json.dumps(facts).encode())
         question.seek(0)
         pipes = {"stdin": question, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
             try:
-                yield lambda plan: _expected(process, part, plan, available)
+                yield finish
             finally:
                 process.kill()
+
+
+def _finished(process: "subprocess.Popen[bytes]") -> list[Trial]:
+    """Returns the trials that ended in time."""
+    try:
+        out, _ = process.communicate(timeout=_PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired as late:
+        out = late.stdout or b""
+    return [Trial(**json.loads(line)) for line in out.splitlines()]
 
 
 def available_bytes() -> float:
@@ -167,103 +169,54 @@ def available_bytes() -> float:
 def extrapolated(trials: list[Trial], population: int, updates: int, batch: float) -> tuple[float, bool] | None:
     """Returns (seconds of a run, whether that is rough); None if no trial says how long an update takes.
 
-    Time is base(series) + updates · update(batch): base a straight line, update in proportion to the series in a
-    batch, of which there are `batch` at most. Where the first trial reported its updates, sampling alone grows with
-    series; where it is the only one, all of it does.
+    Where the first trial reported its updates, these grow with the series in a batch, of which there are `batch` at
+    most, and sampling with all series. The others are whole runs: their time is a straight line in series; all of it
+    grows with series where one trial has to do.
     """
     if not trials:
         return None
-    first, rest = trials[0], trials[1:]
+    first, whole = trials[0], trials[1:]
     if first.update_seconds is not None:
         grown = max(1.0, min(population, batch) / min(first.series, batch)) if batch else 1.0
         base = max(0.0, first.seconds - first.update_seconds * first.updates)
         sampling = first.sample_seconds / first.series * (population - first.series)
         return base + sampling + updates * first.update_seconds * grown, grown > _MUCH
-    if not rest:
-        return (first.seconds * population / first.series, True) if updates == 1 else None
-    return _compared(rest, population, updates)
+    if not whole:
+        return (first.seconds * population / first.series, True) if first.updates == updates else None
+    many, few = whole[0], whole[-1]
+    if few.series == many.series:
+        return many.seconds * population / many.series, many.series < population
+    slope = max(0.0, many.seconds - few.seconds) / (many.series - few.series)
+    return many.seconds + slope * (population - many.series), False
 
 
-def _compared(trials: list[Trial], population: int, updates: int) -> tuple[float, bool] | None:
-    """Returns the same from trials that differ in updates, and in series if there was time for that."""
-    many = [trial for trial in trials if trial.series == trials[0].series]
-    series, more = many[0].series, many[-1].updates - many[0].updates
-    if updates > 1 and not more:
-        return None
-    update = max(0.0, many[-1].seconds - many[0].seconds) / max(1, more)
-    base = max(0.0, many[0].seconds - update * many[0].updates)
-    slope, rough = base / series, series < population
-    for few in trials[len(many) :]:
-        slope, rough = max(0.0, base - max(0.0, few.seconds - update)) / (series - few.series), False
-    return base + slope * (population - series) + updates * update, rough
+def trials(method: Synthesizer, schema: Schema, guarantee: Guarantee, population: int) -> Iterator[Trial]:
+    """Yields a run that also loads what a first run loads, of a few updates; enough if its progress reports each.
 
-
-def _expected(process: "subprocess.Popen[bytes]", part: Part, plan: SpendingPlan, available: float) -> Expected:
-    try:
-        out, _ = process.communicate(timeout=_PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired as late:
-        out = late.stdout or b""
-    trials = [Trial(**json.loads(line)) for line in out.splitlines()]
-    sampled = [event for event in plan.events if isinstance(event, SubsampledGaussian | MixtureOfGaussians)]
-    batch = max((event.sampling_rate * part.population for event in sampled), default=0.0)
-    found = extrapolated(trials, part.population, num_updates(part.method), batch)
-    num_values = part.population * part.schema.num_steps * part.schema.num_channels
-    if found is None:
-        return Expected(None, False, _least_bytes(num_values), available)
-    loading = time.process_time()  # which a run also has to do, as well as finding its noise
-    data_bytes = _BYTES_PER_VALUE * num_values + _BYTES_PER_WORKING_VALUE * min(num_values, _MAX_WORKING_VALUES)
-    peak = max(trial.peak_bytes for trial in trials) + data_bytes
-    return Expected(loading + found[0], found[1], peak, available)
-
-
-def _least_bytes(num_values: float) -> float:
-    return math.ceil(_PROGRAM_BYTES + _BYTES_PER_VALUE * num_values)
-
-
-def trials(part: Part) -> Iterator[Trial]:
-    """Yields a run that also loads what a first run loads, which is enough if its progress reports every update.
-
-    Otherwise the same again, with more updates while these are too quick to time, and then a run on few series.
+    Otherwise whole runs follow, on more series and on few.
     """
-    few, many = sizes(part.schema, part.population, rehearsed=bool(part.method.rehearsed))
-    method = part.method.rehearsal(part.schema, part.guarantee)
-    guarantee = (
-        replace(part.guarantee, epsilon=_AMPLE)
-        if method.rehearsed and math.isfinite(part.guarantee.epsilon)
-        else part.guarantee
-    )
-    total = num_updates(method)
-    updates = min(_UPDATES, total)
-    first = _timed(method, part.schema, guarantee, many, updates)
+    short = method.rehearsal(schema, guarantee)
+    if method.rehearsed and math.isfinite(guarantee.epsilon):
+        guarantee = replace(guarantee, epsilon=_AMPLE)
+    few, many = sizes(schema, population)
+    updates, trained = num_updates(short), min(population, max(4, min(_MOST_REHEARSED, few)))
+    first = _timed(short, schema, guarantee, trained if method.rehearsed else many, min(_UPDATES, updates))
     yield first
-    if first.update_seconds is not None:
-        return
-    alone = last = _timed(method, part.schema, guarantee, many, updates)
-    yield last
-    while updates < total and last.seconds - alone.seconds < _CLEAR_SECONDS:
-        updates = min(8 * updates, total)
-        last = _timed(method, part.schema, guarantee, many, updates)
-        yield last
-    if few < many:
-        yield _timed(method, part.schema, guarantee, few, 1)
+    if first.update_seconds is None:
+        for number in dict.fromkeys((many, few)):
+            yield _timed(short, schema, guarantee, number, updates)
 
 
-def sizes(schema: Schema, population: int, *, rehearsed: bool) -> tuple[int, int]:
-    """Returns how many series the trials have; fewer for networks, whose updates take most of the time."""
+def sizes(schema: Schema, population: int) -> tuple[int, int]:
+    """Returns how few series and how many whole runs are tried on."""
     values = schema.num_steps * schema.num_channels
-    if rehearsed:
-        return min(population, 2), min(population, max(4, min(_MOST_REHEARSED, _FEW_VALUES // values)))
     few = min(population, max(2, _FEW_VALUES // values))
     return few, min(population, max(2 * few, _MANY_VALUES // values))
 
 
 def num_updates(method: Synthesizer) -> int:
     """Returns how often a run repeats what `rehearsed` counts; 1 for a method without such an option."""
-    found: object = method
-    for name in method.rehearsed.split("."):
-        found = getattr(found, name) if name else 1
-    assert isinstance(found, int)
-    return found
+    return int(attrgetter(method.rehearsed)(method)) if method.rehearsed else 1
 
 
 def with_updates(method: Synthesizer, number: int) -> Synthesizer:
@@ -297,8 +250,8 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
         sampled = release.sample(num_series, rng=np.random.default_rng(), context=context_for(release))
         write_panel(sampled, Path(folder) / "samples.parquet")
         ended = time.perf_counter()
-    # The time of an update is that from one report to the next, in a stage that reports every one.
-    every = [times for times in reports.values() if updates > 1 and len(times) == updates]
+    # The time of an update is that from one report to the next, in a stage that reports every one, and may its start.
+    every = [times[-updates:] for times in reports.values() if updates > 1 and len(times) in (updates, updates + 1)]
     update = (every[-1][-1] - every[-1][0]) / (updates - 1) if every else None
     return Trial(num_series, updates, ended - begin, ended - fitted, update, _peak_bytes())
 
@@ -342,8 +295,9 @@ def _watch_memory(page_bytes: int) -> None:
 
 
 def main() -> None:
-    """Reads a part from standard input and writes one line of JSON for each finished trial."""
-    part = Part.from_json(sys.stdin.read())
+    """Reads from standard input what is to be timed, and writes one line of JSON for each finished trial."""
+    facts = json.loads(sys.stdin.read())
+    method, schema = METHODS[facts["method"]](**facts["options"]), Schema.loads(facts["schema"])
     _bound()
-    for trial in trials(part):
+    for trial in trials(method, schema, Guarantee(**facts["guarantee"]), facts["population"]):
         print(json.dumps(asdict(trial)), flush=True)

@@ -7,23 +7,13 @@ from typing import Any
 
 from understudy.data import Schema, windows
 from understudy.errors import InputError
-from understudy.planning.choices import MethodChoice, doubts, guarantee_for, spending_plan
+from understudy.planning import simulation
+from understudy.planning.choices import chosen, doubts, existing_ledger, guarantee_for, spending_plan
 from understudy.planning.cost import Expected, expected_cost
-from understudy.planning.simulation import Simulation, simulate, sized
+from understudy.planning.simulation import Simulation, sized
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
-from understudy.privacy.charges import file_name
-from understudy.privacy.events import (
-    DiscreteGaussian,
-    Event,
-    Gaussian,
-    MixtureOfGaussians,
-    NonPrivate,
-    PureDP,
-    SubsampledGaussian,
-    relation,
-)
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.events import Event, NonPrivate, PureDP, relation
 from understudy.privacy.plan import SpendingPlan
 from understudy.synthesizers import Progress, Synthesizer
 
@@ -32,9 +22,15 @@ from understudy.synthesizers import Progress, Synthesizer
 BUYS_NOTHING, BUYS_LITTLE = 20.0, 150.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlannedRelease:
-    """One noisy release of a run; noise and signal are None where the mechanism has no noise multiplier."""
+    """One noisy release of a run.
+
+    Attributes:
+        noise_multiplier: None where the mechanism has none.
+        signal_to_noise: How far a fact that all units share is above the noise. A fact that a share 1/signal_to_noise
+            of the population has in common is as large as the noise: what is rarer drowns.
+    """
 
     label: str
     mechanism: str
@@ -78,7 +74,6 @@ class Plan:
             "peak_mib": cost.peak_bytes / 2**20,
             "fits": cost.fits,
             "cost": cost.sentence(),
-            "simulation": None if self.simulation is None else self.simulation.as_dict(),
         }
 
 
@@ -88,12 +83,14 @@ def plan(
     epsilon: float | None = None,
     delta: float | None = None,
     not_private: bool = False,
-    method: str | MethodChoice | Synthesizer = "auto",
+    method: str | Synthesizer = "auto",
+    task: str = "series",
     population: int | None = None,
-    simulated: bool = False,
+    simulate: bool = False,
     public: Path | None = None,
     context: Path | None = None,
     progress: Progress = lambda stage, share: None,
+    **options: Any,
 ) -> Plan:
     """Returns what a budget buys.
 
@@ -102,17 +99,20 @@ def plan(
         epsilon, delta: Cost of the run; None takes a run's share of the declared budget.
         not_private: Whether to plan a published form that protects no unit, with epsilon = inf.
         population: Number of units to plan with, in place of the declared one.
-        simulated: Whether several epsilons are tried on invented series.
+        simulate: Whether several epsilons are tried on invented series.
         public: A public table to try them on instead, with its `context`.
+        method, task, options: The method, or what `choices.chosen` chooses it by.
     """
     declared, file = (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
     declared.require_declared()
     assumed = _assumed(declared, population)
     guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
-    choice = MethodChoice(name=method) if isinstance(method, str) else method
-    own, why = (choice, ()) if isinstance(choice, Synthesizer) else choice.configured(assumed, guarantee)
-    task = "series" if isinstance(choice, Synthesizer) else choice.task
-    size, ledger = assumed.population.size or 1, None if file is None else _ledger(file, declared)
+    own, why = (
+        (method, ())
+        if isinstance(method, Synthesizer)
+        else chosen(assumed, guarantee, method=method, task=task, **options)
+    )
+    size, ledger = assumed.population.size or 1, None if file is None else _left(file, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:
         spending = spending_plan(own, declared if population is None else assumed, guarantee)
@@ -120,12 +120,13 @@ def plan(
         events, delta = spending.events, guarantee.delta
         paid = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
         cost = finish(spending)
-    foreseen = verdict(spending, assumed, own.window_steps)
+    releases = tuple(_release(entry.label, entry.event, assumed, own.window_steps) for entry in spending.entries)
+    foreseen = verdict(spending, releases)
     trial = None
-    if simulated or public is not None:
+    if simulate or public is not None:
         if not_private:
             raise InputError("--simulate: several epsilons are tried, and this run has none. Omit --simulate.")
-        trial = simulate(own, assumed, guarantee, public=public, context=context, progress=progress)
+        trial = simulation.simulate(own, assumed, guarantee, public=public, context=context, progress=progress)
     return Plan(
         population=declared.name,
         units=size,
@@ -136,44 +137,20 @@ def plan(
         epsilon=paid[0],
         delta=guarantee.delta,
         replace_one_epsilon=paid[1],
-        releases=tuple(_release(entry.label, entry.event, assumed, own.window_steps) for entry in spending.entries),
+        releases=releases,
         outlook=outlook,
         ledger=ledger,
         cost=cost,
-        verdict=foreseen if trial is None or not spending.entries else _tried_verdict(trial, guarantee, foreseen),
+        verdict=foreseen if trial is None or not releases else _tried_verdict(trial, guarantee, foreseen),
         simulation=trial,
     )
 
 
-def noise_multiplier(event: Event) -> float | None:
-    """Returns the noise's standard deviation over one unit's influence, where the event has one."""
-    if isinstance(event, Gaussian | DiscreteGaussian | SubsampledGaussian | MixtureOfGaussians):
-        return event.noise_multiplier
-    return math.sqrt(2) / event.epsilon if isinstance(event, PureDP) else None
-
-
-def signal_to_noise(event: Event, schema: Schema, window_steps: int | None) -> float | None:
-    """Returns how far a fact that all units share is above the noise of one release.
-
-    A fact that a share 1/signal_to_noise of the population has in common is as large as the noise: what is
-    rarer drowns.
-    """
-    multiplier = noise_multiplier(event)
-    if multiplier is None:
-        return None
-    contributions, steps = float(schema.population.size or 1), window_steps or schema.num_steps
-    if schema.unit.kind == "event":  # its windows over the most that one event can touch
-        contributions *= (schema.num_steps // steps) / (2 * windows.stability(schema, steps, steps))
-    rate = event.sampling_rate if isinstance(event, SubsampledGaussian | MixtureOfGaussians) else 1.0
-    return contributions * rate / multiplier
-
-
-def verdict(spending: SpendingPlan, schema: Schema, window_steps: int | None) -> str:
+def verdict(spending: SpendingPlan, releases: tuple[PlannedRelease, ...]) -> str:
     """Returns in one sentence what the budget buys."""
     if any(isinstance(event, NonPrivate) for event in spending.events):
         return "This run is not private: no guarantee covers what it releases."
-    found = [signal_to_noise(event, schema, window_steps) for event in spending.events]
-    best = max((ratio for ratio in found if ratio is not None), default=None)
+    best = max((one.signal_to_noise for one in releases if one.signal_to_noise is not None), default=None)
     if best is None:
         return "No private data is read: epsilon is 0 and nothing is learned."
     if best < BUYS_NOTHING:
@@ -193,7 +170,7 @@ def _tried_verdict(trial: Simulation, guarantee: Guarantee, foreseen: str) -> st
     """Returns what the asked epsilon bought in the trial; one lucky trial does not outweigh noise that drowns all."""
     if "buys nothing" in foreseen:
         return foreseen
-    gains = trial.gains(guarantee.epsilon)
+    gains = next(row.better_than_control for row in trial.rows if row.epsilon == guarantee.epsilon)
     if gains == "nothing":
         return (
             "This budget buys nothing: on these series it is no better than reading no data at all. Ask for "
@@ -203,12 +180,17 @@ def _tried_verdict(trial: Simulation, guarantee: Guarantee, foreseen: str) -> st
 
 
 def _release(label: str, event: Event, schema: Schema, window_steps: int | None) -> PlannedRelease:
-    return PlannedRelease(
-        label=label,
-        mechanism=type(event).__name__,
-        noise_multiplier=noise_multiplier(event),
-        signal_to_noise=signal_to_noise(event, schema, window_steps),
-    )
+    """Returns one release with its noise: the standard deviation over one unit's influence, where the event has one."""
+    multiplier = getattr(event, "noise_multiplier", None)
+    if isinstance(event, PureDP):
+        multiplier = math.sqrt(2) / event.epsilon
+    if multiplier is None:
+        return PlannedRelease(label, type(event).__name__, None, None)
+    contributions, steps = float(schema.population.size or 1), window_steps or schema.num_steps
+    if schema.unit.kind == "event":  # its windows over the most that one event can touch
+        contributions *= (schema.num_steps // steps) / (2 * windows.stability(schema, steps, steps))
+    signal = contributions * getattr(event, "sampling_rate", 1.0) / multiplier
+    return PlannedRelease(label, type(event).__name__, multiplier, signal)
 
 
 def _assumed(schema: Schema, population: int | None) -> Schema:
@@ -223,10 +205,6 @@ def _assumed(schema: Schema, population: int | None) -> Schema:
     return schema
 
 
-def _ledger(file: Path, schema: Schema) -> dict[str, Any] | None:
-    beside = file.absolute().parent
-    if not (beside / f"{file_name(schema.name)}.ledger").exists():
-        return None
-    ledger = Ledger.open_for(schema, beside)
-    left = ledger.remaining()
-    return {"file": str(ledger.path), "epsilon": left.epsilon, "delta": left.delta, "runs": left.runs}
+def _left(file: Path, schema: Schema) -> dict[str, Any] | None:
+    ledger = existing_ledger(file, schema)
+    return None if ledger is None else {"file": str(ledger.path), **asdict(ledger.remaining())}

@@ -6,7 +6,6 @@ public file that the user names.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
@@ -17,11 +16,13 @@ from understudy.data.channels import num_codes
 from understudy.data.households import households_schema
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError, MissingData
+from understudy.evaluate.measures import autocorrelations
 from understudy.privacy.accounting import gaussian_epsilon, gaussian_mu
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import METHODS, Progress, Release, SampleRequest, Synthesizer
+from understudy.synthesizers.contract.panels import shared_context
 
 _TRIED = (0.5, 1.0, 2.0, 5.0, 10.0)  # epsilons
 _FEWEST_TRIED = 100
@@ -34,22 +35,20 @@ _MAX_VALUES = 400_000  # distances are computed on this many values; more would 
 
 
 @dataclass(frozen=True)
-class Utility:
+class Tried:
     """How far synthetic series are from the public ones they were made from; 0 is perfect.
 
     Attributes:
         marginal_distance: Kolmogorov–Smirnov distance of the values, the mean over channels.
         autocorrelation_error: Mean difference of autocorrelations over lags and channels.
+        better_than_control: What is closer to the truth than with the control: values, movement, both or nothing.
     """
 
+    method: str
+    epsilon: float
     marginal_distance: float
     autocorrelation_error: float
-
-    def gains_over(self, control: "Utility") -> str:
-        """Says what is closer to the truth than with the control: values, movement, both or nothing."""
-        values = self.marginal_distance < control.marginal_distance
-        movement = self.autocorrelation_error < control.autocorrelation_error
-        return " and ".join([*["values"] * values, *["movement"] * movement]) or "nothing"
+    better_than_control: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,34 +58,14 @@ class Simulation:
     Attributes:
         data: What the series are.
         noise_scaled: Whether fewer units were tried than the population has, with less noise.
-        tried: Utility by epsilon.
-        control: Utility of a control that reads no data.
+        control: A control that reads no data.
     """
 
-    method: str
     data: str
     units_tried: int
     noise_scaled: bool
-    tried: dict[float, Utility]
-    control: Utility
-
-    def gains(self, epsilon: float) -> str:
-        """Returns what is closer to the truth at this epsilon than with the control."""
-        return self.tried[epsilon].gains_over(self.control)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the trials as plain values."""
-        rows = [
-            {"method": self.method, "epsilon": epsilon, **vars(found), "better_than_control": self.gains(epsilon)}
-            for epsilon, found in self.tried.items()
-        ]
-        return {
-            "data": self.data,
-            "units_tried": self.units_tried,
-            "noise_scaled": self.noise_scaled,
-            "rows": rows,
-            "control": {"method": "independent", "epsilon": 0.0, **vars(self.control)},
-        }
+    rows: tuple[Tried, ...]
+    control: Tried
 
 
 def simulate(
@@ -112,25 +91,27 @@ def simulate(
         chosen = np.random.default_rng(_SEED).integers(0, table.num_units, units)
         panel = replace(table, private=False, unit_ids=None).take_units(chosen)
         panel, source = replace(panel, schema=sized(schema, units)), f"units of {public.name}, sampled with replacement"
-    scale, tried = size / panel.num_units, {}
+    idle = _errors(METHODS["independent"](window_steps=method.window_steps), panel, guarantee)
+    scale, rows = size / panel.num_units, []
     epsilons = sorted({*_TRIED, guarantee.epsilon})
     for place, epsilon in enumerate(epsilons):
         progress(f"trying epsilon = {epsilon:g}", place / len(epsilons))
         mu = gaussian_mu(epsilon, guarantee.delta) * scale
         same = epsilon if scale == 1 else gaussian_epsilon(mu, guarantee.delta)
-        tried[epsilon] = _utility(method, panel, replace(guarantee, epsilon=same))
-    control = _utility(METHODS["independent"](window_steps=method.window_steps), panel, guarantee)
-    return Simulation(
-        method=method.name, data=source, units_tried=units, noise_scaled=units != size, tried=tried, control=control
-    )
+        found = _errors(method, panel, replace(guarantee, epsilon=same))
+        gains = [gain for gain, ours, theirs in zip(("values", "movement"), found, idle, strict=True) if ours < theirs]
+        rows.append(Tried(method.name, epsilon, *found, " and ".join(gains) or "nothing"))
+    control = Tried("independent", 0.0, *idle, "(the control: reads no data)")
+    return Simulation(data=source, units_tried=units, noise_scaled=units != size, rows=tuple(rows), control=control)
 
 
 def invented(schema: Schema, num_series: int) -> Panel:
     """Returns invented series that obey the schema; the package's own homes if it is their schema."""
     homes, facts = households_schema(num_series), ("channels", "static", "context", "time")
+    declared = sized(schema, num_series)
     if all(getattr(schema, name) == getattr(homes, name) for name in facts):
-        return replace(simulate_households(num_series), schema=sized(schema, num_series))
-    return _generic(sized(schema, num_series), num_series)
+        return replace(simulate_households(num_series), schema=declared)
+    return _generic(declared, num_series)
 
 
 def sized(schema: Schema, num_units: int) -> Schema:
@@ -140,7 +121,7 @@ def sized(schema: Schema, num_units: int) -> Schema:
 
 def context_for(release: Release) -> np.ndarray | None:
     """Returns an invented context for a release that needs one to be sampled; None for others."""
-    return _context(release.schema) if release.synthesizer.needs_context(release.schema) else None
+    return shared_context(release.schema) if release.synthesizer.needs_context(release.schema) else None
 
 
 def _num_tried(schema: Schema, population: int) -> int:
@@ -154,22 +135,17 @@ def _num_tried(schema: Schema, population: int) -> int:
     return min(population, max(_FEWEST_TRIED, _MAX_TRIED // values))
 
 
-def _utility(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> Utility:
-    """Fits a public panel as if it were private, with a ledger that is thrown away, and compares."""
+def _errors(method: Synthesizer, panel: Panel, guarantee: Guarantee) -> tuple[float, float]:
+    """Fits a public panel as if it were private, with a ledger that is thrown away; returns how far its series are."""
     release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=NoiseSource.seeded(_SEED))
     context = context_for(release)
     if context is not None and panel.context is not None and panel.num_steps == release.schema.num_steps:
         context = np.array(panel.context)
-    synthetic = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context)
-    return compared(panel, synthetic)
-
-
-def compared(real: Panel, drawn: Panel) -> Utility:
-    """Returns the distances between two panels of the same channels."""
-    channels = range(real.schema.num_channels)
-    distances = [_distance(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
-    errors = [_correlation_error(real.values[:, :, c], drawn.values[:, :, c]) for c in channels]
-    return Utility(float(np.mean(distances)), float(np.mean(errors)))
+    synthetic = release.sample(panel.num_series, rng=np.random.default_rng(_SEED), context=context).values
+    distances = [_distance(panel.values[:, :, c], synthetic[:, :, c]) for c in range(panel.schema.num_channels)]
+    lags = min(_MAX_LAG, panel.num_steps - 1, synthetic.shape[1] - 1)
+    gaps = np.abs(_correlations(panel.values, lags) - _correlations(synthetic, lags))
+    return float(np.mean(distances)), float(np.mean(gaps)) if lags > 0 else 0.0
 
 
 def _distance(real: np.ndarray, drawn: np.ndarray) -> float:
@@ -185,19 +161,10 @@ def _some(values: np.ndarray) -> np.ndarray:
     return observed[:: max(1, len(observed) // _MAX_VALUES)]
 
 
-def _correlation_error(real: np.ndarray, drawn: np.ndarray) -> float:
-    lags = range(1, min(_MAX_LAG, real.shape[1] - 1, drawn.shape[1] - 1) + 1)
-    differences = [abs(_correlation(real, lag) - _correlation(drawn, lag)) for lag in lags]
-    return float(np.mean(differences)) if differences else 0.0
-
-
-def _correlation(values: np.ndarray, lag: int) -> float:
-    """Correlation of a value with the one `lag` steps later, over all series; 0 for a constant channel."""
-    both = ~np.isnan(values[:, :-lag]) & ~np.isnan(values[:, lag:])
-    now, later = values[:, :-lag][both].astype(np.float64), values[:, lag:][both].astype(np.float64)
-    if len(now) < 2 or now.std() == 0 or later.std() == 0:
-        return 0.0
-    return float(np.corrcoef(now, later)[0, 1])
+def _correlations(values: np.ndarray, lags: int) -> np.ndarray:
+    """Returns autocorrelations [lag, channel], the mean over series; 0 where nothing was observed."""
+    found = autocorrelations(values, lags)
+    return np.asarray(np.nansum(found, axis=0) / np.maximum(1, (~np.isnan(found)).sum(axis=0)))
 
 
 def _generic(schema: Schema, num_series: int) -> Panel:
@@ -212,12 +179,8 @@ def _generic(schema: Schema, num_series: int) -> Panel:
     if schema.time.min_steps is not None:
         early = rng.integers(schema.time.min_steps, schema.num_steps + 1, num_series)
         lengths = np.where(rng.random(num_series) < 0.2, early, lengths)
-    context: Any = _context(schema)
-    request = SampleRequest(
-        num_series=num_series,
-        rng=rng,
-        context=None if context is None else broadcast_context(context, num_series),
-    )
+    context = broadcast_context(shared_context(schema), num_series) if schema.context else None
+    request = SampleRequest(num_series=num_series, rng=rng, context=context)
     stacked = np.stack(static, axis=1) if static else np.zeros((num_series, 0))
     return request.panel(schema, np.stack(columns, axis=2), lengths, stacked)
 
@@ -238,16 +201,3 @@ def _skewed(channel: Channel, ranks: np.ndarray) -> np.ndarray:
     if codes is not None:
         return np.asarray(np.minimum(np.floor(ranks**_SKEW * codes), codes - 1))
     return np.asarray(low + (high - low) * ranks**_SKEW)
-
-
-def _context(schema: Schema) -> np.ndarray | None:
-    """A slow wave inside the bounds of each public channel."""
-    if not schema.context:
-        return None
-    wave = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(schema.num_steps) / max(4, min(24, schema.num_steps)))
-    columns = []
-    for column in schema.context:
-        low, high = column.bounds
-        exact = low + (high - low) * wave
-        columns.append(exact if column.kind == "continuous" else np.rint(exact))
-    return np.stack(columns, axis=1).astype(np.float32)

@@ -7,14 +7,12 @@ import pytest
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
 from understudy.planning.cost import (
     Expected,
-    Part,
     Trial,
     extrapolated,
     num_updates,
     sizes,
     with_updates,
 )
-from understudy.privacy.budget import Guarantee
 from understudy.synthesizers import METHODS
 
 
@@ -42,13 +40,10 @@ def test_seconds_of_a_run_follow_from_one_trial_that_tells_its_updates() -> None
     assert not found[1]
 
 
-def test_updates_that_no_progress_tells_are_timed_by_their_difference() -> None:
-    few, some, more = (trial(*size, told=False, batch=2) for size in ((2, 1), (64, 4), (64, 32)))
-    trials = [replace(some, seconds=9.0), some, more, few]
-    found = extrapolated(trials, 10_000, 300, 0)
-    assert found is not None
-    assert found[0] == pytest.approx(2 + 50 + 300 * 0.002, rel=0.01)
-    assert not found[1]
+def test_a_method_without_updates_takes_a_straight_line_in_series() -> None:
+    few, many = (trial(size, 1, told=False, batch=0) for size in (2, 64))
+    found = extrapolated([replace(many, seconds=9.0), many, few], 10_000, 1, 0)
+    assert found == (pytest.approx(2 + 50, rel=0.01), False)
 
 
 def test_a_batch_far_larger_than_a_trial_makes_the_figure_rough() -> None:
@@ -65,7 +60,13 @@ def test_a_single_trial_without_updates_bounds_a_run_from_above() -> None:
 def test_a_trial_that_was_ended_says_nothing() -> None:
     assert extrapolated([], 100, 1, 0) is None
     assert extrapolated([trial(64, 4, told=False)], 100, 300, 64) is None
-    assert extrapolated([trial(64, 4, told=False), trial(64, 4, told=False)], 100, 300, 64) is None
+
+
+def test_whole_runs_do_where_updates_are_not_told() -> None:
+    few, many = (trial(size, 300, told=False, batch=2) for size in (2, 64))
+    found = extrapolated([trial(64, 4, told=False), many, few], 10_000, 300, 0)
+    assert found == (pytest.approx(2 + 50 + 300 * 0.002, rel=0.01), False)
+    assert extrapolated([trial(64, 4, told=False), many], 640, 300, 0) == (pytest.approx(10 * many.seconds), True)
 
 
 def test_sentences_say_what_is_known() -> None:
@@ -77,9 +78,8 @@ def test_sentences_say_what_is_known() -> None:
 
 
 @pytest.mark.parametrize("shape", [(500, 24, 1), (2, 24, 1), (10**6, 35_064, 500)])
-@pytest.mark.parametrize("rehearsed", [False, True])
-def test_trials_have_few_series_whatever_the_schema(shape: tuple[int, int, int], *, rehearsed: bool) -> None:
-    few, many = sizes(schema(*shape), shape[0], rehearsed=rehearsed)
+def test_trials_have_few_series_whatever_the_schema(shape: tuple[int, int, int]) -> None:
+    few, many = sizes(schema(*shape), shape[0])
     assert 1 <= few <= many <= shape[0]
     assert many * shape[1] * shape[2] <= max(700_000, 4 * shape[1] * shape[2])
 
@@ -88,7 +88,5 @@ def test_trials_have_few_series_whatever_the_schema(shape: tuple[int, int, int],
 def test_a_rehearsal_shortens_what_a_method_repeats(name: str) -> None:
     method = METHODS[name]()
     total = num_updates(method)
-    part = Part(method=method, schema=schema(500, 24, 1), guarantee=Guarantee(1.0, 1e-6), population=500)
-    assert Part.from_json(part.to_json()) == part
     assert num_updates(with_updates(method, 3)) == (3 if method.rehearsed else total)
     assert (total > 1) == bool(method.rehearsed)
