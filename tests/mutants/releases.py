@@ -69,8 +69,8 @@ MUTANTS = (
         name="grid tied to the private count",
         why="the number of cells follows the private number of units",
         file="statistics/queries.py",
-        before="grids = [grid_of(column, noise / self.private.population) for column in columns]",
-        after="grids = [grid_of(column, noise / max(1, self.private.num_units)) for column in columns]",
+        before="loud = self.noise(label, float(np.sqrt(len(columns)))) / self.private.population",
+        after="loud = self.noise(label, float(np.sqrt(len(columns)))) / max(1, self.private.num_units)",
         tests=(EXTRA,),
     ),
     Mutant(

@@ -1,7 +1,8 @@
 """A Gaussian copula over frequencies: what a `spectral` release holds, and how series are sampled from it.
 
 A series becomes normal scores (by marginals), factors (by a rotation of channels), what remains of them beyond their
-kind's mean and spread at each step, DCT coefficients, and Gaussian coordinates: level, volatility, every frequency.
+kind's mean and spread at each step, coefficients in a public basis of time, and Gaussian coordinates: level,
+volatility, every frequency, which is what coefficients beyond the level are called.
 Sampling goes the same way back. Everything here is a function of noisy statistics and of nothing else.
 """
 
@@ -12,10 +13,10 @@ from scipy.special import ndtr
 
 from understudy.data import Schema
 from understudy.data.timegrid import hours_of_day, parse_frequency
+from understudy.statistics.basis import basis_of
 from understudy.statistics.columns import context_summary, gappy_channels, num_labels, single_columns
 from understudy.statistics.gaps import GapModel, length_edges, sample_gaps, sample_lengths
 from understudy.statistics.marginals import SCORE_LIMIT, Marginal, bounded_scores, joined_marginals, split_marginals
-from understudy.statistics.series import to_steps
 
 NUM_CELLS = 64
 _HALF = NUM_CELLS // 2
@@ -251,7 +252,7 @@ def sample_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns (scores [series, step, channel], scores of the single columns [series, column])."""
     num_blocks, num_channels = schema.num_steps + 1, schema.num_channels
-    scores = np.empty((len(kinds), schema.num_steps, num_channels))
+    scores, basis = np.empty((len(kinds), schema.num_steps, num_channels)), basis_of(schema)
     num_single = model.coupled.shape[1] - (num_blocks - model.free.shape[1]) * num_channels
     singles = np.empty((len(kinds), num_single))
     for kind in np.unique(kinds):
@@ -262,7 +263,7 @@ def sample_scores(
         coordinates = np.empty((len(rows), num_blocks, num_channels))
         coordinates[:, model.order] = sampled[:, num_single:].reshape(coordinates.shape)
         road = model.kind(kind)
-        scores[rows] = road.profile.restore(to_steps(road.coefficients_of(coordinates)))
+        scores[rows] = road.profile.restore(basis.series(road.coefficients_of(coordinates)))
     return scores @ np.linalg.inv(model.rotation), singles
 
 

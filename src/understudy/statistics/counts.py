@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.fft import dct, idct
 from scipy.special import ndtr
 
 _REACHES = (0, 1, 2, 3, 5, 8, 12)
 _NARROWEST = 0.4  # deviation of a fitted normal over the width of the cell in its middle
 _NEAREST = 2.0**-12  # to the lower bound, in shares of the range, that a logarithm resolves
+_DEPARTURES = 0.1 * 2.0 ** np.arange(5)  # sizes of a density's departure from a normal one
+_SLOW_WAVES = 4  # over the range, up to which they are as large as the slowest
+_OF_A_CELL = 0.05  # how far the share of a cell may be expected to lie from that of a fitted normal
 _QUIET = 3.0  # standard deviations up to which the sum of a grid's end, or a difference of sums, is taken for noise
 
 
@@ -89,14 +93,18 @@ def _quiet_sums(number: int, noise: float) -> np.ndarray:
     return _QUIET * noise * np.sqrt(np.arange(1, number + 1))
 
 
-def shrink(own: np.ndarray, pooled: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+def shrink(own: np.ndarray, pooled: np.ndarray, noise: float, doubt: float = np.inf) -> tuple[np.ndarray, float]:
     """Returns (own figures drawn towards pooled ones, the weight own figures kept).
 
     Positive-part James–Stein: what differs no more than noise would make it differ is taken from the pool.
+
+    Args:
+        doubt: How far a figure may be expected to lie from the pooled one; noise beyond it is not taken for signal.
     """
     distance = float(((own - pooled) ** 2).sum())
     expected = own.size * noise**2
     weight = 1.0 - expected / distance if distance > expected else 0.0
+    weight = min(weight, 1 / (1 + (noise / doubt) ** 2))
     return pooled + weight * (own - pooled), weight
 
 
@@ -122,14 +130,14 @@ class Normals:
     Attributes:
         means, deviations: Of each, along the axis.
         low, high: Ends of the axis.
-        rising: Whether the axis is the logarithm of the distance from `low`.
+        rising: 1 if the axis is the logarithm of the distance from `low`, -1 if of that from `high`, 0 if of neither.
     """
 
     means: np.ndarray
     deviations: np.ndarray
     low: float
     high: float
-    rising: bool
+    rising: int
 
     def cumulative(self, points: np.ndarray) -> np.ndarray:
         """Returns distribution functions [normal, point]."""
@@ -148,26 +156,74 @@ class Normals:
         return Normals(self.means[one], self.deviations[one], self.low, self.high, self.rising)
 
 
+def _likely_departure(noisy: np.ndarray, noise: float) -> np.ndarray:
+    """Returns what is likely to lie behind a noisy departure from a simple shape: slow waves rather than fast ones.
+
+    The size of departures is the one of `_DEPARTURES` that makes the noisy waves the likeliest.
+    """
+    waves = dct(noisy, norm="ortho")
+    variance = _DEPARTURES[:, None] ** 2 / len(noisy) / (1 + (np.arange(len(noisy)) / _SLOW_WAVES) ** 2)
+    total = variance + noise**2
+    likeliest = int((np.log(total) + waves**2 / total).sum(axis=1).argmin())
+    return np.asarray(idct((variance / total)[likeliest] * waves, norm="ortho"))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of a distribution before its cells are counted: its mean and deviation, with their own doubts.
+
+    Attributes:
+        doubt: Standard deviation of the mean.
+        log_doubt: Standard deviation of the logarithm of the deviation.
+    """
+
+    mean: float
+    doubt: float
+    deviation: float
+    log_doubt: float
+
+    def penalty(self, normals: Normals) -> np.ndarray:
+        """Returns minus the logarithm of the prior density of normal distributions, up to a constant."""
+        far = (normals.means - self.mean) / self.doubt
+        wide = np.log(normals.deviations / self.deviation) / self.log_doubt
+        return np.asarray((far**2 + wide**2) / 2)
+
+
 def smoothed_cumulative(
-    noisy: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray, *, skewed: bool = False
+    noisy: np.ndarray,
+    noise: float,
+    edges: np.ndarray,
+    points: np.ndarray,
+    *,
+    skewed: bool = False,
+    expected: Expected | None = None,
 ) -> np.ndarray:
     """Returns the distribution function at `points` behind noisy shares of the cells between `edges`.
 
     Args:
-        skewed: Whether a log-normal distribution is tried too.
+        skewed: Whether log-normal distributions, rising from either end, are tried too.
+        expected: What is known of the distribution before.
     """
-    nearest, expected = _nearest_normal(noisy, edges, skewed)
-    departure = smooth_by_risk(keep_middle(noisy - expected, noise), noise)
-    at_edges = cumulative_of(expected + shrink(noisy, expected, noise)[1] * departure)
+    nearest, shares = _nearest_normal(noisy, noise, edges, skewed, expected)
+    if skewed:
+        departure = _likely_departure(noisy - shares, noise)
+    else:
+        departure = smooth_by_risk(keep_middle(noisy - shares, noise), noise)
+        departure *= shrink(noisy, shares, noise, _OF_A_CELL)[1]
+    at_edges = cumulative_of(shares + departure)
     return _between(at_edges, edges, points, nearest)
 
 
-def _nearest_normal(noisy: np.ndarray, edges: np.ndarray, skewed: bool) -> tuple[Normals, np.ndarray]:
-    """Returns the normal distribution whose shares are nearest to noisy ones, and these shares."""
+def _nearest_normal(
+    noisy: np.ndarray, noise: float, edges: np.ndarray, skewed: bool, expected: Expected | None
+) -> tuple[Normals, np.ndarray]:
+    """Returns the likeliest normal distribution behind noisy shares, and its shares."""
     found = []
-    for rising in (False, True)[: 1 + skewed]:
+    for rising in (0, 1, -1)[: 3 if skewed else 1]:
         normals, shares = _normals(tuple(edges), rising)
         misfit = (shares**2).sum(1) - 2 * shares @ noisy  # ‖normal − noisy‖² up to a constant
+        if expected is not None:
+            misfit = misfit + 2 * noise**2 * expected.penalty(normals)
         place = int(misfit.argmin())
         found.append((float(misfit[place]), normals.only(place), shares[place]))
     return min(found, key=lambda one: one[0])[1:]
@@ -184,7 +240,7 @@ def _between(at_edges: np.ndarray, edges: np.ndarray, points: np.ndarray, neares
 
 
 @lru_cache(maxsize=64)
-def _normals(edges: tuple[float, ...], rising: bool) -> tuple[Normals, np.ndarray]:
+def _normals(edges: tuple[float, ...], rising: int) -> tuple[Normals, np.ndarray]:
     """Returns normal distributions over a range of means and spreads, and their shares [normal, cell]."""
     low, high = edges[0], edges[-1]
     first, last = _along(np.array([low, high]), low, high, rising)
@@ -198,5 +254,9 @@ def _normals(edges: tuple[float, ...], rising: bool) -> tuple[Normals, np.ndarra
     return normals, normals.shares(np.array(edges))
 
 
-def _along(points: np.ndarray, low: float, high: float, rising: bool) -> np.ndarray:
-    return np.asarray(np.log2(np.maximum((points - low) / (high - low), _NEAREST))) if rising else points
+def _along(points: np.ndarray, low: float, high: float, rising: int) -> np.ndarray:
+    """Returns points on an axis that grows with them."""
+    if not rising:
+        return points
+    far = (points - low if rising > 0 else high - points) / (high - low)
+    return np.asarray(rising * np.log2(np.maximum(far, _NEAREST)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from understudy.data import Channel, Panel, Schema
 from understudy.privacy.border import Statistic
-from understudy.privacy.contributions import Cells, Contributions, SideBySide
+from understudy.privacy.contributions import Cells, Contributions, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries, Remembered
 from understudy.statistics import gaps
@@ -20,6 +20,7 @@ from understudy.statistics.marginals import Grid, Marginal, declared_like, grid_
 from understudy.statistics.series import filled
 
 MARGINALS, LABELS, ABSENCE = "marginals", "labels", "absence"  # labels under which these releases are charged
+_SPREAD = 0.6  # the most that one series says of a channel in few cells, in votes
 Seen = Callable[[Panel], np.ndarray]  # what a release sees of a panel, one row per series
 Held = Mapping[str, Sequence[int]]  # places of columns (channels, then single ones) by the label of their counts
 
@@ -73,12 +74,18 @@ class Queries:
     def count_columns(self, label: str, places: Sequence[int]) -> tuple[list[Marginal], np.ndarray]:
         """Returns the marginals of some columns and the total of each one's counts.
 
-        Privacy: one vote per series and column, spread evenly over the steps, so √columns bounds a series.
+        Privacy: one vote per series and column, spread evenly over the steps, so √columns bounds a series. Where cells
+        are few, a series weighs less: what it says of a channel is rarely in one cell, and where it is, it is clipped.
         """
         columns = [self.columns[place] for place in places]
-        bound = float(np.sqrt(len(columns)))
+        loud = self.noise(label, float(np.sqrt(len(columns)))) / self.private.population
+        grids = [grid_of(column, loud) for column in columns]
+        spread = [
+            grid.finer is not None and place < len(self.schema.channels)
+            for place, grid in zip(places, grids, strict=True)
+        ]
+        bound = float(np.sqrt(sum(_SPREAD**2 if each else 1.0 for each in spread)))
         noise = self.noise(label, bound)
-        grids = [grid_of(column, noise / self.private.population) for column in columns]
         sizes = [grid.num_cells for grid in grids]
         noisy = self.release(label, bound, (sum(sizes),), lambda panel: column_votes(panel, places, grids))
         parts = np.split(noisy, np.cumsum(sizes)[:-1])
@@ -116,13 +123,22 @@ class Queries:
 
 
 def column_votes(panel: Panel, places: Sequence[int], grids: Sequence[Grid]) -> SideBySide:
-    """Returns a vote for each column of each series, spread over the steps it has."""
-    singles, channels, votes = own_single_values(panel), panel.schema.num_channels, []
+    """Returns a vote for each column of each series, spread over the steps it has.
+
+    Votes for few cells are written out, so that their true length counts, and are clipped column by column.
+    """
+    singles, channels = own_single_values(panel), panel.schema.num_channels
+    votes: list[Contributions] = []
     for place, grid in zip(places, grids, strict=True):
         values = panel.values[:, :, place] if place < channels else singles[:, [place - channels]]
         observed = ~np.isnan(values)
         vector = np.repeat(np.arange(len(values)), observed.sum(axis=1))
         cells, sizes = grid.cells_of(values[observed]), np.array([grid.num_cells])
+        if grid.finer is not None and place < channels:
+            dense = np.bincount(vector * grid.num_cells + cells, minlength=len(values) * grid.num_cells)
+            shares = dense.reshape(len(values), grid.num_cells) / values.shape[1]
+            votes.append(Rows(shortened(shares, _SPREAD)))
+            continue
         votes.append(Cells(vector, np.zeros_like(vector), cells, 1 / values.shape[1], len(values), sizes))
     return SideBySide(votes)
 

@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.fft import dct, idct
 
-_HARMONICS = 4  # of a season, that are looked at together
-
 
 def filled(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Returns scores [series, step, channel] without NaN.
@@ -62,17 +60,7 @@ def to_steps(coefficients: np.ndarray) -> np.ndarray:
     return idct(coefficients, axis=1, norm="ortho")
 
 
-def bands(num_steps: int, season: int | None = None) -> list[np.ndarray]:
-    """Returns frequencies from 0 on that are likely to be alike: those of the season, then the others by octave.
-
-    Args:
-        season: Steps of a day, week or year, as the time axis says.
-    """
-    frequency = np.arange(num_steps)
-    of_season = np.zeros(num_steps, dtype=bool)
-    if season is not None:
-        first = 2 * num_steps / season  # frequency k has k / 2 waves in all
-        of_season = np.abs(frequency - first * np.round(frequency / first)) <= 1
-        of_season &= (first / 2 < frequency) & (frequency <= (_HARMONICS + 0.5) * first)
-    groups = np.where(of_season, -2, np.floor(np.log2(np.maximum(frequency, 0.5))))
-    return [np.flatnonzero(groups == group) for group in np.unique(groups)]
+def bands(num_steps: int) -> list[np.ndarray]:
+    """Returns frequencies from 0 on that are likely to be alike, by octave."""
+    octave = np.floor(np.log2(np.maximum(np.arange(num_steps), 0.5)))
+    return [np.flatnonzero(octave == one) for one in np.unique(octave)]

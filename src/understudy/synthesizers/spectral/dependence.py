@@ -20,6 +20,7 @@ from understudy.statistics.series import bands, dct_matrix
 
 MAX_COUPLED = 1024
 _SLACK = 1.5  # clip radius² over its expectation for independent Gaussian coordinates
+_DOUBT = 0.5  # how far a variance of unit-size coordinates may be expected to lie from one
 _FLOOR = 0.005  # smallest eigenvalue of a block of correlations
 
 
@@ -143,7 +144,8 @@ def fit_covariance(moments: np.ndarray, noise: float, coupling: Coupling, deviat
     """
     coupled, free = unpack_moments(moments, coupling)
     variance = np.concatenate([np.diag(coupled), np.diagonal(free, axis1=1, axis2=2).ravel()])
-    scale = 1 / min(max(float(np.median(variance)), 0.2), 2.0)  # the clip shrank all moments alike
+    middle = shrink(np.array([np.median(variance)]), np.ones(1), 1.25 * noise / np.sqrt(len(variance)), _DOUBT)[0][0]
+    scale = 1 / min(max(float(middle), 0.2), 2.0)  # the clip shrank all moments alike
     coupled, free, noise = coupled * scale, free * scale, noise * scale
     spread = np.sqrt(_variances(variance * scale, noise, coupling))
     first, rest = spread[: len(coupled)], spread[len(coupled) :].reshape(free.shape[:2])
@@ -171,8 +173,8 @@ def _variances(noisy: np.ndarray, noise: float, coupling: Coupling) -> np.ndarra
     settled = np.empty_like(blocks)
     for group in (np.array([0]), *(band + 1 for band in bands(len(blocks) - 1))):
         mean = blocks[group].mean(axis=0, keepdims=True)
-        pooled = shrink(mean, np.ones_like(mean), noise / np.sqrt(len(blocks[group])))[0]
-        settled[group] = shrink(blocks[group], np.broadcast_to(pooled, blocks[group].shape), noise)[0]
+        pooled = shrink(mean, np.ones_like(mean), noise / np.sqrt(len(blocks[group])), _DOUBT)[0]
+        settled[group] = shrink(blocks[group], np.broadcast_to(pooled, blocks[group].shape), noise, _DOUBT)[0]
     whole = np.concatenate([np.ones(coupling.num_single), settled[coupling.order].ravel()])
     return np.clip(whole, 0.1, 4.0)
 
@@ -184,7 +186,7 @@ def _loud_directions(matrix: np.ndarray, noise: float) -> np.ndarray:
     """
     values, vectors = np.linalg.eigh(matrix)
     edge = 2 * noise * np.sqrt(len(matrix))
-    loud = np.abs(values) > 1.02 * edge
+    loud = np.abs(values) > edge * (1 + len(matrix) ** (-2 / 3))  # 1 % by Tracy and Widom (1996)
     size = np.abs(values[loud])
     true = np.sign(values[loud]) * (size + np.sqrt(size**2 - edge**2)) / 2
     return np.asarray((vectors[:, loud] * true) @ vectors[:, loud].T)

@@ -3,16 +3,18 @@
 Functions named `…_of` or `…_vectors` say what a series contributes; `learning` calls them behind the border.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.fft import dct, idct
+from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
 from scipy.special import chdtri, ndtri
 
 from understudy.data import Schema
+from understudy.privacy.contributions import shortened
 from understudy.statistics import copula
-from understudy.statistics.columns import num_labels
+from understudy.statistics.basis import Basis
 from understudy.statistics.copula import (
     LEVEL_EDGES,
     NUM_CELLS,
@@ -23,10 +25,9 @@ from understudy.statistics.copula import (
     Profile,
     Strengths,
 )
-from understudy.statistics.counts import least_risk, shrink, smoothed_cumulative
+from understudy.statistics.counts import Expected, least_risk, nearest_distribution, shrink, smoothed_cumulative
 from understudy.statistics.marginals import SCORE_LIMIT
 from understudy.statistics.moments import num_pairs, symmetric, triangle
-from understudy.statistics.series import bands
 from understudy.synthesizers.sampling import num_pooled
 
 _POOL_SERIES, _POOL_NODES = 4096, 1025
@@ -155,137 +156,227 @@ def stratum_of(levels: np.ndarray, splits: tuple[Split, ...]) -> np.ndarray:
 # --- profile: mean and spread of the scores at every step, for every kind ----------------------------------------
 #
 # What remains after subtracting the mean and dividing by the spread has the same distribution at every step, which
-# is what makes one spectrum enough.
+# is what makes one spectrum enough. Moments are released as coefficients in the basis, the louder the more they are
+# expected to say: few units buy the level and a few waves of the day, many buy every step.
 
-_SQUARE_WEIGHT = 0.5  # the mean of a step matters more than its spread
+_SLACK, _SLACK_OF_CHANCE = 1.5, 1.4  # of squared lengths: of a typical series, and of one that is all chance
+_DIFFERENCE = 0.2  # of what kinds have in common in squares, and in what sets one kind apart from others
 _SMALLEST_SPREAD = 0.25
-_FALSE = 0.02  # how often noise alone passes for a band of frequencies
-_FALSE_LOUD = 0.01  # how often it passes for a loud frequency somewhere; every series would have to carry that one
+_FALSE = 0.02  # how often noise alone passes for a subspace
+_FALSE_LOUD = 0.01  # how often it passes for a loud coefficient somewhere; every series would have to carry that one
+_BELIEF = 2.0  # coefficients that the prior is worth
 
 
-def profile_radius(num_steps: int, num_channels: int) -> float:
-    """Returns the most one series may weigh in `moment_vectors`; scores have mean 0 and variance 1 by construction."""
-    return float(np.sqrt(2.5 * (1 + _SQUARE_WEIGHT**2) * num_steps * num_channels))
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """How loudly moments [which, place] are released: means of coefficients, and of those of squares.
 
-
-def moment_vectors(scores: np.ndarray) -> np.ndarray:
-    """Returns [series, 2 · step · channel]: each series' scores and, weighing less, their centred squares."""
-    flat = scores.reshape(len(scores), -1)
-    return np.concatenate([flat, _SQUARE_WEIGHT * (flat**2 - 1) / np.sqrt(2)], axis=1)
-
-
-def kind_profiles(
-    sums: np.ndarray, counts: np.ndarray, noise: float, schema: Schema, season: int | None
-) -> list[Profile]:
-    """Returns the profile of each kind from released sums [kind, moment]: of all, of its label, and its own."""
-    shape, number = (schema.num_steps, schema.num_channels), len(counts)
-    pooled = denoise_nested(sums, counts, noise, (number,), shape, season)[0]
-    means = denoise_nested(sums, counts, noise, (number, number // num_labels(schema), 1), shape, season)
-    pooled_noise = noise * float(np.sqrt(number)) / float(counts.sum())
-    return fit_profiles(means, pooled, counts / counts.sum(), shape, pooled_noise)
-
-
-def fit_profiles(
-    moments: np.ndarray, pooled: np.ndarray, share: np.ndarray, shape: tuple[int, int], noise: float
-) -> list[Profile]:
-    """Returns a profile per kind: a mean of its own and the spread that all kinds share.
-
-    A spread of its own would need more series than most kinds have; a spread too small by chance would blow up what it
-    divides, so none is smaller than `noise`, the standard deviation of the noise of a pooled moment.
+    Attributes:
+        weights: Of each moment; 0 for one that is not worth its noise.
+        prior: Its variance over populations.
+        radius: The most that a series may weigh: most series weigh less, whether they are as expected or all chance.
     """
-    size = shape[0] * shape[1]
-    means = moments[:, :size].reshape(-1, *shape)
-    square = 1 + np.sqrt(2) / _SQUARE_WEIGHT * pooled[size:].reshape(shape)
-    smallest = max(_SMALLEST_SPREAD**2, min(noise, 1.0))
-    spread = np.sqrt(np.maximum(square - np.einsum("k,ktc->tc", share, means**2), smallest))
-    return [Profile(mean, spread) for mean in means]
+
+    basis: Basis
+    weights: np.ndarray
+    prior: np.ndarray
+    radius: float
+
+    @classmethod
+    def of(cls, basis: Basis, num_channels: int, relative_noise: float) -> "Moments":
+        """Returns the moments whose release leaves the least error under the prior, from public facts.
+
+        Args:
+            relative_noise: Noise multiplier times influence, over the population.
+        """
+        steps = sum(map(len, basis.groups))
+        energy, common = (steps * basis.spread_out(part) for part in (basis.shares, basis.shares * basis.common))
+        typical = np.stack([0.8 * energy + 0.2, (energy + 1) / 2])
+        prior = np.stack([common, _DIFFERENCE * common])
+        squared = best_weights(prior, num_channels * typical, np.sqrt(_SLACK) * relative_noise)
+        radius = np.sqrt(max(_SLACK, _SLACK_OF_CHANCE * num_channels * squared.sum()))
+        return cls(basis, np.sqrt(squared), prior, float(radius))
+
+    @property
+    def number(self) -> int:
+        """Moments that are released of each channel."""
+        return self.weights.size
+
+    def vectors(self, scores: np.ndarray) -> np.ndarray:
+        """Returns [series, which · place · channel]: weighted coefficients of scores and of their centred squares."""
+        parts = [self.basis.coefficients(part) for part in (scores, (scores**2 - 1) / np.sqrt(2))]
+        weighted = np.stack(parts, axis=1) * self.weights[:, :, None]
+        return shortened(weighted.reshape(len(scores), -1), self.radius)
+
+    def profiles(self, sums: np.ndarray, counts: np.ndarray, noise: float, num_groups: int) -> list[Profile]:
+        """Returns the profile of each kind: a mean of its own and the spread that all kinds share.
+
+        The mean is that of all, then what sets the kinds of a label apart, then what sets a kind apart. A spread is
+        expected to be even: the same at every step, whatever the mean.
+
+        Args:
+            sums: Released sums [kind, which · place · channel].
+            noise: Standard deviation of the noise of each.
+        """
+        heard = self.weights[:, :, None] > 0
+        released = sums.reshape(len(counts), *self.weights.shape, -1)
+        moments = np.divide(released, self.weights[:, :, None], out=np.zeros(released.shape), where=heard)
+        loud = np.divide(noise, self.weights, out=np.full(self.weights.shape, np.inf), where=self.weights > 0)
+        means, squares = moments[:, 0], moments[:, 1].sum(axis=0) / counts.sum()
+        sizes = dict.fromkeys((len(counts), len(counts) // num_groups, 1))
+        mean = self.basis.series(denoise_nested(means, counts, loud[0], self.prior[0], tuple(sizes), self.basis.groups))
+        common = np.einsum("k,ktc->tc", counts / counts.sum(), mean**2)
+        even = 1 - common.mean(axis=0)
+        expected = self.basis.coefficients((common + even - 1)[None])[0] / np.sqrt(2)
+        own = denoise(
+            squares - expected, loud[1] * np.sqrt(len(counts)) / counts.sum(), self.prior[1], self.basis.groups
+        )
+        square = even + np.sqrt(2) * self.basis.series(own[None])[0]
+        spread = np.sqrt(np.maximum(square, _SMALLEST_SPREAD**2))
+        return [Profile(one, spread) for one in mean]
+
+
+def weight_of_one(radius: float, num_kinds: int) -> float:
+    """Returns what one more series weighs beside its moments: kinds are counted, one kind's number is declared."""
+    return radius * (0.25 if num_kinds == 1 else 0.6)
+
+
+def fit_counts(noisy: np.ndarray, noise: float, population: int) -> np.ndarray:
+    """Returns the number of series of each kind; together the declared number unless noise can't explain another."""
+    whole = shrink(noisy.sum(keepdims=True), np.array([float(population)]), noise * np.sqrt(len(noisy)))[0][0]
+    shares = nearest_distribution(noisy / max(noisy.sum(), 1.0))
+    return np.maximum(whole * shares, 1.0)
+
+
+def best_weights(prior: np.ndarray, typical: np.ndarray, noise: float) -> np.ndarray:
+    """Returns squared weights a of least error Σ p τ² / (p a + τ²) among vectors of typical length Σ a e = 1.
+
+    The Lagrangian gives a = (τ / √(λ e) − τ² / p)₊: water is poured on what is expected to say most.
+
+    Args:
+        prior: p, the variance of what is to be heard.
+        typical: e, the mean square of a series.
+        noise: τ, the standard deviation of the noise of a weight-one mean.
+    """
+
+    def at(level: float) -> np.ndarray:
+        return np.maximum(0.0, noise / (np.exp(level) * np.sqrt(typical)) - noise**2 / prior)
+
+    return at(float(brentq(lambda level: float((at(level) * typical).sum()) - 1, -60, 60)))
 
 
 def denoise_nested(
     sums: np.ndarray,
     counts: np.ndarray,
-    noise: float,
-    group_sizes: tuple[int, ...],
-    shape: tuple[int, int],
-    season: int | None = None,
+    noise: np.ndarray,
+    prior: np.ndarray,
+    sizes: tuple[int, ...],
+    groups: Sequence[np.ndarray],
 ) -> np.ndarray:
-    """Returns mean moments [kind, moment]: of all units, then what sets a group apart, then what sets a kind apart.
-
-    Each level adds the frequencies of its difference to the level above that stand out of its own noise.
+    """Returns mean coefficients [kind, place, channel]: of all units, then what sets a group of kinds apart, and so on.
 
     Args:
-        group_sizes: How many neighbouring kinds make a group, from all of them down.
-        season: Steps of a day, week or year, as the time axis says.
+        noise: Standard deviation of the noise of a sum, by place.
+        prior: Variance of a mean over populations, by place.
+        sizes: How many neighbouring kinds make a group, from all of them down.
+        groups: Places of each subspace.
     """
     means = np.zeros_like(sums)
-    for size in group_sizes:
+    for depth, size in enumerate(sizes):
         for first in range(0, len(sums), size):
             group = slice(first, first + size)
             count = counts[group].sum()
-            expected = (means[group] * counts[group, None]).sum(0) / count
-            own, own_noise = sums[group].sum(0) / count, noise * np.sqrt(size) / count
-            means[group] += _denoise(own - expected, own_noise, shape, season)
+            expected = (means[group] * counts[group, None, None]).sum(0) / count
+            own = sums[group].sum(0) / count - expected
+            means[group] += denoise(own, noise * np.sqrt(size) / count, prior * _DIFFERENCE**depth, groups)
     return means
 
 
-def _denoise(moments: np.ndarray, noise: float, shape: tuple[int, int], season: int | None) -> np.ndarray:
-    """Keeps of noisy mean moments what exceeds the noise."""
-    size = shape[0] * shape[1]
-    mean, square = (dct(part.reshape(shape), axis=0, norm="ortho") for part in (moments[:size], moments[size:]))
-    threshold = noise * -ndtri(_FALSE_LOUD / 2 / size)  # Bonferroni: the universal threshold passes one fit in five
-    weight = np.zeros_like(mean)
-    for block in bands(shape[0], season):  # Cai (1999): block by block; one loud frequency does not make all heard
-        bounded = np.clip(mean[block], -threshold, threshold)
-        if (bounded**2).sum() > noise**2 * chdtri(bounded.size, _FALSE):
-            weight[block] = shrink(bounded, np.zeros_like(bounded), noise)[1]
-    weight = np.where(np.abs(mean) < threshold, weight, 1.0)
-    kept = (weight * mean, np.where(np.abs(square) < threshold, 0.0, square))
-    return np.concatenate([idct(part, axis=0, norm="ortho").ravel() for part in kept])
+def denoise(noisy: np.ndarray, noise: np.ndarray, prior: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns coefficients [place, channel] drawn towards 0 as far as their noise and what is expected of them ask.
 
-
-# --- spectrum: how strong each frequency is -----------------------------------------------------------------------
-#
-# What a series contributes is the direction of its spectrum, |c_k| / ‖c‖ over the frequencies k > 0 of a channel: a
-# vector of length one whatever the series, so that no clip radius has to be known. How far out along that direction a
-# series lies, its *volatility*, is counted separately, as the level is.
-
-_REACHES = (0, 1, 3, 7, 15, 31, 63, 127)  # neighbours on each side that a frequency may be averaged with
-_SLOPES = np.arange(-0.5, 2.1, 0.05)  # of the strength over the frequency, in powers
-_SMALLEST_STRENGTH = 0.02  # relative strength of the weakest frequency
-
-
-def fit_strengths(mean_directions: np.ndarray, noise: float, season: int | None = None) -> Strengths:
-    """Returns the strengths behind a noisy mean direction [frequency, channel].
-
-    Octave by octave, those of the season apart, a frequency is the mean of as many neighbours as the least estimated
-    risk asks for: of none where noise is small, of most of an octave where it is not. Means of bands are drawn towards
-    a power of the frequency. What noise is left is the least strength: one that is too small blows up what it divides,
-    and with it the volatility of every series.
+    A subspace that stands out of its noise is believed as James and Stein would; in any other the prior counts.
     """
-    if mean_directions.shape[0] == 0:
-        return Strengths(mean_directions)
-    settled = np.stack([_settled(own, noise, season) for own in mean_directions.T], axis=1)
-    typical = np.sqrt(np.maximum((settled**2).mean(axis=0), 1e-12))
-    relative = np.maximum(settled / typical, _SMALLEST_STRENGTH)
-    return Strengths(relative / np.sqrt((relative**2).mean(axis=0)))
+    kept = np.zeros_like(noisy)
+    threshold = -ndtri(_FALSE_LOUD / 2 / noisy.size)  # Bonferroni: the universal threshold passes one fit in five
+    for places in groups:
+        places = places[np.isfinite(noise[places])]
+        if not len(places):
+            continue
+        unit = noisy[places] / noise[places, None]
+        bounded = np.clip(unit, -threshold, threshold)  # one loud coefficient does not make all heard
+        size, ratio = float((bounded**2).sum()), prior[places, None] / noise[places, None] ** 2
+        excess = max(size / unit.size - 1, 0.0)  # variance of what is heard, in units of its noise
+        if size <= chdtri(unit.size, _FALSE):
+            mine = unit.size * (ratio / (1 + ratio)) ** 2
+            excess = (_BELIEF * ratio + mine * excess) / (_BELIEF + mine)
+        weight = np.where(np.abs(unit) < threshold, excess / (1 + excess), 1.0)
+        kept[places] = weight * noisy[places]
+    return kept
 
 
-def _settled(noisy: np.ndarray, noise: float, season: int | None) -> np.ndarray:
+# --- spectrum: how strong each coefficient is ---------------------------------------------------------------------
+#
+# What a series contributes is the direction of its spectrum, |c_k| / ‖c‖ over all places of a channel: a vector of
+# length one whatever the series, so that no clip radius has to be known. Scores have variance one by construction, so
+# directions say all about energies, that of the level included. How far out along its direction a series lies, its
+# *volatility*, and its level are counted separately.
+
+_REACHES = (0, 1, 3, 7, 15, 31, 63, 127)  # neighbours on each side that a coefficient may be averaged with
+_SMALLEST_STRENGTH = 0.02  # relative strength of the weakest coefficient
+_DOUBT = 0.5  # standard deviation over populations of the logarithm of a subspace's mean amplitude
+_NODES = np.exp(np.linspace(-14, 14, 113))  # of the integral over u
+_ROUNDS = 12
+
+
+def fit_strengths(mean_directions: np.ndarray, noise: float, basis: Basis) -> tuple[Strengths, np.ndarray]:
+    """Returns the strengths behind noisy mean directions [place, channel], and the level's share of the energy.
+
+    A subspace's mean amplitude is drawn towards the prior, and inside it a coefficient is the mean of as many
+    neighbours as the least estimated risk asks for: of none where noise is small, of all where it is not.
+    """
+    steps, channels = mean_directions.shape
+    prior = expected_directions(basis.spread_out(basis.shares))
+    settled = np.stack([_settled(own, noise, prior, basis.groups) for own in mean_directions.T], axis=1)
+    energy = np.stack([energies_behind(own, basis.spread_out(basis.shares)) for own in settled.T], axis=1)
+    if steps == 1:
+        return Strengths(np.zeros((0, channels))), np.ones(channels)
+    relative = np.sqrt(energy[1:] / energy[1:].mean(axis=0))
+    relative = np.maximum(relative, _SMALLEST_STRENGTH)
+    return Strengths(relative / np.sqrt((relative**2).mean(axis=0))), energy[0]
+
+
+def _settled(noisy: np.ndarray, noise: float, prior: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
     """Returns one channel's mean direction without most of its noise."""
-    groups = [band - 1 for band in bands(len(noisy) + 1, season) if band[0] > 0]
-    middle = np.array([band.mean() + 1 for band in groups])
-    means = np.array([noisy[band].mean() for band in groups])
-    left = np.array([max(noise, 1e-12) / np.sqrt(len(band)) for band in groups])
-    shapes = (middle / middle[-1]) ** -_SLOPES[:, None]
-    size = np.maximum((shapes * means / left**2).sum(1) / (shapes**2 / left**2).sum(1), 1e-3)
-    fitted = size[:, None] * shapes
-    power = fitted[(((means - fitted) / left) ** 2).sum(1).argmin()]  # the nearest power of the frequency
-    drawn = power + shrink((means - power) / left, np.zeros(len(means)), 1.0)[0] * left
-    settled = np.empty_like(noisy)
-    for band, mean, better in zip(groups, means, drawn, strict=True):
-        smooth, remaining = least_risk(noisy[band], noise, _REACHES)
-        settled[band] = np.maximum(smooth + better - mean, min(remaining, better))
+    settled, noise = np.empty_like(noisy), max(noise, 1e-12)
+    for places in groups:
+        expected, left = prior[places].mean(), noise / np.sqrt(len(places))
+        mean = max(noisy[places].mean(), expected / 8)
+        weight = _DOUBT**2 / (_DOUBT**2 + (left / max(mean, expected / 2)) ** 2)  # of a logarithm, to first order
+        mean = np.exp(weight * np.log(mean) + (1 - weight) * np.log(expected))
+        smooth, _ = least_risk(noisy[places], noise, _REACHES)
+        settled[places] = np.maximum(smooth + mean - noisy[places].mean(), mean / 4)
     return settled
+
+
+def expected_directions(energy: np.ndarray) -> np.ndarray:
+    """Returns E |c_k| / ‖c‖ [place] for independent Gaussian coefficients c with energies e.
+
+    1/‖c‖ = π^(−1/2) ∫ u^(−1/2) exp(−u ‖c‖²) du factors over places: with f(u) = Π_j (1 + 2 u e_j)^(−1/2) the mean is
+    √(2 e_k) / π · ∫ u^(−1/2) (1 + 2 u e_k)^(−1/2) f(u) du.
+    """
+    grown = 1 + 2 * _NODES * energy[:, None] / energy.sum()
+    weight = np.sqrt(_NODES) * np.exp(-0.5 * np.log(grown).sum(axis=0)) * np.log(_NODES[1] / _NODES[0])
+    return np.asarray(np.sqrt(2 * energy / energy.sum()) / np.pi * (weight / np.sqrt(grown)).sum(axis=1))
+
+
+def energies_behind(directions: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Returns the energies, which add up to one, whose expected directions are nearest to those given."""
+    energy = start / start.sum()
+    for _ in range(_ROUNDS):
+        energy = energy * np.clip(directions / expected_directions(energy), 0.25, 4.0) ** 2
+        energy = energy / energy.sum()
+    return energy
 
 
 # --- shape: distributions of level and volatility, on few cells where noise exceeds the share of a cell ---
@@ -293,6 +384,7 @@ def _settled(noisy: np.ndarray, noise: float, season: int | None) -> np.ndarray:
 _FEW_LEVELS = np.concatenate([LEVEL_EDGES[[0, 4, 8, 12, 16]], [0.0], LEVEL_EDGES[[48, 52, 56, 60, 64]]])  # octaves
 _FEW_VOLATILITIES = VOLATILITY_EDGES[[0, 16, 24, 32, 36, 40, 44, 48, 52, 56, 64]]
 _MOST_NOISE = 0.012  # of the share of a cell, up to which cells are many
+_VOLATILITY_SPREAD = 0.15  # standard deviation of the logarithm of sizes, as expected before votes are counted
 
 
 def edges_for(cell_noise: float) -> tuple[np.ndarray, np.ndarray]:
@@ -301,19 +393,50 @@ def edges_for(cell_noise: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_shapes(
-    sums: np.ndarray, counts: np.ndarray, noise: float, edges: tuple[np.ndarray, np.ndarray]
+    sums: np.ndarray,
+    counts: np.ndarray,
+    noise: float,
+    edges: tuple[np.ndarray, np.ndarray],
+    level_shares: Sequence[np.ndarray],
 ) -> tuple[list[Distribution], list[Distribution]]:
-    """Returns levels and volatilities of each kind from released votes [kind, which, channel, cell]."""
+    """Returns levels and volatilities of each kind from released votes [kind, which, channel, cell].
+
+    Args:
+        level_shares: Of the energy of each kind, by channel: what is expected of both before votes are counted.
+    """
+    expected = [(_levels_behind(shares), _volatilities_behind(shares)) for shares in level_shares]
     level, volatility = (
-        [fit_distribution(*settled, edges[which], points) for settled in pooled_kinds(sums[:, which], counts, noise)]
+        [
+            fit_distribution(*settled, edges[which], points, own[which])
+            for settled, own in zip(pooled_kinds(sums[:, which], counts, noise), expected, strict=True)
+        ]
         for which, points in enumerate((LEVEL_EDGES, VOLATILITY_EDGES))
     )
     return level, volatility
 
 
-def fit_distribution(noisy_shares: np.ndarray, noise: float, edges: np.ndarray, points: np.ndarray) -> Distribution:
+def _levels_behind(level_shares: np.ndarray) -> list[Expected]:
+    return [Expected(0.0, 0.1, float(np.sqrt(max(share, 1e-3))), 0.25) for share in level_shares]
+
+
+def _volatilities_behind(level_shares: np.ndarray) -> list[Expected]:
+    middle = [0.5 * np.log(max(1 - share, 1e-3)) - _VOLATILITY_SPREAD**2 for share in level_shares]
+    return [Expected(float(one), 0.3, _VOLATILITY_SPREAD, 0.5) for one in middle]
+
+
+def fit_distribution(
+    noisy_shares: np.ndarray,
+    noise: float,
+    edges: np.ndarray,
+    points: np.ndarray,
+    expected: Sequence[Expected | None] | None = None,
+) -> Distribution:
     """Returns the distributions at `points` behind noisy shares [channel, cell] of the cells between `edges`."""
-    rows = [smoothed_cumulative(shares, noise, edges, points) for shares in noisy_shares]
+    expected = [None] * len(noisy_shares) if expected is None else expected
+    rows = [
+        smoothed_cumulative(shares, noise, edges, points, expected=own)
+        for shares, own in zip(noisy_shares, expected, strict=True)
+    ]
     return Distribution(np.stack(rows), points)
 
 

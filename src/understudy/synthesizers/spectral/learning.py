@@ -9,23 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.data import Panel, Schema
-from understudy.data.timegrid import season_steps
-from understudy.privacy.contributions import Cells, Rows, SideBySide, shortened
+from understudy.privacy.contributions import Cells, Rows, SideBySide
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries, Remembered
+from understudy.statistics.basis import Basis, basis_of
 from understudy.statistics.columns import classes_of, missing_shares, num_labels
 from understudy.statistics.copula import NUM_CELLS, Covariance, Distribution, Kind, Model, Profile, Strengths
 from understudy.statistics.marginals import Marginal
 from understudy.statistics.moments import num_pairs
 from understudy.statistics.queries import Queries, Seen, own_single_values, scores_by
-from understudy.statistics.series import to_frequencies, unit_length
+from understudy.statistics.series import unit_length
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.spectral import fitting
 from understudy.synthesizers.spectral.dependence import Coupling, choose_coupling, fit_covariance
 from understudy.synthesizers.spectral.fitting import Split
-from understudy.synthesizers.spectral.recipe import held_columns
-
-_UNITS_PER_KIND = 1500  # a population is divided no further than this
+from understudy.synthesizers.spectral.recipe import affordable_splits, held_columns
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ class Learning:
         return Queries(self.private, self.grant)
 
     @property
-    def season(self) -> int | None:
-        """Steps of a day, week or year, as the time axis says."""
-        return season_steps(self.schema.time, self.schema.num_steps)
+    def basis(self) -> Basis:
+        """Public vectors of time."""
+        return basis_of(self.schema)
 
     def run(self) -> Model:
         """Makes the releases and returns the model fitted to them."""
@@ -65,11 +63,11 @@ class Learning:
         kinds, num_kinds = _kinds_by(scores, splits), num_labels(schema) * 2 ** len(splits)
         self.progress("levels", 0.35)
         counts, profiles = self.release_profiles(scores, kinds, num_kinds)
-        coefficients = _coefficients_by(scores, kinds, profiles)
+        coefficients = _coefficients_by(self.basis, scores, kinds, profiles)
         self.progress("profile", 0.5)
-        strengths = self.release_spectra(coefficients, kinds, counts)
+        strengths, level_shares = self.release_spectra(coefficients, kinds, counts)
         self.progress("spectrum", 0.6)
-        shapes = self.release_shapes(coefficients, kinds, strengths, counts)
+        shapes = self.release_shapes(coefficients, kinds, strengths, level_shares, counts)
         fitted = [Kind(*parts) for parts in zip(profiles, strengths, *shapes, strict=True)]
         self.progress("shape", 0.7)
         coupling, covariances = self.release_dependence(coefficients, kinds, fitted, counts, marginals)
@@ -104,7 +102,9 @@ class Learning:
         return fitting.fit_rotation(noisy / self.private.population, channels)
 
     def release_splits(self, scores: Seen) -> tuple[Split, ...]:
-        """Counts of levels, and the valleys between their modes."""
+        """Counts of levels, and the valleys between their modes; nothing is released where none could be afforded."""
+        if "levels" not in {entry.label for entry in self.grant.plan.entries}:
+            return ()
         channels = self.schema.num_channels
         bound = float(np.sqrt(channels))
         noisy = self.queries.release(
@@ -113,41 +113,50 @@ class Learning:
             (channels * NUM_CELLS,),
             lambda panel: Cells.one_each(fitting.cells_of(_means(scores(panel)), fitting.EVEN_EDGES), NUM_CELLS),
         )
-        affordable = int(np.log2(max(1.0, self.private.population / _UNITS_PER_KIND / num_labels(self.schema))))
-        votes = noisy.reshape(channels, NUM_CELLS)
-        return fitting.find_splits(votes, self.queries.noise("levels", bound), min(self.max_splits, affordable))
+        most = min(self.max_splits, affordable_splits(self.schema, self.private.population))
+        return fitting.find_splits(noisy.reshape(channels, NUM_CELLS), self.queries.noise("levels", bound), most)
 
     def release_profiles(self, scores: Seen, kinds: Seen, num_kinds: int) -> tuple[np.ndarray, list[Profile]]:
         """Number of series, and mean and spread of their scores, for each kind."""
-        steps, channels = self.schema.num_steps, self.schema.num_channels
-        radius = fitting.profile_radius(steps, channels)
-        one = float(np.sqrt(steps * channels / 4))  # weight of one more series: half of what its scores weigh
-        bound = float(np.hypot(radius, one))
+        noise = self.queries.noise("profile", 1.0) / self.private.population
+        moments = fitting.Moments.of(self.basis, self.schema.num_channels, noise)
+        one = fitting.weight_of_one(moments.radius, num_kinds)
+        bound = float(np.hypot(moments.radius, one))
 
         def vectors(panel: Panel) -> Rows:
-            moments = shortened(fitting.moment_vectors(scores(panel).astype(np.float64)), radius)
-            counted = np.concatenate([moments, np.full((len(moments), 1), one)], axis=1)
-            return Rows(counted, kinds(panel), num_kinds)
+            own = moments.vectors(scores(panel).astype(np.float64))
+            return Rows(np.concatenate([own, np.full((len(own), 1), one)], axis=1), kinds(panel), num_kinds)
 
-        noisy = self.queries.release("profile", bound, (num_kinds, 2 * steps * channels + 1), vectors)
-        counts, noise = np.maximum(noisy[:, -1] / one, 1.0), self.queries.noise("profile", bound)
-        return counts, fitting.kind_profiles(noisy[:, :-1], counts, noise, self.schema, self.season)
+        noisy = self.queries.release(
+            "profile", bound, (num_kinds, moments.number * self.schema.num_channels + 1), vectors
+        )
+        noise = self.queries.noise("profile", bound)
+        counts = fitting.fit_counts(noisy[:, -1] / one, noise / one, self.private.population)
+        return counts, moments.profiles(noisy[:, :-1], counts, noise, num_labels(self.schema))
 
-    def release_spectra(self, coefficients: Seen, kinds: Seen, counts: np.ndarray) -> list[Strengths]:
+    def release_spectra(
+        self, coefficients: Seen, kinds: Seen, counts: np.ndarray
+    ) -> tuple[list[Strengths], list[np.ndarray]]:
         """Directions of the spectra, |c| / ‖c‖: a vector of length one per series and channel."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
         bound = float(np.sqrt(channels))
         noisy = self.queries.release(
             "spectrum",
             bound,
-            (len(counts), steps - 1, channels),
-            lambda panel: Rows(unit_length(np.abs(coefficients(panel)[:, 1:])), kinds(panel), len(counts)),
+            (len(counts), steps, channels),
+            lambda panel: Rows(unit_length(np.abs(coefficients(panel))), kinds(panel), len(counts)),
         )
         settled = fitting.pooled_kinds(noisy, counts, self.queries.noise("spectrum", bound))
-        return [fitting.fit_strengths(directions, remaining, self.season) for directions, remaining in settled]
+        found = [fitting.fit_strengths(directions, remaining, self.basis) for directions, remaining in settled]
+        return [strengths for strengths, _ in found], [level for _, level in found]
 
     def release_shapes(
-        self, coefficients: Seen, kinds: Seen, strengths: list[Strengths], counts: np.ndarray
+        self,
+        coefficients: Seen,
+        kinds: Seen,
+        strengths: list[Strengths],
+        level_shares: list[np.ndarray],
+        counts: np.ndarray,
     ) -> tuple[list[Distribution], list[Distribution]]:
         """Votes for the level and for the volatility, one each per series and channel."""
         steps, channels = self.schema.num_steps, self.schema.num_channels
@@ -164,7 +173,8 @@ class Learning:
             return Cells.one_each(np.concatenate(both, axis=1), num_cells, ballot, len(counts) * 2 * channels)
 
         noisy = self.queries.release("shape", bound, (len(counts) * 2 * channels * num_cells,), votes)
-        return fitting.fit_shapes(noisy.reshape(len(counts), 2, channels, num_cells), counts, noise, edges)
+        votes_cast = noisy.reshape(len(counts), 2, channels, num_cells)
+        return fitting.fit_shapes(votes_cast, counts, noise, edges, level_shares)
 
     def release_dependence(
         self, coefficients: Seen, kinds: Seen, fitted: list[Kind], counts: np.ndarray, marginals: list[Marginal]
@@ -211,10 +221,10 @@ def _kinds_by(scores: Seen, splits: tuple[Split, ...]) -> Seen:
     return Remembered(lambda panel: classes_of(panel) * number + fitting.stratum_of(_means(scores(panel)), splits))
 
 
-def _coefficients_by(scores: Seen, kinds: Seen, profiles: Sequence[Profile]) -> Seen:
-    """Returns coefficients [series, frequency, channel], their kind's profile taken out."""
+def _coefficients_by(basis: Basis, scores: Seen, kinds: Seen, profiles: Sequence[Profile]) -> Seen:
+    """Returns coefficients [series, place, channel], their kind's profile taken out."""
     mean, spread = np.stack([own.mean for own in profiles]), np.stack([own.spread for own in profiles])
-    return lambda panel: to_frequencies((scores(panel) - mean[kinds(panel)]) / spread[kinds(panel)])
+    return lambda panel: basis.coefficients((scores(panel) - mean[kinds(panel)]) / spread[kinds(panel)])
 
 
 def _single_scores(panel: Panel, single: Sequence[Marginal]) -> np.ndarray:

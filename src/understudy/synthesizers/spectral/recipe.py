@@ -8,50 +8,58 @@ noises all that needs columns of several parties: factors, profiles, spectra, se
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from understudy.data import Schema
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.plan import noise_multipliers
-from understudy.statistics.columns import gappy_channels, single_columns
+from understudy.statistics.columns import gappy_channels, num_labels, single_columns
 from understudy.statistics.queries import MARGINALS, Held
 
 DEFAULT: Mapping[str, Any] = {}
-_SHARES = {
-    "marginals": 0.22,
-    "factors": 0.04,
-    "levels": 0.03,
-    "profile": 0.15,
-    "spectrum": 0.06,
-    "shape": 0.16,
-    "dependence": 0.29,
-    "absence": 0.05,
+_SHARES = {  # of mu²: (few units under much noise, many units under little)
+    "marginals": (0.38, 0.22),
+    "factors": (0.03, 0.04),
+    "levels": (0.01, 0.03),
+    "profile": (0.26, 0.15),
+    "spectrum": (0.24, 0.06),
+    "shape": (0.04, 0.16),
+    "dependence": (0.02, 0.29),
+    "absence": (0.04, 0.05),
 }
-_FEW = 0.006  # noise of one release over the population
-_FEW_SHARES = {  # where the noise leaves nothing to see of dependence
-    "marginals": 0.25,
-    "factors": 0.03,
-    "levels": 0.02,
-    "profile": 0.25,
-    "spectrum": 0.15,
-    "shape": 0.22,
-    "dependence": 0.04,
-    "absence": 0.04,
-}
+_SIGNAL = (50.0, 1000.0)  # units over the noise multiplier of one release, at which they are few, and many
+_UNITS_PER_KIND = 1500  # a population is divided no further than this
 
 
 def budget_shares(schema: Schema, guarantee: Guarantee) -> dict[str, float]:
-    """Returns the share of mu² that each release gets, by its label, from public facts."""
-    population, loudest = schema.population.size, noise_multipliers(guarantee, {"all": 1.0})["all"]
-    shares = dict(_FEW_SHARES if population is not None and loudest > _FEW * population else _SHARES)
+    """Returns the share of mu² that each release gets, by its label, from public facts.
+
+    The less units stand out of the noise, the more is spent on what few numbers say. Shares move evenly with the
+    logarithm of that signal.
+    """
+    population, noise = schema.population.size, noise_multipliers(guarantee, {"all": 1.0})["all"]
+    signal = _SIGNAL[1] if population is None else population / noise
+    many = float(np.clip(np.log(signal / _SIGNAL[0]) / np.log(_SIGNAL[1] / _SIGNAL[0]), 0, 1))
+    shares = {label: few ** (1 - many) * much**many for label, (few, much) in _SHARES.items()}
+    if population is not None and schema.unit.kind == "entity" and not affordable_splits(schema, population):
+        del shares["levels"]
     if not gappy_channels(schema) and schema.time.min_steps is None:
-        shares["dependence"] += shares.pop("absence")
+        del shares["absence"]
     if schema.num_channels == 1:
-        shares["dependence"] += shares.pop("factors")
+        del shares["factors"]
+    total = sum(shares.values())
+    shares = {label: share / total for label, share in shares.items()}
     if not schema.unit.protects_a_person:  # windows at every offset of one series: no step differs from another
         for label, change in (("profile", -0.12), ("marginals", 0.05), ("shape", 0.04), ("dependence", 0.03)):
             shares[label] += change
     held = held_columns(schema)  # the share of the marginals is divided so that all counts get the same noise
     whole, number = shares.pop(MARGINALS), sum(map(len, held.values()))
     return {label: whole * len(places) / number for label, places in held.items()} | shares
+
+
+def affordable_splits(schema: Schema, population: int) -> int:
+    """Returns how often the series of a label may be divided by level."""
+    return int(np.log2(max(1.0, population / _UNITS_PER_KIND / num_labels(schema))))
 
 
 def parties_of(schema: Schema) -> tuple[str, ...]:

@@ -1,0 +1,153 @@
+"""A public orthonormal basis of time: the level, exact waves of the declared seasons, and cosines of all other speeds.
+
+A series that repeats every day is a sum of twenty-four vectors here, whatever its shape, and what varies between series
+that share a clock lies in few *subspaces*: level, harmonics of a season, slow, from one season to the next, fast. A
+typical series spreads its energy over them much the same everywhere, from traffic to loads to sales. That is the
+*prior*, a public fact: where noise drowns single coefficients, the shares of a dozen subspaces are still heard.
+
+Notation: E unit vectors of the cosines that give way, Q₁ the waves of seasons in the frequencies of the DCT,
+W = E − Q₁. The reflection Q = I − W (I − Q₁ᵀE)⁻¹ Wᵀ is orthogonal, takes E to Q₁ and moves other cosines as little as
+it can.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.fft import dct
+
+from understudy.data import Schema, Time
+from understudy.data.timegrid import season_steps
+from understudy.statistics.series import to_frequencies, to_steps
+
+_MOST_WAVES = 24  # harmonics of a season that get exact waves
+_WEEKS = 7  # days in the season above a day
+_LEVEL, _SLOW = 0.40, 0.15  # prior shares of energy where there is a season
+_HARMONICS = (0.14, 0.06, 0.05, 0.03, 0.01)  # by octave of the harmonic, halved beyond
+_BETWEEN = (0.05, 0.04, 0.04, 0.03, 0.02)  # by octave above one wave a season, halved beyond
+_STILL, _FALL = 0.5, 0.65  # without a season: the level, and how an octave's share falls from one to the next
+_COMMON = {"level": 0.03, "season": 0.5, "slow": 0.1, "rest": 0.01}  # of the energy that all series have in common
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Orthonormal vectors of time; the first is the level.
+
+    Attributes:
+        away: W, one column for each wave of a season; none without seasons.
+        gain: (I − Q₁ᵀE)⁻¹.
+        groups: Places of the vectors of each subspace.
+        shares: Prior share of the energy of a series in each subspace.
+        common: Prior part of that energy which is the same for all series: that of their mean.
+    """
+
+    away: np.ndarray
+    gain: np.ndarray
+    groups: tuple[np.ndarray, ...]
+    shares: np.ndarray
+    common: np.ndarray
+
+    def coefficients(self, series: np.ndarray) -> np.ndarray:
+        """Returns the coefficients [series, place, channel] of [series, step, channel], each series by itself."""
+        return self._reflected(to_frequencies(series), self.gain.T)
+
+    def series(self, coefficients: np.ndarray) -> np.ndarray:
+        """Inverse of `coefficients`."""
+        return to_steps(self._reflected(coefficients, self.gain))
+
+    def _reflected(self, frequencies: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        if not self.away.shape[1]:
+            return frequencies
+        back = (self.away @ gain) @ (self.away.T @ frequencies)  # a product per series: its bits do not hang on others
+        return np.asarray(frequencies - back)
+
+    def spread_out(self, figures: np.ndarray) -> np.ndarray:
+        """Returns for every place its part of its subspace's figure."""
+        even = np.empty(sum(map(len, self.groups)))
+        for places, figure in zip(self.groups, figures, strict=True):
+            even[places] = figure / len(places)
+        return even
+
+
+def basis_of(schema: Schema) -> Basis:
+    """Returns the basis for a schema's time axis; series without a common clock have no season in common."""
+    clocked = schema.time.align == "calendar" and schema.unit.protects_a_person
+    return _basis(schema.num_steps, _seasons(schema.time, schema.num_steps) if clocked else ())
+
+
+def _seasons(time: Time, steps: int) -> tuple[int, ...]:
+    """Returns the steps of the seasons that fit twice, the shortest first."""
+    first = season_steps(time, steps)
+    if first is None:
+        return ()
+    day = season_steps(time, 10**6) == first and time.frequency[-1] in "nshu"
+    return (first, _WEEKS * first) if day and 2 * _WEEKS * first <= steps else (first,)
+
+
+@lru_cache(maxsize=16)
+def _basis(steps: int, seasons: tuple[int, ...]) -> Basis:
+    places, waves, names = _waves(steps, seasons)
+    first = seasons[0] if seasons else None
+    names.update({place: _name(place, steps, first) for place in range(steps) if place not in names})
+    kinds = sorted(set(names.values()))
+    groups = tuple(np.array(sorted(place for place, name in names.items() if name == kind)) for kind in kinds)
+    shares = np.array([_share(kind, first is not None) for kind in kinds])
+    common = np.array([_COMMON[kind[1]] for kind in kinds])
+    unit = np.eye(steps)[:, places]
+    away = unit - waves
+    return Basis(away, np.linalg.inv(np.eye(len(places)) - waves.T @ unit), groups, shares / shares.sum(), common)
+
+
+Name = tuple[int, str, int]  # (order, kind, octave)
+
+
+def _waves(steps: int, seasons: tuple[int, ...]) -> tuple[list[int], np.ndarray, dict[int, Name]]:
+    """Returns (places that give way, waves [frequency, wave] of the seasons, the subspace of each place)."""
+    places: list[int] = []
+    columns: list[np.ndarray] = []
+    names: dict[int, Name] = {}
+    time = np.arange(steps) + 0.5
+    for order, season in enumerate(seasons):
+        for harmonic in range(1, min(season // 2, _MOST_WAVES) + 1):
+            nearest = round(2 * steps * harmonic / season)
+            if order and harmonic % (season // seasons[0]) == 0:
+                continue  # a wave of the shorter season
+            for place, shape in ((nearest, np.cos), (nearest + 1, np.sin)):
+                if not 0 < place < steps or place in names:
+                    continue
+                places.append(place)
+                columns.append(shape(2 * np.pi * harmonic * time / season))
+                names[place] = (1 + order, "season", int(np.ceil(np.log2(harmonic))))
+    if not places:
+        return places, np.zeros((steps, 0)), names
+    frequencies = dct(np.stack(columns, axis=1), axis=0, norm="ortho")
+    frequencies[0] = 0.0  # waves stand on the level
+    waves, upper = np.linalg.qr(frequencies)
+    waves = waves * np.sign(np.diag(upper))
+    return places, -waves * np.sign(waves[places, np.arange(len(places))]), names  # −: so that I − Q₁ᵀE is far from 0
+
+
+def _name(place: int, steps: int, season: int | None) -> Name:
+    """Returns the subspace of a cosine that stays."""
+    if place == 0:
+        return (0, "level", 0)
+    if season is None:
+        return (3, "rest", int(np.log2(place)))
+    speed = place * season / (2 * steps)  # waves per season
+    if speed < 0.85:
+        return (3, "slow", int(np.floor(np.log2(place))))
+    return (4, "rest", max(0, int(np.ceil(np.log2(speed / 1.5)))))
+
+
+def _share(name: Name, seasonal: bool) -> float:
+    """Returns the prior share of a subspace, up to a factor."""
+    order, kind, octave = name
+    if kind == "level":
+        return _LEVEL if seasonal else _STILL
+    if kind == "slow":
+        return _SLOW * 0.5 ** (1 + octave)
+    if not seasonal:
+        return (1 - _STILL) * (1 - _FALL) * _FALL**octave
+    table = _HARMONICS if kind == "season" else _BETWEEN
+    last = len(table) - 1
+    return table[min(octave, last)] * 0.5 ** max(0, octave - last) / (order if kind == "season" else 1)
