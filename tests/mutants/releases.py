@@ -82,6 +82,14 @@ MUTANTS = (
         tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
     ),
     Mutant(
+        name="weights of moments tied to the private count",
+        why="which moments have weight, and so what a release holds, follows the private number of units",
+        file="synthesizers/spectral/learning.py",
+        before='noise = self.queries.noise("profile", 1.0) / self.private.population',
+        after='noise = self.queries.noise("profile", 1.0) / (100 * max(1, self.private.num_units))',
+        tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
+    ),
+    Mutant(
         name="count taken and not bought",
         why="the exact number of units is published as the population",
         file="synthesizers/base.py",

@@ -45,6 +45,8 @@ def test_cells_and_shares_follow_the_declared_population_and_not_the_units_that_
     for label in BOUGHT:
         assert other.sums[label].value.shape == few[1].sums[label].value.shape, label
         assert other.sums[label].reach == few[1].sums[label].reach, label
+    unheard = [(tape.sums["profile"].value == 0).all(axis=0) for tape in (few[1], other)]
+    assert np.array_equal(*unheard)  # moments of weight 0 are those that the declared population can't pay for
     plans = [Spectral().plan(lean_schema(population=size), LITTLE) for size in (FEW, Population(300), MANY)]
     assert plans[0] == plans[1]
     assert plans[0] != plans[2]
