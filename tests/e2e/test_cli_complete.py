@@ -103,8 +103,8 @@ def test_a_pack_is_trained_on_public_series(tmp_path: Path) -> None:
     pack = Pack.load(out, "dit")
     assert made.facts["sha256"] == pack.sha256
     assert made.facts["command"] == (
-        "understudy pretrain dit --public public.parquet --schema schema.toml --iterations 2 --seed 0 --bounds-only "
-        "--out pack.safetensors"
+        "understudy pretrain dit --out pack.safetensors --public public.parquet --schema schema.toml --bounds-only "
+        "--iterations 2 --seed 0"
     )
     assert sorted(pack.provenance["public"]) == ["public.parquet", "schema.toml"]
     refused = run("synth", tmp_path / "public.parquet", "--schema", tmp_path / "schema.toml", "--epsilon", "1",

@@ -95,8 +95,8 @@ MUTANTS = (
         name="public figures with real series",
         why="real series go out in the figures of a paper",
         file="cli/report.py",
-        before="_draw(shown, figures)",
-        after="_draw(made, figures)",
+        before="for drawing in drawings(shown)",
+        after="for drawing in drawings(made)",
         tests=(COMMANDS,),
     ),
     Mutant(

@@ -24,7 +24,7 @@ def report(
     ],
     out: Annotated[Path, "HTML file to write; it is self-contained."],
     context: Annotated[Path | None, "Table of public context by time, for a release whose series follow one."] = None,
-    public: Annotated[bool, "Drop everything that was computed from real series."] = (False),
+    public: Annotated[bool, "Drop everything that was computed from real series."] = False,
     figures: Annotated[Path | None, "Folder to make for the figures, as SVG and PNG."] = None,
 ) -> None:
     """Write the page of a release or of its evaluation."""
