@@ -68,7 +68,11 @@ def stocks(root: Path | None) -> Arena:
     closes = closes[:, ~np.isnan(closes).any(axis=0)]
     relative = np.log(closes / closes[0]).T
     return _arena(
-        "sp500", relative, Continuous("log_price", -3.0, 3.0), Time(column="week", steps=_WEEKS), file_sha256(path)
+        "sp500",
+        relative,
+        Continuous("log_price", -3.0, 3.0),
+        Time(column="week", frequency="7d", steps=_WEEKS),
+        file_sha256(path),
     )
 
 
@@ -76,9 +80,8 @@ def clients(root: Path | None) -> Arena:
     """Electricity of clients by week (or day), as logarithms: they differ by factors of ten thousand."""
     found, info = load_clients(root)
     logs = np.log10(found.consumption + 1.0)
-    made = _arena(
-        "electricity", logs, Continuous("log_kwh", 0.0, 8.0), Time(column="step", steps=logs.shape[1]), info.sha256
-    )
+    time = Time(column="step", frequency=f"{found.days}d", steps=logs.shape[1])
+    made = _arena("electricity", logs, Continuous("log_kwh", 0.0, 8.0), time, info.sha256)
     return replace(made, data={**made.data, "stand_in": info.stand_in})
 
 
