@@ -22,7 +22,8 @@ from understudy.data import toml
 from understudy.data.io import read, sources
 from understudy.data.schema import Schema
 from understudy.errors import DataError
-from understudy.privacy import keys, ledger
+from understudy.privacy import charges as rules
+from understudy.privacy import keys
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian
 from understudy.privacy.ledger import Ledger
@@ -175,7 +176,7 @@ def _not_explained(*_: object) -> NoReturn:
 PLANTED = {
     "a reader that quotes": ("tables", sources, "readable", _quoting, "quotes private cells"),
     "a charge for a table that is refused": ("tables", read, "open_source", _charging, r"left behind: clinic\.ledger"),
-    "a ledger that believes its rows": ("ledgers", ledger, "check_rows", _unchecked, "exit code 1"),
+    "a ledger that believes its rows": ("ledgers", rules, "check_rows", _unchecked, "exit code 1"),
     "a signature check that raises": ("releases", keys, "is_signed_by", _never_signed, "exit code 1"),
     "a refusal of a schema that falls": ("schemas", toml, "_home", _not_explained, "exit code 1"),
 }

@@ -335,6 +335,14 @@ MUTANTS = (
         tests=(f"{ENGINE}::test_long_rows_that_cancel_swallow_no_other_units",),
     ),
     Mutant(
+        name="gradients in half precision let through",
+        why="norms rounded to nine bits let a unit past the clip norm",
+        file="training/clipping/per_unit_gradients.py",
+        before="if any(part.dtype != precision for part in found):",
+        after="if False:",
+        tests=(f"{ENGINE}::test_half_precision_inside_the_model_is_refused_whatever_the_batch",),
+    ),
+    Mutant(
         name="a factor too long for the squares of the other one",
         why="squares below float32 count as nothing, and the product of norms with them",
         file="training/clipping/per_unit_gradients.py",

@@ -79,6 +79,12 @@ def split_table(
         return Table.of(replace(table.read(), unit_ids=None)) if table.in_memory else table, None
     named, units = named_units(table, "--holdout"), set[str]()
     if share is None and listed is not None:
+        if named is not table:
+            raise InputError(
+                "--holdout-list: units with identifiers are expected, got a table that has none. Were its rows "
+                "numbered, one unit more or less would move others into the list or out of it. Name unit.column in "
+                "the schema, or draw units with --holdout."
+            )
         found = read_list(listed, table.schema)
         if found is None:
             raise InputError(
@@ -94,6 +100,22 @@ def split_table(
     held_out = _some(replace(concatenate(kept_out), unit_ids=np.array(identifiers)), "--holdout-list")
     train = named.without(frozenset(identifiers))
     return Table.of(train.read()) if table.in_memory else train, held_out
+
+
+def check_share(share: float | None, schema: Schema, *, allow_few_units: bool) -> None:
+    """Refuses a share that leaves too few units on either side, from the declared population alone."""
+    population = schema.population.size
+    if share is None or population is None or schema.unit.kind != "entity":
+        return
+    for part, least, what, otherwise in (
+        (1 - share, 0 if allow_few_units else MIN_UNITS, "remain", "Keep fewer units out, or give --allow-few-units"),
+        (share, MIN_SERIES, "be kept out, because `evaluate` refuses fewer", "Keep more units out, or omit --holdout"),
+    ):
+        if population * part < least:
+            raise InputError(
+                f"--holdout: at least {least} units are expected to {what}, and {share:g} of the declared population "
+                f"of {population:,} gives fewer. Nothing was charged. {otherwise}."
+            )
 
 
 def check_split(train: Table, held_out: Panel | None, schema: Schema, *, allow_few_units: bool) -> None:

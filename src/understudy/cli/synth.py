@@ -17,7 +17,7 @@ import typer
 
 from understudy.cli.charging import charging, check_budget, left_in, without_limit
 from understudy.cli.console import Output
-from understudy.cli.holdouts import check_split, list_beside, split_table
+from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
 from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
 from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, whole_file
 from understudy.cli.sample import sample_in_pieces, usual_number
@@ -117,6 +117,7 @@ def run(request: Request, options: MethodOptions, output: Output) -> tuple[Relea
     schema, few = Schema.load(request.schema), request.allow_few_units is not None
     schema.require_declared()
     require_budget(schema)
+    check_share(request.holdout, schema, allow_few_units=few)
     guarantee = guarantee_for(schema, request.epsilon, request.delta, not_private=request.not_private)
     method, _ = chosen(schema, guarantee, **vars(options))
     plan = spending_plan(method, schema, guarantee)

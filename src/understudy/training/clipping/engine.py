@@ -55,6 +55,11 @@ class PerUnitClipper:
                 "Expected parameters in float32 or float64, got some in half precision, whose rounding would carry a "
                 "unit over the clip norm. Keep the parameters in float32."
             )
+        if torch.get_float32_matmul_precision() != "highest":
+            raise InputError(
+                "Expected products of float32 in full precision, got a lower one, whose rounding would carry a unit "
+                "over the clip norm. Call torch.set_float32_matmul_precision('highest')."
+            )
         self._by_id = {id(parameter): parameter for parameter in self.parameters}
         self._model = model
         self._clip_norm = clip_norm

@@ -137,6 +137,16 @@ class Record:
     def is_empty(self) -> bool:
         return not self.kept and self.outer is None and self.rows is None
 
+    def require_precision(self, precision: torch.dtype) -> None:
+        """Refuses gradients in half precision, whose norms round by more than the clip margin pays for."""
+        factors = [] if self.outer is None else list(vars(self.outer).values())
+        found = [*self.kept.values(), *factors, *([] if self.rows is None else [self.rows.value])]
+        if any(part.dtype != precision for part in found):
+            raise UnsafeModule(
+                "Expected gradients in the precision of their parameters, got others. Leave autocast and casts to half "
+                "precision out of the model and its loss."
+            )
+
     def unify(self, parameter: Tensor, num_units: int) -> None:
         """Turns several forms into one kept gradient, since norms of summands do not add up."""
         forms = bool(self.kept) + (self.outer is not None) + (self.rows is not None)
@@ -389,6 +399,7 @@ class Collector:
     def unify(self) -> None:
         """Brings every parameter to one exact form; nothing may be left afterwards."""
         for key, record in self._records.items():
+            record.require_precision(self._parameters[key].dtype)
             record.unify(self._parameters[key], self.num_units)
 
     def norms(self, among: Collection[int] | None = None) -> Tensor:

@@ -363,6 +363,28 @@ def test_half_precision_is_refused(kind: torch.dtype) -> None:
         PerUnitClipper(nn.Linear(4, 4).to(kind), CLIP)
 
 
+@pytest.mark.parametrize("units", [2, 40])
+def test_half_precision_inside_the_model_is_refused_whatever_the_batch(units: int) -> None:
+    """Rounded to 2⁻⁹, the norm of one among 128 units came out short by more than the margin."""
+    model = nn.Linear(48, 48)
+
+    def losses() -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return model(torch.ones(units, 48)).float().square().sum(1)
+
+    with pytest.raises(UnsafeModule, match="precision of their parameters"):
+        PerUnitClipper(model, CLIP).collect(losses, units)
+
+
+def test_products_in_reduced_precision_are_refused() -> None:
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with pytest.raises(InputError, match="full precision"):
+            PerUnitClipper(nn.Linear(4, 4), CLIP)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 def test_few_rows_are_never_written_out_and_many_are() -> None:
     """The form follows from shapes alone, which are public."""
     model = nn.Linear(64, 64, bias=False)
