@@ -29,7 +29,7 @@ _STILL, _FALL = 0.5, 0.65  # without a season: the level, and how an octave's sh
 _COMMON = {"level": 0.03, "season": 0.5, "slow": 0.1, "rest": 0.01}  # of the energy that all series have in common
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Basis:
     """Orthonormal vectors of time; the first is the level.
 

@@ -167,7 +167,7 @@ _FALSE_LOUD = 0.01  # how often it passes for a loud coefficient somewhere; ever
 _BELIEF = 2.0  # coefficients that the prior is worth
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moments:
     """How loudly moments [which, place] are released: means of coefficients, and of those of squares.
 

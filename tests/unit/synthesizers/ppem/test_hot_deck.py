@@ -48,7 +48,8 @@ def test_the_plan_is_that_of_spectral_beside_the_check() -> None:
     assert {entry.label: entry.event for entry in plan.entries} == {e.label: e.event for e in own.entries}
     checked = asked(effect=0.1).spending_plan(schema(population=4000), GUARANTEE)
     assert checked.event("check") == PureDP(0.1 * GUARANTEE.epsilon)
-    first, second = (plan.event("dependence") for plan in (plan, checked))
+    unchecked = asked().spending_plan(schema(population=4000), GUARANTEE)
+    first, second = (plan.event("dependence") for plan in (unchecked, checked))
     assert isinstance(first, Gaussian)
     assert isinstance(second, Gaussian)
     assert second.noise_multiplier > first.noise_multiplier
