@@ -63,7 +63,7 @@ MUTANTS = (
 entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
             return SpendingPlan((*entries, PlanEntry(TRAINING, PureDP(1.0))), guarantee)
 """,
-        tests=(f"{METHOD}::test_the_mode_that_protects_nobody_says_so_and_needs_an_infinite_budget",),
+        tests=(f"{METHOD}::test_the_mode_that_protects_no_unit_says_so_and_needs_an_infinite_budget",),
     ),
     Mutant(
         name="pool of donors kept in the release",

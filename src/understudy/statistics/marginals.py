@@ -68,7 +68,7 @@ def grid_of(column: Channel, cell_noise: float) -> Grid:
 
     Cells between the bounds are geometric from both ends, so that a bound declared far too wide costs resolution
     only logarithmically; from a bound of zero they go down to a millionth of the range, and counts, which come in all
-    magnitudes, are told apart by magnitude. Every cell brings noise of its own, and a smooth curve through the sums
+    magnitudes, are resolved by magnitude. Every cell brings noise of its own, and a smooth curve through the sums
     tells what cells do not: the louder the noise, the fewer cells, and in the end a few to fit a normal distribution
     to. Cells of whole numbers end halfway between them, so that one which comes back from anywhere in its cell is
     rounded to itself.

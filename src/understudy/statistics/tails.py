@@ -2,7 +2,7 @@
 
 An end is little mass far out, so it decides the mean of a heavy-tailed column: bounds of money, counts and durations
 are declared for the largest unit, and most values are a thousand times smaller. How the loud cells fall off foretells
-the end. Four families are tried, with all their parameters, and averaged by their likelihood.
+the end. Three families are tried, with many parameters, and averaged by their likelihood.
 """
 
 from functools import lru_cache
@@ -31,7 +31,7 @@ def with_tails(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray
     first, last = quiet_ends(noisy, noise)
     end = len(noisy) - last
     loud = smooth_by_risk(noisy[first:end], noise)
-    shapes = _shapes(tuple((edges - edges[0]) / (edges[-1] - edges[0])))
+    shapes = _shapes(tuple(np.round((edges - edges[0]) / (edges[-1] - edges[0]), 12)))  # one for columns cut alike
     before = _end(noisy[::-1], noise, shapes[:, ::-1], len(noisy) - first)[::-1]
     return np.concatenate([before, loud, _end(noisy, noise, shapes, end)])
 
@@ -39,7 +39,7 @@ def with_tails(noisy: np.ndarray, noise: float, edges: np.ndarray) -> np.ndarray
 def _end(noisy: np.ndarray, noise: float, shapes: np.ndarray, quiet: int) -> np.ndarray:
     """Returns the shares of the cells from `quiet` on.
 
-    Families are fitted to as many cells before them as they fit: a simple shape may hold for the a whole
+    Families are fitted to as many cells before them as they fit: a simple shape may hold for a whole
     distribution, or for its last twentieth.
     """
     if quiet == len(noisy):
@@ -64,7 +64,7 @@ def _averaged(noisy: np.ndarray, noise: float, shapes: np.ndarray) -> np.ndarray
     return np.asarray((weight * height / weight.sum()) @ known)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _shapes(edges: tuple[float, ...]) -> np.ndarray:
     """Returns the shares [shape, cell] of normal, and from either bound of log-normal and Weibull distributions."""
     rising = np.array(edges)
@@ -74,6 +74,7 @@ def _shapes(edges: tuple[float, ...]) -> np.ndarray:
 
 
 def _from_origin(far: np.ndarray) -> np.ndarray:
+    """Returns log-normal and Weibull distribution functions [shape, edge] of the distance from a bound."""
     least = far[1] / 2
     scales = np.geomspace(least, 1.0, _PLACES)[:, None]
     weibull = [-np.expm1(-((far / scales) ** power)) for power in _POWERS]

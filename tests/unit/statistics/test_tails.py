@@ -62,7 +62,7 @@ def counts(giants: bool, num_units: int = 3000, days: int = 344) -> np.ndarray:
 def test_counts_with_bounds_a_thousand_times_their_mean_keep_their_mean(giants: bool, most: float) -> None:
     """At ε = 2, 4.7 votes of noise a cell among 3,000 units: median errors over 15 draws of noise.
 
-    Three giants hold a tenth of the mean, and nobody can see three units in that noise. Control: the same cells
+    Three giants hold a tenth of the mean, and three units do not show in that noise. Control: the same cells
     projected onto distributions, as if there were no noise, are off by half and more.
     """
     values, rng, noise = counts(giants), np.random.default_rng(8), 4.7

@@ -99,7 +99,7 @@ def _run(
 
 
 def _without_noise(work: Work) -> list[_Task]:
-    """Rows that protect nobody: with and without the penalty, the paper's networks, a stated target."""
+    """Rows that protect no unit: with and without the penalty, the paper's networks, a stated target."""
     recipe = Recipe(iterations=work.scale.iterations)
     published = replace(PAPER, iterations=recipe.iterations, ema=recipe.ema)
     judged = {_LMDP: recipe, _WITHOUT: replace(recipe, penalty=0.0)}

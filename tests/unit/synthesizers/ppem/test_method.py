@@ -147,7 +147,7 @@ def test_held_out_units_are_seen_by_the_check_alone(monkeypatch) -> None:
     assert 600 < sides[1] < 1000
 
 
-def test_the_mode_that_protects_nobody_says_so_and_needs_an_infinite_budget() -> None:
+def test_the_mode_that_protects_no_unit_says_so_and_needs_an_infinite_budget() -> None:
     asked = method(mode="lmdp")
     with pytest.raises(InputError, match="protects no unit"):
         asked.spending_plan(schema(), GUARANTEE)
