@@ -49,7 +49,7 @@ def release_facts(method: "PETS", private: PrivateSeries, grant: Grant) -> dict[
     schema = private.panel.schema
     linear = linear_scales(schema, public_panel(method, schema) if method.scale == "public" else None)
     declared = {} if method.class_shares is None else {"label_share": np.array(method.class_shares)}
-    return {**facts.buy(private, grant, linear).to_arrays(), **declared, "linear": linear}
+    return {**facts.buy(private, grant).to_arrays(), **declared, "linear": linear}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

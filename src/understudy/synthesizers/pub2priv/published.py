@@ -167,7 +167,7 @@ class PublishedDiffusion:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
         bare, schema, recipe, model = private.without_context(), private.panel.schema, self.recipe, self.network()
         linear = linear_scales(bare.schema, None)
-        released = {**facts.buy(bare, grant, linear).to_arrays(), LINEAR: linear}
+        released = {**facts.buy(bare, grant).to_arrays(), LINEAR: linear}
         charged = grant.plan.event(TRAINING)
         config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
         windows = UnitWindows(

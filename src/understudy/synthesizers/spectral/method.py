@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from understudy.data import Panel, Schema
 from understudy.privacy.budget import Guarantee
@@ -52,7 +51,7 @@ class Spectral(Synthesizer):
     max_splits: int = 2
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
-        """Eight Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
+        """Nine Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
         multipliers = noise_multipliers(guarantee, budget_shares(schema, guarantee))
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         return SpendingPlan(entries, guarantee)
@@ -77,10 +76,11 @@ class Spectral(Synthesizer):
         scores, singles = copula.sample_scores(model, schema, kinds, rng, own)
         if request.context is not None and request.fit_context is not None:
             scores = copula.respond(scores, schema, request.fit_context, request.context)
-        lengths, missing = copula.sample_absence(model, schema, scores, rng)
-        ranks, marginals = copula.ranks_of(model, scores), model.marginals
+        once = copula.ranks_of(model.score_nodes[schema.num_channels :], singles)
+        lengths, missing = copula.sample_absence(model, schema, scores, once, rng)
+        ranks, marginals = copula.ranks_of(model.score_nodes[: schema.num_channels], scores), model.marginals
         values = np.stack([marginals[c].values_of(ranks[:, :, c]) for c in range(schema.num_channels)], axis=2)
         labels = kinds // (len(model.kind_share) // num_labels(schema))
         single = marginals[schema.num_channels :]
-        static = static_values(schema, labels, ndtr(singles), single, model.single_missing, rng)
+        static = static_values(schema, labels, once, single, model.single_missing, rng)
         return request.panel(schema, np.where(missing, np.nan, values), lengths, static)

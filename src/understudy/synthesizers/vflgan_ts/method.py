@@ -107,7 +107,7 @@ class VFLGANTS(Synthesizer):
         """
         schema = private.schema
         linear = linear_scales(schema, None)
-        facts = bought.buy(private, grant, linear)
+        facts = bought.buy(private, grant)
         encoding = Encoding.of(schema, facts.marginals, linear)
         panel, labels, number = private.panel, classes_of(private.panel), num_classes(schema)
         rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in partition(schema)]
