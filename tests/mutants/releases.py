@@ -82,6 +82,14 @@ MUTANTS = (
         tests=("tests/unit/synthesizers/spectral/test_few_units.py",),
     ),
     Mutant(
+        name="gains counted from another series",
+        why="what a unit gains hangs on the unit before it, so one unit moves the vectors of two",
+        file="statistics/rules.py",
+        before="np.diff(whole, axis=1, prepend=whole[:, :1])",
+        after="np.diff(whole, axis=0, prepend=whole[:1])",
+        tests=("tests/unit/statistics/test_rules.py",),
+    ),
+    Mutant(
         name="shares of gaps taken of the private count",
         why="the model of gaps follows the private number of units beside what was answered",
         file="statistics/queries.py",

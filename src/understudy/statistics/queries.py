@@ -105,7 +105,7 @@ class Queries:
         noisy = self.release(
             label, bound, (int(sizes.sum()),), lambda panel: column_votes(panel, places, grids, worths, spread)
         )
-        parts = np.split(noisy, np.cumsum(sizes)[:-1])
+        parts = [np.array(part) for part in np.split(noisy, np.cumsum(sizes)[:-1])]
         for part in (own for own, each in zip(parts, spread, strict=True) if each):
             part[[0, -1]] /= _ATOMS
         keys = [

@@ -31,9 +31,10 @@ from understudy.privacy.events import Gaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
-from understudy.statistics import copula
+from understudy.statistics import copula, rules
 from understudy.statistics.columns import num_labels, static_values
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
+from understudy.synthesizers.sampling import inside_bounds
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.recipe import DEFAULT, budget_shares, vertical_trust
 
@@ -52,7 +53,7 @@ class Spectral(Synthesizer):
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Nine Gaussian releases at most, one more for each further holder of columns, at the price of `guarantee`."""
-        multipliers = noise_multipliers(guarantee, budget_shares(schema, guarantee))
+        multipliers = noise_multipliers(guarantee, budget_shares(rules.learned_schema(schema), guarantee))
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         return SpendingPlan(entries, guarantee)
 
@@ -66,11 +67,14 @@ class Spectral(Synthesizer):
         Privacy: unit and neighbours as the schema says; each `grant.release` call releases a sum over units of
         vectors no longer than its bound. Everything else works on what was released.
         """
-        return Learning(private, grant, self.max_splits, progress).run().to_arrays()
+        learned = rules.learned_schema(private.schema)
+        seen = private if learned is private.schema else private.seen_as(learned, rules.to_learned)
+        return Learning(seen, grant, self.max_splits, progress).run().to_arrays()
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Samples series from a released model."""
-        model, rng = copula.Model.from_arrays(arrays), request.rng
+        model, rng, declared = copula.Model.from_arrays(arrays), request.rng, schema
+        schema = rules.learned_schema(declared)
         kinds = copula.sample_kinds(model, schema, request.num_series, request.label, rng)
         own = request.context if schema.own_contexts else None
         scores, singles = copula.sample_scores(model, schema, kinds, rng, own)
@@ -83,4 +87,5 @@ class Spectral(Synthesizer):
         labels = kinds // (len(model.kind_share) // num_labels(schema))
         single = marginals[schema.num_channels :]
         static = static_values(schema, labels, once, single, model.single_missing, rng)
-        return request.panel(schema, np.where(missing, np.nan, values), lengths, static)
+        values, static = rules.from_learned(inside_bounds(schema.channels, values), static, declared)
+        return request.panel(declared, np.where(missing, np.nan, values), lengths, static)
