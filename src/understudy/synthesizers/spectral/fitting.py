@@ -325,11 +325,16 @@ def _settled(noisy: np.ndarray, noise: float, prior: np.ndarray, groups: Sequenc
     for places in groups:
         expected, left = prior[places].mean(), noise / np.sqrt(len(places))
         mean = max(noisy[places].mean(), expected / 8)
-        weight = _DOUBT**2 / (_DOUBT**2 + (left / max(mean, expected / 2)) ** 2)  # of a logarithm, to first order
+        weight = weight_of_mean(max(mean, expected / 2), left)
         mean = np.exp(weight * np.log(mean) + (1 - weight) * np.log(expected))
         smooth, _ = least_risk(noisy[places], noise, _REACHES)
         settled[places] = np.maximum(smooth + mean - noisy[places].mean(), mean / 4)
     return settled
+
+
+def weight_of_mean(mean: float, noise: float) -> float:
+    """Returns how far the logarithm of a subspace's noisy mean amplitude is believed, to first order."""
+    return float(_DOUBT**2 / (_DOUBT**2 + (noise / mean) ** 2))
 
 
 def expected_directions(energy: np.ndarray) -> np.ndarray:

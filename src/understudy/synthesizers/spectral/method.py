@@ -35,6 +35,7 @@ from understudy.statistics import copula, rules
 from understudy.statistics.columns import num_labels, static_values
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.sampling import inside_bounds
+from understudy.synthesizers.spectral import outlook
 from understudy.synthesizers.spectral.learning import Learning
 from understudy.synthesizers.spectral.recipe import DEFAULT, budget_shares, vertical_trust
 
@@ -56,6 +57,14 @@ class Spectral(Synthesizer):
         multipliers = noise_multipliers(guarantee, budget_shares(rules.learned_schema(schema), guarantee))
         entries = tuple(PlanEntry(label, Gaussian(multiplier)) for label, multiplier in multipliers.items())
         return SpendingPlan(entries, guarantee)
+
+    def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
+        """Returns the expected share of signal of each component, and whether seasons survive."""
+        if schema.population.size is None:
+            return ()
+        learned = rules.learned_schema(self.learned_schema(schema))
+        series = self.num_contributions(schema, schema.population.size) / self.influence(schema)
+        return outlook.sentences(learned, outlook.expected_shares(learned, guarantee, series))
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted where several organisations hold columns."""
