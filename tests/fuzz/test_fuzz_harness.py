@@ -18,9 +18,8 @@ from tests.fuzz.case import Case
 from tests.fuzz.harness import Harness
 from tests.fuzz.kinds import fuzz
 from tests.fuzz.place import COUNT, MOMENT, NAME, NUMBER, contents
-from understudy.data import toml
+from understudy.data import Schema, toml
 from understudy.data.io import read, sources
-from understudy.data.schema import Schema
 from understudy.errors import DataError
 from understudy.privacy import charges as rules
 from understudy.privacy import keys

@@ -82,7 +82,7 @@ def test_a_decision_record_is_numbered_short_and_complete(page: Path) -> None:
 
 
 def test_schemas_printed_in_the_pages_load() -> None:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
 
     printed = [block for page in PAGES for block in blocks(page, "toml") if "[time]" in block]
     assert printed

@@ -10,7 +10,7 @@ import typer
 from understudy.cli.console import Output
 from understudy.cli.places import existing, unused, write
 from understudy.data import draft_schema
-from understudy.data.io import STATEMENT, AlikeColumns, DraftOptions
+from understudy.data.io.draft import STATEMENT, AlikeColumns, DraftOptions
 from understudy.data.schema import CsvFormat
 
 

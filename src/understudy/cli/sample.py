@@ -17,7 +17,7 @@ from understudy.cli.options import ContextFile
 from understudy.cli.places import existing, outside, require_room, unused
 from understudy.data import Panel, Schema, concatenate, read_context, write_panel
 from understudy.data.dtypes import require_fit
-from understudy.data.io import read_context_windows
+from understudy.data.io.context import read_context_windows
 from understudy.errors import InputError
 from understudy.files import whole_folder
 from understudy.synthesizers import Release

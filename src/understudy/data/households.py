@@ -12,20 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Float32, Int32
 
+from understudy.data.channels import Categorical, Continuous
+from understudy.data.constraints import NonNegative, ZeroWhen
 from understudy.data.io.write import write_panel
 from understudy.data.panel import Panel, broadcast_context
-from understudy.data.schema import (
-    BudgetDeclaration,
-    Categorical,
-    Continuous,
-    NonNegative,
-    Population,
-    PrivacyUnit,
-    Schema,
-    Time,
-    ZeroWhen,
-)
-from understudy.data.timegrid import step_ticks
+from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
+from understudy.data.timegrid import Time, step_ticks
 from understudy.data.type_checks import require_argument
 
 STEPS = 168

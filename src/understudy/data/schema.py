@@ -13,31 +13,12 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer, undeclared
-from understudy.data.constraints import Constraint, Monotone, NonNegative, Sum, ZeroWhen, constrained_channels
+from understudy.data.channels import Categorical, Channel, Continuous, Integer, undeclared
+from understudy.data.constraints import Constraint, NonNegative, Sum, ZeroWhen, constrained_channels
 from understudy.data.dtypes import INTEGER_DTYPES, TEXT_DTYPES, require_dtype, require_fit
 from understudy.data.timegrid import Time
 from understudy.data.type_checks import Count, Positive, check_fields, require_argument, require_path, wrong_key
 from understudy.errors import MissingData, SchemaError
-
-__all__ = [
-    "Binary",
-    "BudgetDeclaration",
-    "Categorical",
-    "Channel",
-    "Constraint",
-    "Continuous",
-    "CsvFormat",
-    "Integer",
-    "Monotone",
-    "NonNegative",
-    "Population",
-    "PrivacyUnit",
-    "Schema",
-    "Sum",
-    "Time",
-    "ZeroWhen",
-]
 
 FALLBACK_SERIES_COLUMN = "series"  # a long table of several series has to tell them apart
 MAX_WIDE_COLUMNS = 100_000

@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from understudy.data.channels import is_event_like
+from understudy.data.constraints import ZeroWhen
 from understudy.data.panel import Panel, take_context
-from understudy.data.schema import Schema, ZeroWhen
+from understudy.data.schema import Schema
 from understudy.errors import InputError, SchemaError
 
 

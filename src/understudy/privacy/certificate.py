@@ -20,7 +20,7 @@ from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most, check_delta
 from understudy.privacy.events import Event, NonPrivate, Relation, from_json, relation, to_json
 
 if TYPE_CHECKING:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
     from understudy.privacy.grant import Grant, Receipt
 
 FORMAT = 1

@@ -34,7 +34,7 @@ from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row
 
 if TYPE_CHECKING:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
 
 COMPOSITIONS = ("basic", "rdp", "zcdp")
 TOLERANCE = 1e-9  # rounding only: a budget of 2 must pay for two runs of 1

@@ -25,7 +25,7 @@ from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Store, Writer
 
 if TYPE_CHECKING:
-    from understudy.data.schema import Schema
+    from understudy.data import Schema
 
 
 @final
@@ -117,7 +117,7 @@ class Ledger:
     @classmethod
     def open_for(cls, schema: "Schema | Path | str", directory: Path | str | None = None) -> "Ledger":
         """The ledger of a schema's population, `<name>.ledger` beside the schema; created on first use."""
-        from understudy.data.schema import Schema as SchemaType
+        from understudy.data import Schema as SchemaType
 
         if isinstance(schema, Path | str):
             directory = Path(schema).absolute().parent if directory is None else directory

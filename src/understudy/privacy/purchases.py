@@ -14,13 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.data import Population, Schema
 from understudy.data.channels import LARGEST, Categorical, Continuous, Integer
 from understudy.data.constraints import NonNegative, ZeroWhen
 from understudy.data.drafts import Interval, private_column, reading_schema, still_open, with_bounds, with_fields
 from understudy.data.io.read import read_first_categories
 from understudy.data.io.stores import is_array_file
 from understudy.data.panel import Panel
-from understudy.data.schema import Population, Schema
 from understudy.data.table import Table, table_of
 from understudy.errors import DataError, InputError, SchemaError
 from understudy.privacy.budget import Guarantee

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from tests.unit.data.toy import toy_schema, toy_table
-from understudy.data.io import read_panel
+from understudy.data import Continuous as Number
+from understudy.data import Population, PrivacyUnit, Schema, Time, read_panel
 from understudy.data.panel import Panel, broadcast_context, concatenate, take_context
-from understudy.data.schema import Continuous as Number
-from understudy.data.schema import Population, PrivacyUnit, Schema, Time
 from understudy.data.windows import cut, without_empty_steps
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from jaxtyping import Float32
 
 from understudy.data.io.arrow import array_values, encode, plain, to_values
-from understudy.data.io.checks import MIN_UNITS, Tally, check_units
+from understudy.data.io.checks import Tally, check_units
 from understudy.data.io.context import ContextRows, align_context, given_context, require_context
 from understudy.data.io.long import Grid, read_long
 from understudy.data.io.sources import Source, open_source, refuse_unknown_columns, require_column
@@ -19,8 +19,6 @@ from understudy.data.panel import Panel, broadcast_context
 from understudy.data.schema import Schema, column_names, table_columns
 from understudy.data.type_checks import require_argument, wrong_column
 from understudy.errors import DataError, SchemaError
-
-__all__ = ["MIN_UNITS", "read_panel"]
 
 
 def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_units: bool = False) -> Panel:

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.data.toy import START, at, simple_schema
-from understudy.data.io import read_context, read_context_windows, read_panel
-from understudy.data.schema import Continuous, Schema
+from understudy.data import Continuous, Schema, read_context, read_panel
+from understudy.data.io.context import read_context_windows
 from understudy.data.timegrid import step_ticks
 from understudy.errors import DataError
 

@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.unit.data.toy import at, simple_schema, toy_schema, toy_table
-from understudy.data.io import panel_to_arrow, read_panel, write_panel
+from understudy.data import (
+    Binary,
+    Categorical,
+    Continuous,
+    Integer,
+    PrivacyUnit,
+    panel_to_arrow,
+    read_panel,
+    write_panel,
+)
 from understudy.data.io.write import shortest_decimal
-from understudy.data.schema import Binary, Categorical, Continuous, Integer, PrivacyUnit
 from understudy.errors import InputError
 
 
