@@ -29,7 +29,41 @@ WholeBound = Annotated[int, pydantic.Field(ge=-(10**37), le=10**37), pydantic.Be
 
 
 @dataclass(frozen=True)
-class Continuous:
+class _Number:
+    """What continuous and integer columns share."""
+
+    kind: ClassVar[str]
+    _dtypes: ClassVar[tuple[str, ...]] = FLOAT_DTYPES
+
+    name: str
+    low: Bound | None = None
+    high: Bound | None = None
+    _: KW_ONLY
+    missing: bool = False
+    out_of_bounds: OutOfBounds = "refuse"
+    aggregate: Aggregate = "mean"
+    dtype: str = "float64"
+    party: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_column(self, self._dtypes)
+        low, high = self.low, self.high
+        if low is not None and high is not None and not np.float32(low) < np.float32(high):
+            problem = f"a bound above low is expected, got low = {low}, high = {high}. Swap or widen them."
+            raise wrong_key(f"{self.name}.high", problem)
+        for end in ("low", "high"):
+            require_fit(self.dtype, getattr(self, end) or 0, f"{self.name}.{end}")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The declared bounds; refuses a draft."""
+        if self.low is None or self.high is None:
+            raise _open(self)
+        return float(self.low), float(self.high)
+
+
+@dataclass(frozen=True)
+class Continuous(_Number):
     """Real numbers between two public bounds.
 
     Attributes:
@@ -45,55 +79,21 @@ class Continuous:
 
     kind: ClassVar[str] = "continuous"
 
-    name: str
-    low: Bound | None = None
-    high: Bound | None = None
-    _: KW_ONLY
-    missing: bool = False
-    out_of_bounds: OutOfBounds = "refuse"
-    aggregate: Aggregate = "mean"
-    dtype: str = "float64"
-    party: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_column(self, FLOAT_DTYPES)
-        _check_bounds(self)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The declared bounds; refuses a draft."""
-        return _declared(self.name, self.low, self.high)
-
 
 @dataclass(frozen=True)
-class Integer:
+class Integer(_Number):
     """Whole numbers between two public bounds; samples come back whole. Fields as in `Continuous`.
 
     Panels hold float32: beyond 16 777 216 neighbouring whole numbers may become one.
     """
 
     kind: ClassVar[str] = "integer"
+    _dtypes: ClassVar[tuple[str, ...]] = INTEGER_DTYPES + FLOAT_DTYPES
 
-    name: str
     low: WholeBound | None = None
     high: WholeBound | None = None
     _: KW_ONLY
-    missing: bool = False
-    out_of_bounds: OutOfBounds = "refuse"
-    aggregate: Aggregate = "mean"
     dtype: str = "int64"
-    party: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_column(self, INTEGER_DTYPES + FLOAT_DTYPES)
-        _check_bounds(self)
-        for end in ("low", "high"):
-            require_fit(self.dtype, getattr(self, end) or 0, f"{self.name}.{end}")
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The declared bounds; refuses a draft."""
-        return _declared(self.name, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Categorical:
     def bounds(self) -> tuple[float, float]:
         """The smallest and the largest code."""
         if not self.categories:
-            raise _open(self.name, "categories")
+            raise _open(self)
         return 0.0, float(len(self.categories) - 1)
 
 
@@ -154,6 +154,7 @@ class Binary:
 
 
 Channel = Continuous | Integer | Categorical | Binary
+_Column = _Number | Categorical | Binary
 
 
 def num_codes(channel: Channel) -> int | None:
@@ -168,7 +169,7 @@ def is_event_like(channel: Channel) -> bool:
     return channel.aggregate in EVENT_AGGREGATES
 
 
-def undeclared(channel: Channel) -> str | None:
+def undeclared(channel: _Column) -> str | None:
     """Returns the first public fact a draft has left open ("low", "high", "categories"), or None."""
     if isinstance(channel, Categorical):
         return None if channel.categories else "categories"
@@ -177,7 +178,7 @@ def undeclared(channel: Channel) -> str | None:
     return "low" if channel.low is None else "high" if channel.high is None else None
 
 
-def _check_column(channel: Channel, dtypes: tuple[str, ...]) -> None:
+def _check_column(channel: _Column, dtypes: tuple[str, ...]) -> None:
     """Checks what all kinds have in common."""
     check_fields(channel, str(channel.name))
     if not channel.name:
@@ -185,21 +186,9 @@ def _check_column(channel: Channel, dtypes: tuple[str, ...]) -> None:
     require_dtype(channel.dtype, dtypes, f"{channel.name}.dtype")
 
 
-def _check_bounds(channel: Continuous | Integer) -> None:
-    low, high = channel.low, channel.high
-    if low is not None and high is not None and not np.float32(low) < np.float32(high):
-        problem = f"a bound above low is expected, got low = {low}, high = {high}. Swap or widen them."
-        raise wrong_key(f"{channel.name}.high", problem)
-
-
-def _declared(name: str, low: float | None, high: float | None) -> tuple[float, float]:
-    if low is None or high is None:
-        raise _open(name, "low" if low is None else "high")
-    return float(low), float(high)
-
-
-def _open(name: str, fact: str) -> SchemaError:
-    key = f"{name}.{fact}"
+def _open(channel: _Column) -> SchemaError:
+    fact = undeclared(channel)
+    key = f"{channel.name}.{fact}"
     return SchemaError(
         f"Key '{key}' is not declared. Bounds and categories are public and are never read from the data: write {fact} "
         "from public knowledge, or buy it with a DP query.",
