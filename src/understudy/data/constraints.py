@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import pydantic
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Float, Float32, Int
 
 from understudy.data.channels import Integer
 from understudy.data.timegrid import hours_of_day
@@ -168,33 +168,22 @@ def _obeying(
 ) -> Float[np.ndarray, "series step"]:
     """Returns the nearest values that obey a constraint on one channel; missing values stay missing."""
     if isinstance(constraint, NonNegative):
-        obeying: np.ndarray = np.maximum(column, 0.0)
-    elif isinstance(constraint, Monotone):
+        return np.asarray(np.maximum(column, 0.0))
+    if isinstance(constraint, Monotone):
         extreme = np.fmax if constraint.direction == "increasing" else np.fmin  # both step over gaps
-        obeying = np.where(np.isnan(column), np.nan, extreme.accumulate(column, axis=1))
-    else:
-        zero = _zero_steps(constraint, schema, column.shape[1], context, first_step)
-        obeying = np.where(zero & ~np.isnan(column), 0.0, column)
-    return obeying
-
-
-def _zero_steps(
-    constraint: ZeroWhen,
-    schema: "Schema",
-    num_steps: int,
-    context: Float[np.ndarray, "*series step context"] | None,
-    first_step: int,
-) -> Bool[np.ndarray, "*rows step"]:
-    """Returns where the channel has to be zero."""
+        return np.where(np.isnan(column), np.nan, extreme.accumulate(column, axis=1))
     if constraint.hours is not None:
-        return np.isin(hours_of_day(schema.time, first_step + num_steps)[first_step:], constraint.hours)
-    if context is None:
+        hours = hours_of_day(schema.time, first_step + column.shape[1])[first_step:]
+        zero = np.isin(hours, constraint.hours)
+    elif context is None:
         raise DataError(
             f"Constraint '{name_of(constraint)}' looks at public context and none was given. Pass the context.",
             column=constraint.context,
         )
-    index = [channel.name for channel in schema.context].index(str(constraint.context))
-    return np.asarray(context[..., index] < constraint.below)
+    else:
+        index = [channel.name for channel in schema.context].index(str(constraint.context))
+        zero = context[..., index] < constraint.below
+    return np.where(zero & ~np.isnan(column), 0.0, column)
 
 
 def _part_indices(constraint: Sum, schema: "Schema") -> Int[np.ndarray, " part"]:
