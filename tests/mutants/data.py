@@ -173,11 +173,10 @@ MUTANTS = (
         name="context compared within a batch only",
         why="one unit's own value passes for one that all units share",
         file="data/io/context.py",
-        before="return _one_per_tick(np.concatenate(ticks), values, schema) if ticks else ContextRows(None, values)",
+        before="np.concatenate([part.ticks for part in parts])\n    return _one_per_tick(ticks, values, schema)",
         after=(
-            "if not ticks:\n"
-            "        return ContextRows(None, values)\n"
-            "    unique, first = np.unique(np.concatenate(ticks), return_index=True)\n"
+            "np.concatenate([part.ticks for part in parts])\n"
+            "    unique, first = np.unique(ticks, return_index=True)\n"
             "    return ContextRows(unique, values[first])"
         ),
         tests=(f"{BATCHES}::test_context_in_the_private_table_is_the_same_in_several_batches",),

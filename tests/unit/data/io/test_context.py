@@ -129,3 +129,17 @@ def test_stretches_of_a_table_are_whole_and_begin_anywhere() -> None:
 def test_a_table_too_short_for_any_stretch_is_refused() -> None:
     with pytest.raises(DataError, match="does not cover"):
         read_context_windows(weather().slice(0, 3), schema(), 5, np.random.default_rng(0))
+
+
+def test_rows_that_are_simply_in_order_are_checked_too() -> None:
+    """The schema of a wide table has no time column: the first row is step 0."""
+    bare = schema(column=None, layout="wide")
+    rows = pa.table({"temperature": np.arange(6.0)})
+    assert read_context(rows, bare, steps=2, first_step=3)[:, 0].tolist() == [3, 4]
+    found, ticks = read_context_windows(rows, bare, 50, np.random.default_rng(0))
+    assert ticks is None
+    assert set(found[:, 0, 0].tolist()) == {0, 1, 2}
+    with pytest.raises(DataError, match="does not cover"):
+        read_context(rows, bare, first_step=3)
+    with pytest.raises(DataError, match="declared bounds"):
+        read_context(pa.table({"temperature": np.full(6, 99.0)}), bare)
