@@ -15,8 +15,7 @@ from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, sc
 from understudy.data.io.csv_files import csv_header, parsing, readable, without_mark
 from understudy.data.io.sources import alike, unreadable
 from understudy.data.io.stores import existing
-from understudy.data.schema import CsvFormat
-from understudy.data.toml import changed_lines, format_value
+from understudy.data.schema import CsvFormat, changed_lines, format_value
 from understudy.errors import DataError, InputError
 
 PEEKED_ROWS = 1000
