@@ -57,6 +57,11 @@ class Contract:
         """Who takes part, in the order in which the schema names them."""
         return tuple(columns.party for columns in partition(self.schema))
 
+    @property
+    def sound(self) -> bool:
+        """Whether every party's rows are protected from all others, so that executions are counted."""
+        return self.method.mode == "sound"
+
     @cached_property
     def plan(self) -> SpendingPlan:
         """Every event of the run. All parties' columns belong to the same people, so each party pays for all of it."""

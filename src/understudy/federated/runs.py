@@ -6,7 +6,7 @@ network is part of the mechanism, and what it counts is what the certificate say
 """
 
 import secrets
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ from understudy.errors import InputError
 from understudy.federated import cosigning
 from understudy.federated.alignment import aligned, passed_on
 from understudy.federated.contract import Contract
-from understudy.federated.state import Account, Checkpoints, kept, known, require_unused
+from understudy.federated.state import Account, Checkpoints, Progress, kept, known, require_unused
 from understudy.federated.transport import AGGREGATOR
 from understudy.files import whole_file, whole_folder
 from understudy.privacy import canonical
@@ -56,7 +56,6 @@ from understudy.training.networks import to_arrays as network_arrays
 FAREWELL = "farewell"  # stage of the last answer of a whole run
 LOSSES = "losses.json"
 _CHECKPOINTS, _FACTS, _ROWS, _ORDER = "checkpoints", "facts.safetensors", "rows.safetensors", "order.key"
-Progress = Callable[[str, float], None]  # is told the stage and the share of all iterations
 Step = Generator[Frames, Frames, Frames]  # answers frames, returns those that come next
 Received = Mapping[str, Documents]  # by party
 _Count = Annotated[int, pydantic.Field(ge=0)]
@@ -78,27 +77,29 @@ class _Side:
     def _rule(self, grant: Grant, done: int) -> Rule:
         """Returns how this side updates its networks, with noise of its own."""
         contract, method = self.contract, self.contract.method
-        if method.mode == "sound":
+        if contract.sound:
             return sound_rule(grant, method.recipe, len(contract.parties), contract.population)
         return unprotected_rule(method.mode, grant, method.recipe, contract.population, method.seed, done)
 
     def _resumed(
         self, grant: Grant, side: Party | Aggregator, updates: Mapping[str, Update], done: int, last: int
-    ) -> tuple[Checkpoints, Callable[[int], None]]:
-        """Goes back to the checkpoint after `done` iterations; returns what saves, and what to call before each."""
+    ) -> Checkpoints:
+        """Goes back to the checkpoint after `done` iterations."""
         losses = side.losses if isinstance(side, Aggregator) else []
         if self.contract.noise_seed is not None:
             name = AGGREGATOR if isinstance(side, Aggregator) else side.name
             side.randomness.manual_seed(self.contract.test_seed(f"coins of {name}"))
-        saved = Checkpoints(
-            self.state / _CHECKPOINTS, grant, self.contract, updates, side.randomness, losses, done=done, last=last
+        return Checkpoints(
+            folder=self.state / _CHECKPOINTS,
+            grant=grant,
+            contract=self.contract,
+            updates=updates,
+            randomness=side.randomness,
+            losses=losses,
+            progress=self.progress,
+            done=done,
+            last=last,
         )
-
-        def before(iteration: int) -> None:
-            saved.before(iteration)
-            self.progress("training", iteration / max(1, last))
-
-        return saved, before
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -123,8 +124,8 @@ class PartyRun(_Side):
         rows = self._rows(grant, private, facts)
         party = Party(self.party, rows, contract.method.run_config(contract.schema), self._rule(grant, done).party)
         updates = {"judges": party.update, "generators": party.generator_update}
-        saved, before = self._resumed(grant, party, updates, done, last)
-        yield from party.side(before, done, last)
+        saved = self._resumed(grant, party, updates, done, last)
+        yield from party.side(saved.before, done, last)
         saved.end()
         yield from self._cosigned(grant, network_arrays(party.generators, ""))
 
@@ -229,7 +230,7 @@ class AggregatorRun(_Side):
         sides.append(known(grant, self.contract, self.state / _CHECKPOINTS))
         left = min(side[0] for side in sides)
         done = max(set.intersection(*(set(side[1:]) for side in sides)), default=0)
-        return done, done + left if self.contract.method.mode == "sound" else self.contract.method.recipe.iterations
+        return done, done + left if self.contract.sound else self.contract.method.recipe.iterations
 
     def _facts(self, bought: Received) -> Facts:
         """Puts the parties' parts together; a party that sends other columns than it holds is refused."""
@@ -245,8 +246,8 @@ class AggregatorRun(_Side):
         contract, rule = self.contract, self._rule(grant, done)
         config = contract.method.run_config(contract.schema)
         server = Aggregator(contract.parties, config, rule.aggregator, rule.batches, facts.label_share)
-        saved, before = self._resumed(grant, server, {"shared": server.update}, done, last)
-        frames = yield from server.lead(frames, before, done, last)
+        saved = self._resumed(grant, server, {"shared": server.update}, done, last)
+        frames = yield from server.lead(frames, saved.before, done, last)
         saved.end()
         with whole_file(self.state / LOSSES) as draft:  # public in every mode
             draft.write_text(canonical.dumps(server.losses), encoding="utf-8")

@@ -30,6 +30,7 @@ from understudy.training import checkpoint
 from understudy.training.plan import TRAINING
 
 _KEPT, _REST = 2, "rest.safetensors"
+Progress = Callable[[str, float], None]  # is told the stage and the share of all iterations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,7 @@ def known(grant: Grant, contract: Contract, checkpoints: Path) -> list[int]:
     Iterations that were counted and lost in a crash are not given back.
     """
     left = contract.method.recipe.iterations
-    if contract.method.mode == "sound":
+    if contract.sound:
         left = grant.remaining(TRAINING)
     return [left, *reached(checkpoints)]
 
@@ -120,87 +121,79 @@ def reached(folder: Path) -> list[int]:
     return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Checkpoints:
-    """One side's checkpoints of one run, from the one after `done` iterations on; not all sides have later ones.
+    """One side's checkpoints of one run, from the one after `done` iterations on; not all sides have later ones."""
 
-    Args:
-        updates: All that is trained at this side, by name.
-        randomness: The source of latents and dropout.
-        losses: Public figures to save with them.
-    """
+    folder: Path
+    grant: Grant
+    contract: Contract
+    updates: Mapping[str, Update]  # all that is trained at this side, by name
+    randomness: torch.Generator  # of latents and dropout
+    losses: list[float]  # public figures to save with them
+    progress: Progress
+    done: int
+    last: int
 
-    def __init__(
-        self,
-        folder: Path,
-        grant: Grant,
-        contract: Contract,
-        updates: Mapping[str, Update],
-        randomness: torch.Generator,
-        losses: list[float],
-        *,
-        done: int,
-        last: int,
-    ) -> None:
-        self._folder, self._grant, self._contract, self._start, self._last = folder, grant, contract, done, last
-        self._updates, self._randomness, self._losses = updates, randomness, losses
-        self._sound = contract.method.mode == "sound"
-        if done == last == 0:
+    def __post_init__(self) -> None:
+        if self.done == self.last == 0:
             raise InputError(
                 "All iterations of the run were counted before the first checkpoint was saved: none is left. Start a "
                 "run of another name, with a smaller checkpoint_every."
             )
-        if done and done not in reached(self._folder):
-            raise InputError(f"'aggregator': it goes on from iteration {done}, which was not saved here.")
-        for path in self._folder.glob("*"):
-            if not path.name.isdigit() or int(path.name) > done:  # drafts of a crash, too
+        if self.done and self.done not in reached(self.folder):
+            raise InputError(f"'aggregator': it goes on from iteration {self.done}, which was not saved here.")
+        for path in self.folder.glob("*"):
+            if not path.name.isdigit() or int(path.name) > self.done:  # drafts of a crash, too
                 shutil.rmtree(path)
-        if done:
-            self._load(done)
+        if self.done:
+            self._load()
 
     def before(self, iteration: int) -> None:
         """Saves what a whole block of iterations has made, then counts the next block as executed."""
+        self.progress("training", iteration / max(1, self.last))
         done = iteration - 1
-        if (done - self._start) % self._contract.checkpoint_every:
+        if (done - self.done) % self.contract.checkpoint_every:
             return
-        if done > self._start:
+        if done > self.done:
             self._save(done)
-        if self._sound:
-            self._grant.begin_block(TRAINING, min(self._contract.checkpoint_every, self._last - done))
+        if self.contract.sound:
+            self.grant.begin_block(TRAINING, min(self.contract.checkpoint_every, self.last - done))
 
     def end(self) -> None:
         """Saves the result, so that a crash after the last iteration costs none."""
-        if self._last not in reached(self._folder):
-            self._save(self._last)
+        if self.last not in reached(self.folder):
+            self._save(self.last)
 
     def _save(self, iteration: int) -> None:
-        with whole_folder(self._folder / str(iteration)) as draft:
-            for name, update in self._updates.items():
+        with whole_folder(self.folder / str(iteration)) as draft:
+            for name, update in self.updates.items():
                 checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser, None)
-            rest = {"losses": torch.tensor(self._losses, dtype=torch.float64)}
-            if not self._sound:
-                rest["randomness"] = self._randomness.get_state()
+            rest = {"losses": torch.tensor(self.losses, dtype=torch.float64)}
+            if not self.contract.sound:
+                rest["randomness"] = self.randomness.get_state()
             (draft / _REST).write_bytes(dump_tensors(rest))
-        for old in reached(self._folder)[:-_KEPT]:
-            shutil.rmtree(self._folder / str(old))
+        for old in reached(self.folder)[:-_KEPT]:
+            shutil.rmtree(self.folder / str(old))
 
-    def _load(self, iteration: int) -> None:
-        folder = self._folder / str(iteration)
-        executed = self._grant.executed[TRAINING] if self._sound else iteration
-        for name, update in self._updates.items():
+    def _load(self) -> None:
+        folder = self.folder / str(self.done)
+        executed = self.grant.executed[TRAINING] if self.contract.sound else self.done
+        for name, update in self.updates.items():
             checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser, None)
         rest = load_tensors((folder / _REST).read_bytes())
         if "randomness" in rest:
-            self._randomness.set_state(rest["randomness"])
-        self._losses[:] = rest["losses"].tolist()
+            self.randomness.set_state(rest["randomness"])
+        self.losses[:] = rest["losses"].tolist()
 
     def _identity(self, update: Update) -> checkpoint.Identity:
-        receipt = self._grant.receipt
-        events = [to_json(entry.event) for entry in self._grant.plan.entries if entry.label == TRAINING]
+        receipt = self.grant.receipt
+        events = [to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
         return checkpoint.Identity(
             ledger=receipt.ledger,
             run=receipt.run,
-            label=self._contract.label,
+            label=self.contract.label,
             event=events[0] if events else {},
-            clip_norm=self._contract.method.recipe.clip_norm,
+            clip_norm=self.contract.method.recipe.clip_norm,
             parameters=update.flat.values.numel(),
         )
