@@ -44,7 +44,7 @@ MUTANTS = (
         name="lost iterations given back",
         why="a run that was killed starts with all its iterations again",
         file="federated/state.py",
-        before='    if contract.sound:\n        left = grant.remaining(TRAINING)\n',
+        before="    if contract.sound:\n        left = grant.remaining(TRAINING)\n",
         after="",
         tests=(f"{RUNS}::test_iterations_lost_in_a_crash_are_not_given_back",),
     ),

@@ -64,6 +64,10 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
         within, names = _codes(rows, "series")
         pairs, series = np.unique(series.astype(np.int64) * len(names) + within, return_inverse=True)
         unit = pairs // len(names)
+    if int(np.count_nonzero(series[1:] != series[:-1])) + 1 != len(unit):  # bring the rows of a series together
+        order = np.argsort(series, kind="stable")
+        numbers = [name for name in rows.column_names if name not in ("unit", "series")]
+        series, rows = series[order], pa.table({name: rows.column(name).to_numpy()[order] for name in numbers})
     placement = _place_rows(rows, series, len(unit), schema)
     return Grid(
         values=_scatter(rows, series, placement, schema, columns.counted),
@@ -140,8 +144,7 @@ def _static(
 class _Placement:
     """Where each row goes."""
 
-    order: Int64[np.ndarray, " row"] | None  # rows brought together by series; None if the table has them so
-    step: Int32[np.ndarray, " row"]  # in that order
+    step: Int32[np.ndarray, " row"]
     lengths: Int32[np.ndarray, " series"]
     origin: Int64[np.ndarray, " series"]
     shared_steps: bool  # whether some step has several rows
@@ -149,21 +152,17 @@ class _Placement:
 
 def _place_rows(rows: pa.Table, series: Int[np.ndarray, " row"], num_series: int, schema: Schema) -> _Placement:
     """Returns the step of every row, refusing timestamps that go back, repeat or leave the declared axis."""
-    order, time = None, schema.time
-    ticks = rows.column("ticks").to_numpy() if "ticks" in rows.column_names else None
-    if int(np.count_nonzero(series[1:] != series[:-1])) + 1 != num_series:
-        order = np.argsort(series, kind="stable")
-        series = series[order]
-        ticks = None if ticks is None else ticks[order]
+    time = schema.time
     first = np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
     last = np.append(first[1:], len(series)) - 1
-    if ticks is None:  # rows without a time column are consecutive steps
+    if time.column is None:  # rows without a time column are consecutive steps
         shared = False
         steps = (np.arange(len(series)) - np.repeat(first, last - first + 1)).astype(np.int32)
         origin = np.zeros(num_series, dtype=np.int64)
         if steps.max() >= time.steps:
             raise _outside(time)
     else:
+        ticks = rows.column("ticks").to_numpy()
         shared = _check_order(series, ticks, schema)
         origin = np.full(num_series, 0 if time.counts_steps else start_microseconds(time), dtype=np.int64)
         if time.align == "relative":
@@ -174,7 +173,7 @@ def _place_rows(rows: pa.Table, series: Int[np.ndarray, " row"], num_series: int
     lengths = np.full(num_series, time.steps, dtype=np.int32)
     if time.variable_length:
         lengths[series[first]] = steps[last] + 1
-    return _Placement(order, steps, lengths, origin, shared)
+    return _Placement(steps, lengths, origin, shared)
 
 
 def _check_order(series: Int[np.ndarray, " row"], ticks: Int64[np.ndarray, " row"], schema: Schema) -> bool:
@@ -245,9 +244,7 @@ def _scatter(
     rows: pa.Table, series: Int[np.ndarray, " row"], placement: _Placement, schema: Schema, counted: tuple[bool, ...]
 ) -> Float32[np.ndarray, "series step channel"]:
     """Puts every row at its step; several rows of one step become one, by each channel's declared aggregate."""
-    order, step = placement.order, placement.step
-    series = series if order is None else series[order]
-    first = None
+    step, first = placement.step, None
     if placement.shared_steps or any(counted):
         first = np.flatnonzero(np.concatenate([[True], (series[1:] != series[:-1]) | (step[1:] != step[:-1])]))
         size = np.diff(np.append(first, len(series)))
@@ -260,7 +257,6 @@ def _scatter(
             values[series, step, index] = size
             continue
         column = rows.column(f"channel {index}").to_numpy()
-        column = column if order is None else column[order]
         values[series, step, index] = column if first is None else _aggregate(column, first, channel)
     return values
 

@@ -158,11 +158,9 @@ def _columns(panel: Panel, rows: slice, first_unit: int) -> dict[str, pa.Array]:
     series, step = (pa.array(index) for index in np.nonzero(inside))
     columns = {name: array.take(series) for name, array in _series_columns(panel, rows, first_unit).items()}
     if schema.time.column is not None:
-        calendar = panel.ticks is None
         ticks = step_ticks(schema.time, panel.num_steps) if panel.ticks is None else panel.ticks[rows][inside]
-        columns[schema.time.column] = (
-            _moments(ticks, schema.time).take(step) if calendar else _moments(ticks, schema.time)
-        )
+        moments = _moments(ticks, schema.time)
+        columns[schema.time.column] = moments.take(step) if panel.ticks is None else moments
     for index, channel in enumerate(schema.channels):
         columns[channel.name] = _to_arrow(panel.values[rows, :, index][inside], channel)
     for index, channel in enumerate(schema.context):
