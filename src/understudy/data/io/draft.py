@@ -12,8 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from understudy.data.dtypes import FLOAT_DTYPES, INTEGER_DTYPES, TEXT_DTYPES, schema_dtype
-from understudy.data.io.csv_files import csv_header, parsing, readable, without_mark
-from understudy.data.io.sources import alike, unreadable
+from understudy.data.io.sources import alike, csv_header, readable, unreadable, without_mark
 from understudy.data.io.stores import existing
 from understudy.data.schema import CsvFormat, changed_lines, format_value
 from understudy.errors import DataError, InputError
@@ -106,8 +105,6 @@ def draft_schema(source: Any, *, name: str | None = None, options: DraftOptions 
     with unreadable("table" if path is None else path.name):
         if path is not None:
             arrow = _file_types(path, options)
-        elif isinstance(source, pa.Table | pa.RecordBatch):
-            arrow = source.schema
         elif hasattr(source, "__arrow_c_stream__"):
             arrow = pa.RecordBatchReader.from_stream(source).schema
         else:
@@ -199,7 +196,8 @@ def _peek_types(path: Path, columns: tuple[str, ...], written: CsvFormat) -> pa.
     with readable(path.name, written):
         with path.open(encoding=without_mark(written.encoding), newline="") as file:
             text = "".join(itertools.islice(file, PEEKED_ROWS + 1))
-        rows = pacsv.read_csv(pa.BufferReader(text.encode()), parse_options=parsing(written), convert_options=options)
+        parsing = pacsv.ParseOptions(delimiter=written.delimiter)
+        rows = pacsv.read_csv(pa.BufferReader(text.encode()), parse_options=parsing, convert_options=options)
     return pa.schema([(name, _shape(rows.column(place))) for place, name in enumerate(columns)])
 
 
