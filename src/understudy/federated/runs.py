@@ -138,7 +138,8 @@ class PartyRun(_Side):
             self.progress("aligning", 0.0)
             order = yield from aligned(self.party, contract.parties, panel.unit_ids, self._order_key())
             panel = panel.take_units(order)
-        check_units(panel.unit, panel.schema, allow_few_units=contract.few_units is not None)
+        few = contract.few_units is not None
+        check_units(panel.num_units, panel.num_series, panel.schema, allow_few_units=few)
         return PrivateSeries.of(panel, contract.population)
 
     def _order_key(self) -> bytes:

@@ -259,5 +259,5 @@ def read_first_categories(source: Any, schema: Schema, column: str) -> tuple[lis
         for owner, category in zip(owners, categories, strict=True):
             if first.get(owner) is None:
                 first[owner] = category
-    check_units(np.arange(len(first), dtype=np.int64), schema, allow_few_units=False)
+    check_units(len(first), len(first), schema, allow_few_units=False)
     return [category for category in first.values() if category is not None], whole
