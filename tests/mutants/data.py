@@ -122,8 +122,8 @@ MUTANTS = (
         name="windows of nothing counted",
         why="a unit that leaves with its only row takes windows along that the event never touched",
         file="synthesizers/base.py",
-        before="if whole_windows else windows.without_empty(cut)",
-        after="if whole_windows else cut",
+        before="cut = windows.without_empty(cut, every_step=whole_windows)",
+        after="cut = windows.without_empty(cut, every_step=True) if whole_windows else cut",
         tests=("tests/unit/synthesizers/test_units.py",),
     ),
     Mutant(

@@ -249,7 +249,7 @@ def _cut(steps: int, stride: int, whole_windows: bool, panel: Panel) -> Panel:
     kind = panel.schema.unit.kind
     cut = panel if steps == panel.num_steps else windows.cut(panel, steps, stride)
     if kind == "event":  # a unit that has no row without the event would leave all its windows
-        cut = windows.without_empty_steps(cut) if whole_windows else windows.without_empty(cut)
+        cut = windows.without_empty(cut, every_step=whole_windows)
     if kind == "overlapping-window":  # the unit is a window, so no two share one
         cut = replace(cut, unit=np.arange(cut.num_series, dtype=np.int64), unit_ids=None)
     return cut
