@@ -110,7 +110,7 @@ def without_empty(windows: Panel, *, every_step: bool) -> Panel:
         ones. Asked of any step: a unit that has no row without an event is not in the table at all; its windows without
         any observation would leave with it, however many, although the event did not touch them.
     """
-    observed = windows.observed.any(axis=2)
+    observed = np.asarray(windows.observed.any(axis=2))
     return windows.take_series(np.asarray(observed.all(axis=1) if every_step else observed.any(axis=1)))
 
 
