@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         name="a resume charged as a new run",
         why="one run spends the budget twice, and its executions are counted from nothing",
-        file="federated/state.py",
+        file="federated/config.py",
         before="        return ledger.resume(entry.run, noise=noise)\n",
         after="        return ledger.charge(contract.plan, label=contract.label, noise=noise)\n",
         tests=(f"{RUNS}::test_a_run_killed_at_any_exchange_resumes_to_the_same_release",),
@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         name="all sides with one stream of test noise",
         why="noise of parties cancels or adds up, and whoever has one has all",
-        file="federated/contract.py",
+        file="federated/config.py",
         before='f"{self.noise_seed} {side}".encode()',
         after='f"{self.noise_seed}".encode()',
         tests=(f"{RUNS}::test_a_secure_source_is_used_unless_a_seed_was_agreed",),

@@ -21,8 +21,8 @@ from understudy.data.io.checks import check_units
 from understudy.errors import InputError
 from understudy.federated import cosigning
 from understudy.federated.alignment import aligned, passed_on
-from understudy.federated.contract import Contract
-from understudy.federated.state import Account, Checkpoints, Progress, kept, known, require_unused
+from understudy.federated.config import Account, Contract
+from understudy.federated.state import Checkpoints, Progress, kept, known, require_unused
 from understudy.federated.transport import AGGREGATOR
 from understudy.files import whole_file, whole_folder
 from understudy.privacy import canonical

@@ -17,64 +17,17 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 
-from understudy.errors import InputError, LedgerError
-from understudy.federated.contract import Contract
+from understudy.errors import InputError
+from understudy.federated.config import Contract
 from understudy.files import whole_file, whole_folder
-from understudy.privacy.budget import Guarantee
-from understudy.privacy.charges import Entry
 from understudy.privacy.events import to_json
 from understudy.privacy.grant import Grant
-from understudy.privacy.ledger import Ledger
 from understudy.synthesizers.vflgan_ts.updates import Update
 from understudy.training import checkpoint
 from understudy.training.plan import TRAINING
 
 _KEPT, _REST = 2, "rest.safetensors"
 Progress = Callable[[str, float], None]  # is told the stage and the share of all iterations
-
-
-@dataclass(frozen=True, kw_only=True)
-class Account:
-    """The ledger of the people that one side answers for: all that is ever done to their data is charged to it."""
-
-    file: Path  # made on first use
-    name: str  # of the population
-    guarantee: Guarantee  # all that may ever be spent on them
-    max_runs: int = 1
-
-    def ledger(self, contract: Contract) -> Ledger:
-        """Opens the ledger, or makes it; one that was made for another budget is refused."""
-        unit, size = contract.schema.unit.sentence(), contract.schema.protected_units
-        if not self.file.exists():
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            return Ledger.create(
-                self.file, name=self.name, unit_sentence=unit, guarantee=self.guarantee, max_runs=self.max_runs,
-                population=size,
-            )  # fmt: skip
-        ledger = Ledger.open(self.file)
-        if not ledger.is_declared_as(self.name, unit, self.guarantee, self.max_runs):
-            raise LedgerError(
-                f"'{self.file}' was made for other people or with another budget than [ledger] says. Put the "
-                "declaration back: what was promised about spent budget can't be changed afterwards."
-            )
-        return ledger
-
-    def check(self, contract: Contract) -> None:
-        """Refuses, before a connection is opened, what the charge would refuse."""
-        ledger = self.ledger(contract)
-        if _charged(ledger, contract) is None:
-            ledger.check(contract.plan, label=contract.label)
-
-    def grant(self, contract: Contract, side: str) -> Grant:
-        """Charges the run, or takes up what is left of it if it was charged before.
-
-        Privacy: on return the whole run is on the disk. Nothing is given back, whatever happens later.
-        """
-        ledger, noise = self.ledger(contract), contract.noise(side)
-        entry = _charged(ledger, contract)
-        if entry is None:
-            return ledger.charge(contract.plan, label=contract.label, noise=noise)
-        return ledger.resume(entry.run, noise=noise)
 
 
 def kept(file: Path, make: Callable[[], bytes]) -> bytes:
@@ -104,16 +57,6 @@ def require_unused(grant: Grant, label: str, contract: Contract) -> None:
             f"'{label}' was bought and lost in a crash before it was saved, and is not given twice. Start a run of "
             f"another name than '{contract.name}'; it has its own charge."
         )
-
-
-def _charged(ledger: Ledger, contract: Contract) -> Entry | None:
-    found = next((entry for entry in ledger.entries() if entry.label == contract.label), None)
-    if found is not None and found.plan != contract.plan:
-        raise LedgerError(
-            f"'{ledger.path}' has this run with another plan: it was charged by another version of Understudy. Resume "
-            "with that version, or start a run of another name."
-        )
-    return found
 
 
 def reached(folder: Path) -> list[int]:
