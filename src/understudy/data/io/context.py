@@ -29,9 +29,12 @@ def given_context(source: Any, schema: Schema) -> ContextRows | np.ndarray | Non
     if source is None and (schema.time.column is not None or not schema.context):
         return None
     require_context(schema, given=source is not None)
-    if isinstance(source, np.ndarray) or schema.time.column is None:
-        return read_context(source, schema)
-    return context_rows(source, schema)
+    if not isinstance(source, np.ndarray) and schema.time.column is not None:
+        return context_rows(source, schema)
+    found = read_context(source, schema)
+    if found.ndim != 2:
+        raise DataError("Context: one [step, context] for all series is expected, or a table of context by time.")
+    return found
 
 
 def require_context(schema: Schema, *, given: bool) -> None:

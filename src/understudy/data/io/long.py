@@ -34,7 +34,6 @@ class Grid:
     ids: np.ndarray | None  # of units
     origin: Int64[np.ndarray, " series"]  # tick of each series' step 0
     context: ContextRows | None = None  # that the table itself holds
-    order: Int64[np.ndarray, " series"] | None = None  # where a series stood in an array or a wide table
 
 
 @dataclass(frozen=True)

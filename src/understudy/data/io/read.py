@@ -92,25 +92,7 @@ def _context(
         return None
     if isinstance(found, ContextRows):
         found = align_context(found, grid.origin, grid.lengths, schema)
-    elif found.ndim == 3:
-        found = _own_contexts(found, grid, schema)
     return broadcast_context(found, len(grid.values)) if found.ndim == 2 else found
-
-
-def _own_contexts(
-    contexts: Float32[np.ndarray, "series step context"], grid: Grid, schema: Schema
-) -> Float32[np.ndarray, "series step context"]:
-    """Brings contexts into the order of the series they belong to.
-
-    Privacy: without this, one unit's presence could move the context of all others to another series.
-    """
-    if schema.time.align == "calendar":
-        raise DataError("Context: one [step, context] for all is expected: series share a calendar.")
-    if grid.order is None:
-        raise DataError("Context: an array per series needs an array of series. Give a long table a context by time.")
-    if len(contexts) != len(grid.order):
-        raise DataError("Context: an array with one context per series is expected. Bring one for each.")
-    return np.ascontiguousarray(contexts[grid.order])
 
 
 def _read_wide(source: Source, schema: Schema) -> Grid:
@@ -152,8 +134,7 @@ def _grid_of_series(
         lengths -= np.argmax(observed[:, ::-1], axis=1).astype(np.int32)
         lengths[~observed.any(axis=1)] = 1
     own = np.arange(len(values), dtype=np.int64)
-    origin = np.zeros(len(values), dtype=np.int64)
-    return Grid(values=values, lengths=lengths, unit=own, static=static, ids=None, origin=origin, order=own)
+    return Grid(values=values, lengths=lengths, unit=own, static=static, ids=None, origin=np.zeros_like(own))
 
 
 def _by_unit(grid: Grid, units: pa.DictionaryArray) -> Grid:
@@ -168,7 +149,6 @@ def _by_unit(grid: Grid, units: pa.DictionaryArray) -> Grid:
         unit=unit[rows],
         static=grid.static[rows],
         ids=np.array(units.dictionary.to_pylist(), dtype=object),
-        order=order,
     )
 
 

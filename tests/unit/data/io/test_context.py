@@ -91,6 +91,7 @@ def test_series_with_their_own_start_get_the_context_of_their_own_time():
         (pa.table({"t": at(0, 0, 1, 2, 3), "temperature": [0.0, 1.0, 2.0, 3.0, 4.0]}), "two values"),
         (np.zeros((4, 1)), None),
         (np.zeros((3, 1)), "4 steps"),
+        (np.zeros((100, 4, 1)), "one .step, context. for all series"),
         (np.full((4, 1), np.nan), "missing"),
     ],
 )
