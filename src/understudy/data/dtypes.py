@@ -22,8 +22,6 @@ _PLAIN: dict[str, pa.DataType] = {
     "dictionary": pa.dictionary(pa.int32(), pa.string()),
     "date32": pa.date32(),
 }
-_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1, "day": 24 * 3600 * 10**6}
-_LAST_NANOSECOND = 2**63 - 1
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=([A-Za-z0-9_+\-/:]+))?\]")
 
 
@@ -66,10 +64,8 @@ def holds_ticks(dtype: str, *ticks: int) -> bool:
     """
     if dtype in (*INTEGER_DTYPES, "string"):
         return True
-    unit = getattr(arrow_type(dtype), "unit", "day")
-    if unit == "ns":
-        return all(abs(tick) < _LAST_NANOSECOND // 1000 for tick in ticks)
-    return all(tick % _MICROSECONDS[unit] == 0 for tick in ticks)
+    moments = pa.array(ticks).cast(pa.timestamp("us"))
+    return bool(moments.cast(arrow_type(dtype), safe=False).cast(moments.type, safe=False).equals(moments))
 
 
 def has_zone(dtype: str) -> bool:

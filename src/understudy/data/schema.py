@@ -303,7 +303,9 @@ class Schema:
 def column_names(schema: Schema, channel: str) -> list[str]:
     """Returns the columns of the table that hold a channel: one, or one per step of a wide table."""
     time = schema.time
-    return [time.wide_column(channel, step) for step in range(time.steps)] if time.layout == "wide" else [channel]
+    if time.layout == "long":
+        return [channel]
+    return [time.wide_columns.format(channel=channel, step=step) for step in range(time.steps)]
 
 
 def table_columns(schema: Schema) -> tuple[str, ...]:

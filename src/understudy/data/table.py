@@ -304,7 +304,7 @@ def _runs_of(file: Place, schema: Schema, name: str, secret: bytes) -> _Runs:
         encoded = encode(batch.column(column), column, schema.unit.dtype)
         codes = encoded.indices.to_numpy()
         begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-        found = _unit_keys(encoded.dictionary, secret)[codes[begins]]
+        found = unit_keys(encoded.dictionary, secret)[codes[begins]]
         continued = int(np.array_equal(found[:1], last))
         keys.append(found[continued:])
         starts.append(row + begins[continued:])
@@ -314,8 +314,8 @@ def _runs_of(file: Place, schema: Schema, name: str, secret: bytes) -> _Runs:
     return _Runs(together if grouped else np.unique(together), np.concatenate(starts), grouped=grouped)
 
 
-def _unit_keys(identifiers: pa.Array, secret: bytes) -> UInt64[np.ndarray, " unit"]:
-    """Returns 64 bits for each identifier: a whole number as it is, text as a keyed hash.
+def unit_keys(identifiers: pa.Array, secret: bytes) -> UInt64[np.ndarray, " unit"]:
+    """Returns 64 bits for each identifier: a whole number as it is, text as a hash, keyed unless `secret` is empty.
 
     Two of 10⁷ texts share a key with a probability below 10⁻⁵. Then a table is read in one piece or refused although
     its partitions share no unit; opened again, under another key, it is not.

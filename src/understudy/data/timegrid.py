@@ -152,10 +152,6 @@ class Time:
         """Whether series may end early."""
         return self.min_steps is not None
 
-    def wide_column(self, channel: str, step: int) -> str:
-        """Names the column of a wide table that holds one channel at one step."""
-        return self.wide_columns.format(channel=channel, step=step)
-
 
 def start_microseconds(time: Time) -> int:
     """Returns the declared start in microseconds since 1970."""
