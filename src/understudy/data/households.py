@@ -68,22 +68,15 @@ def simulate_households(
     if num_homes < 1:
         raise ValueError("Expected at least one home.")
     context = simulate_context(seed) if context is None else context
-    values = np.empty((num_homes, STEPS, 2), dtype=np.float32)
-    lengths = np.empty(num_homes, dtype=np.int32)
-    static = np.empty((num_homes, 1), dtype=np.float32)
-    for chunk, begin in enumerate(range(0, num_homes, _HOMES)):
-        size = min(_HOMES, num_homes - begin)
-        rng = np.random.default_rng([seed, 1, chunk])
-        chunk_values, chunk_lengths, chunk_tariff = _simulate_chunk(context, rng)
-        values[begin : begin + size] = chunk_values[:size]
-        lengths[begin : begin + size] = chunk_lengths[:size]
-        static[begin : begin + size, 0] = chunk_tariff[:size]
+    generators = (np.random.default_rng([seed, 1, chunk]) for chunk in range(-(-num_homes // _HOMES)))
+    chunks = zip(*(_simulate_chunk(context, rng) for rng in generators), strict=True)
+    values, lengths, tariff = (np.concatenate(parts)[:num_homes] for parts in chunks)
     return Panel(
         schema=households_schema(num_homes),
         values=values,
         lengths=lengths,
         unit=np.arange(num_homes, dtype=np.int64),
-        static=static,
+        static=tariff[:, None],
         context=broadcast_context(context, num_homes),
         private=False,
     )
