@@ -60,13 +60,19 @@ def read_panel(source: Any, schema: Schema, *, context: Any = None, allow_few_un
 
 def panel_of(grid: Grid, schema: Schema, context: ContextRows | np.ndarray | None) -> Panel:
     """Returns the private panel of a grid whose values were checked; without `context` the grid's own is taken."""
+    found = grid.context if context is None else context
+    require_context(schema, given=found is not None)
+    if isinstance(found, ContextRows):
+        found = align_context(found, grid.origin, grid.lengths, schema)
+    if found is not None and found.ndim == 2:
+        found = broadcast_context(found, len(grid.values))
     return Panel(
         schema=schema,
         values=grid.values,
         lengths=grid.lengths,
         unit=grid.unit,
         static=grid.static,
-        context=_context(grid, schema, context),
+        context=found,
         unit_ids=grid.ids,
     )
 
@@ -81,18 +87,6 @@ def grid_of(opened: Source, schema: Schema, *, with_context: bool) -> Grid:
         return _read_overlapping_windows(opened, schema)
     in_table = any(channel.name in opened.columns for channel in schema.context)
     return read_long(opened, schema, with_context=with_context and in_table)
-
-
-def _context(
-    grid: Grid, schema: Schema, given: ContextRows | np.ndarray | None
-) -> Float32[np.ndarray, "series step context"] | None:
-    found = given if given is not None or not schema.context else grid.context
-    require_context(schema, given=found is not None)
-    if found is None:
-        return None
-    if isinstance(found, ContextRows):
-        found = align_context(found, grid.origin, grid.lengths, schema)
-    return broadcast_context(found, len(grid.values)) if found.ndim == 2 else found
 
 
 def _read_wide(source: Source, schema: Schema) -> Grid:
