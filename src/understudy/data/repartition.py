@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from jaxtyping import Int64
 
 from understudy.data.io.arrow import encode, plain, to_ticks
+from understudy.data.io.long import unit_column
 from understudy.data.io.sources import Source, open_source, require_column
 from understudy.data.schema import Schema
-from understudy.data.table import unit_column, unit_keys
+from understudy.data.table import unit_keys
 from understudy.errors import DataError
 from understudy.files import whole_folder
 

@@ -17,12 +17,12 @@ from jaxtyping import Float32, Int64, UInt64
 from understudy.data.io.arrow import encode, plain
 from understudy.data.io.checks import Tally
 from understudy.data.io.context import ContextRows, align_context, given_context, merge_context, require_context
-from understudy.data.io.long import Grid, roles
+from understudy.data.io.long import Grid, roles, unit_column
 from understudy.data.io.read import grid_of, panel_of, read_panel
 from understudy.data.io.sources import RowRange, Source, open_file, open_parquet, require_same_columns, unreadable
 from understudy.data.io.stores import Fingerprint, Place, existing, fingerprint, located, require_unchanged, table_files
 from understudy.data.panel import Panel, concatenate, in_pieces
-from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema
+from understudy.data.schema import Schema
 from understudy.data.type_checks import require_argument
 from understudy.errors import DataError
 
@@ -345,13 +345,6 @@ def _row_ranges(file: _File, starts: Int64[np.ndarray, " run"] | None) -> list[R
         inside = np.flatnonzero((begins[:-1] < stop) & (begins[1:] > start)).tolist()
         ranges.append(RowRange(tuple(inside), start - int(begins[inside[0]]), stop - start))
     return ranges
-
-
-def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
-    """Returns the column that distinguishes units; None where every row of a wide table is a unit."""
-    if schema.unit.column is not None or schema.time.layout == "wide":
-        return schema.unit.column
-    return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)
 
 
 def chunk_rows(schema: Schema) -> int:

@@ -79,11 +79,16 @@ def read_long(source: Source, schema: Schema, *, with_context: bool) -> Grid:
     )
 
 
+def unit_column(columns: tuple[str, ...], schema: Schema) -> str | None:
+    """Returns the column that distinguishes units; None where every row of a wide table is a unit."""
+    if schema.unit.column is not None or schema.time.layout == "wide":
+        return schema.unit.column
+    return schema.time.series_column or (FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in columns else None)
+
+
 def roles(source: Source, schema: Schema, *, with_context: bool) -> Roles:
     """Returns which columns play which part, refusing a table with other columns than the schema names."""
-    time = schema.time
-    written = FALLBACK_SERIES_COLUMN if FALLBACK_SERIES_COLUMN in source.columns else None
-    unit = schema.unit.column or time.series_column or written
+    time, unit = schema.time, unit_column(source.columns, schema)
     if unit is None and not (schema.unit.kind == "event" and schema.population.size == 1):
         raise DataError(
             "A long table needs unit.column, which says whose rows they are. Declare it in the schema; or, if the "
