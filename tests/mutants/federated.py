@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         name="local rows noised at every start",
         why="every resume is another noisy copy of the same rows",
-        file="federated/state.py",
+        file="federated/runs.py",
         before="    if not file.exists():\n        content = make()",
         after="    if True:\n        content = make()",
         tests=(f"{RUNS}::test_local_rows_are_noised_once_and_kept",),
@@ -35,7 +35,7 @@ MUTANTS = (
     Mutant(
         name="iterations counted after a checkpoint",
         why="a party killed within a block has not counted what it ran",
-        file="federated/state.py",
+        file="federated/runs.py",
         before="self.grant.begin_block(TRAINING, min(",
         after="print(TRAINING, min(",
         tests=(f"{RUNS}::test_every_side_charges_the_whole_run_before_values_are_used",),
@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         name="lost iterations given back",
         why="a run that was killed starts with all its iterations again",
-        file="federated/state.py",
+        file="federated/runs.py",
         before="    if contract.sound:\n        left = grant.remaining(TRAINING)\n",
         after="",
         tests=(f"{RUNS}::test_iterations_lost_in_a_crash_are_not_given_back",),
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         name="randomness kept in a checkpoint of sound",
         why="whoever finds a checkpoint knows every later latent",
-        file="federated/state.py",
+        file="federated/runs.py",
         before='            if not self.contract.sound:\n                rest["randomness"]',
         after='            if self.contract:\n                rest["randomness"]',
         tests=(f"{RUNS}::test_noise_differs_after_a_resume_and_its_state_is_nowhere",),

@@ -3,16 +3,25 @@
 Everything that leaves a side is a frame of the protocol, so a run works in one process as well as over sockets. The
 aggregator holds no table. It still keeps a ledger of the joined people: features of single rows reach it, its own
 network is part of the mechanism, and what it counts is what the certificate says.
+
+Iterations are counted before they run and saved after, so that a side killed at any moment can take part again. All
+sides save after the same iterations and keep the last two checkpoints: a side that is killed while saving has the one
+before, and so have all others.
+
+Privacy: checkpoints are made from noisy gradients that were charged before (or in modes that protect no unit, from
+anything). The state of noise is never saved, nor in `sound` that of latents.
 """
 
 import secrets
-from collections.abc import Generator, Mapping
+import shutil
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pydantic
+import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as dump_tensors
 
@@ -22,10 +31,9 @@ from understudy.errors import InputError
 from understudy.federated import cosigning
 from understudy.federated.alignment import aligned, passed_on
 from understudy.federated.config import Account, Contract
-from understudy.federated.state import Checkpoints, Progress, kept, known, require_unused
 from understudy.federated.transport import AGGREGATOR
 from understudy.files import whole_file, whole_folder
-from understudy.privacy import canonical
+from understudy.privacy import canonical, events
 from understudy.privacy.certificate import FILE_NAME, Certificate, cosigned_bytes
 from understudy.privacy.grant import Grant
 from understudy.privacy.keys import SigningKey
@@ -51,16 +59,132 @@ from understudy.synthesizers.vflgan_ts.protocol import (
 )
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows
 from understudy.synthesizers.vflgan_ts.updates import Update
+from understudy.training import checkpoint
 from understudy.training.networks import to_arrays as network_arrays
+from understudy.training.plan import TRAINING
 
 FAREWELL = "farewell"  # stage of the last answer of a whole run
 LOSSES = "losses.json"
+_KEPT, _REST = 2, "rest.safetensors"  # checkpoints that stay, and what they hold besides networks
 _CHECKPOINTS, _FACTS, _ROWS, _ORDER = "checkpoints", "facts.safetensors", "rows.safetensors", "order.key"
+Progress = Callable[[str, float], None]  # is told the stage and the share of all iterations
 Step = Generator[Frames, Frames, Frames]  # answers frames, returns those that come next
 Received = Mapping[str, Documents]  # by party
 _Count = Annotated[int, pydantic.Field(ge=0)]
 _Known = Annotated[list[_Count], pydantic.Field(min_length=1)]  # iterations left, then those that were saved after
 _Agreed = Annotated[list[_Count], pydantic.Field(min_length=2, max_length=2)]  # iterations done, and the last one
+
+
+def kept(file: Path, make: Callable[[], bytes]) -> bytes:
+    """Returns what a run made before, or makes it and keeps it, so that a resumed run has the same."""
+    if not file.exists():
+        content = make()
+        with whole_file(file) as draft:
+            draft.write_bytes(content)
+    return file.read_bytes()
+
+
+def known(grant: Grant, contract: Contract, checkpoints: Path) -> list[int]:
+    """Returns how many iterations may still run, then those after which there is a checkpoint.
+
+    Iterations that were counted and lost in a crash are not given back.
+    """
+    left = contract.method.recipe.iterations
+    if contract.sound:
+        left = grant.remaining(TRAINING)
+    return [left, *reached(checkpoints)]
+
+
+def require_unused(grant: Grant, label: str, contract: Contract) -> None:
+    """Refuses to release a label a second time, where a crash came between its release and the disk."""
+    if not grant.remaining(label):
+        raise InputError(
+            f"'{label}' was bought and lost in a crash before it was saved, and is not given twice. Start a run of "
+            f"another name than '{contract.name}'; it has its own charge."
+        )
+
+
+def reached(folder: Path) -> list[int]:
+    """Returns the iterations after which there is a checkpoint."""
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Checkpoints:
+    """One side's checkpoints of one run, from the one after `done` iterations on; not all sides have later ones."""
+
+    folder: Path
+    grant: Grant
+    contract: Contract
+    updates: Mapping[str, Update]  # all that is trained at this side, by name
+    randomness: torch.Generator  # of latents and dropout
+    losses: list[float]  # public figures to save with them
+    progress: Progress
+    done: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if self.done == self.last == 0:
+            raise InputError(
+                "All iterations of the run were counted before the first checkpoint was saved: none is left. Start a "
+                "run of another name, with a smaller checkpoint_every."
+            )
+        if self.done and self.done not in reached(self.folder):
+            raise InputError(f"'aggregator': it goes on from iteration {self.done}, which was not saved here.")
+        for path in self.folder.glob("*"):
+            if not path.name.isdigit() or int(path.name) > self.done:  # drafts of a crash, too
+                shutil.rmtree(path)
+        if self.done:
+            self._load()
+
+    def before(self, iteration: int) -> None:
+        """Saves what a whole block of iterations has made, then counts the next block as executed."""
+        self.progress("training", iteration / max(1, self.last))
+        done = iteration - 1
+        if (done - self.done) % self.contract.checkpoint_every:
+            return
+        if done > self.done:
+            self._save(done)
+        if self.contract.sound:
+            self.grant.begin_block(TRAINING, min(self.contract.checkpoint_every, self.last - done))
+
+    def end(self) -> None:
+        """Saves the result, so that a crash after the last iteration costs none."""
+        if self.last not in reached(self.folder):
+            self._save(self.last)
+
+    def _save(self, iteration: int) -> None:
+        with whole_folder(self.folder / str(iteration)) as draft:
+            for name, update in self.updates.items():
+                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser, None)
+            rest = {"losses": torch.tensor(self.losses, dtype=torch.float64)}
+            if not self.contract.sound:
+                rest["randomness"] = self.randomness.get_state()
+            (draft / _REST).write_bytes(dump_tensors(rest))
+        for old in reached(self.folder)[:-_KEPT]:
+            shutil.rmtree(self.folder / str(old))
+
+    def _load(self) -> None:
+        folder = self.folder / str(self.done)
+        executed = self.grant.executed[TRAINING] if self.contract.sound else self.done
+        for name, update in self.updates.items():
+            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser, None)
+        rest = load_tensors((folder / _REST).read_bytes())
+        if "randomness" in rest:
+            self.randomness.set_state(rest["randomness"])
+        self.losses[:] = rest["losses"].tolist()
+
+    def _identity(self, update: Update) -> checkpoint.Identity:
+        receipt = self.grant.receipt
+        charged = [events.to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
+        return checkpoint.Identity(
+            ledger=receipt.ledger,
+            run=receipt.run,
+            label=self.contract.label,
+            event=charged[0] if charged else {},
+            clip_norm=self.contract.method.recipe.clip_norm,
+            parameters=update.flat.values.numel(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
