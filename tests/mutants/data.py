@@ -233,8 +233,8 @@ MUTANTS = (
         name="a look without leave",
         why="rows of a private CSV file decide what the public draft says, although nobody allowed it",
         file="data/io/draft.py",
-        before="names, options.csv) if options.peek else",
-        after="names, options.csv) if path.suffix else",
+        before="if path is not None and peeked:",
+        after="if path is not None and is_csv:",
         tests=(DRAFT,),
     ),
     Mutant(
