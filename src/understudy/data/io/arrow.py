@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from jaxtyping import Float32, Int64
 
 from understudy.data.channels import Binary, Categorical, Channel, Continuous
-from understudy.data.dtypes import INTEGER_DTYPES, instants
-from understudy.data.timegrid import Time
+from understudy.data.dtypes import INTEGER_DTYPES
+from understudy.data.timegrid import Time, instants
 from understudy.data.type_checks import wrong_column
 from understudy.errors import DataError
 

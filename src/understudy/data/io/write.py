@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from jaxtyping import Float32, Float64, Int64
 
 from understudy.data.channels import Categorical, Channel, Continuous
-from understudy.data.dtypes import TEXT_DTYPES, arrow_type, has_zone
+from understudy.data.dtypes import TEXT_DTYPES, arrow_type
 from understudy.data.panel import Panel
 from understudy.data.schema import FALLBACK_SERIES_COLUMN, Schema, column_names, table_columns
-from understudy.data.timegrid import Time, chosen_dtype, step_ticks
+from understudy.data.timegrid import Time, chosen_dtype, has_zone, step_ticks
 from understudy.data.type_checks import require_argument, require_path
 from understudy.errors import InputError
 from understudy.files import whole_file
