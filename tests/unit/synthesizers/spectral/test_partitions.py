@@ -21,7 +21,7 @@ from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.spectral import Spectral
-from understudy.workers import Workers
+from understudy.workers import Cluster, Workers
 
 distributed = pytest.importorskip("distributed")
 HOMES, FILES = 600, 6
@@ -99,7 +99,7 @@ def test_a_cluster_gives_the_same_release_and_a_killed_worker_changes_nothing(ta
         killer = threading.Timer(1.5, os.kill, (processes[0], signal.SIGKILL))
         killer.start()
         began = time.monotonic()
-        assert released(slow, workers=cluster.scheduler_address) == expected
+        assert released(slow, workers=Cluster(cluster.scheduler_address)) == expected
         assert time.monotonic() - began > 1.5  # it was at work when the worker died
         killer.join()
         with pytest.raises(ProcessLookupError):
