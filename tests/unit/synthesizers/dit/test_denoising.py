@@ -139,7 +139,8 @@ def test_guidance_goes_beyond_what_class_and_context_say() -> None:
 
 
 def test_hidden_entries_are_what_forecasts_gaps_and_whole_series_need() -> None:
-    hidden = draw_hidden(4000, STEPS, CHANNELS, STATIC, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    hidden = draw_hidden(STEPS, CHANNELS, STATIC, lambda columns: rng.random((4000, columns)))
     everything = hidden.all(axis=(1, 2))
     assert 0.22 < everything.mean() < 0.28  # one way in four
     others = hidden[~everything]
