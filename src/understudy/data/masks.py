@@ -35,7 +35,7 @@ def training_masks(num_steps: int, uniform: Uniform) -> Mask:
 
 def whole(uniform: np.ndarray, least: int, most: int) -> np.ndarray:
     """Returns whole numbers from `least` to `most`, all equally likely, of numbers in [0, 1)."""
-    return np.minimum(least + uniform * (most + 1 - least), most).astype(np.int64)
+    return np.asarray(np.minimum(least + uniform * (most + 1 - least), most), dtype=np.int64)
 
 
 def _ranks(num_series: int, num_steps: int, rng: np.random.Generator) -> np.ndarray:

@@ -48,16 +48,10 @@ from understudy.synthesizers.dit.scores import NormalScores, ranks_by_nodes, rel
 from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
-from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
-from understudy.training.plan import (
-    MOSTLY_NOISE,
-    TRAINING,
-    charged_config,
-    noise_ratio,
-    planned_noise,
-    training_plan,
-)
+from understudy.training import DPSGDConfig, Optimisation, adam
+from understudy.training.fit import GradientNoise, batches_of, fit_network
+from understudy.training.networks import load_arrays, num_parameters, to_arrays
+from understudy.training.plan import TRAINING, charged_config, noise_ratio, training_plan
 
 NETWORK = "network."  # prefix of the released weights
 REFERENCE = "reference"  # array of the magnitudes (C₀, Γ₀, B₀, A₀) that bounds are shares of
@@ -66,7 +60,6 @@ _AUTOCOVARIANCE, _SCALES = "autocovariance", "scales"  # arrays as `interpolatio
 _MEASURED = 256  # series that the quantiles are measured on
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
 _DAY = 86_400_000_000  # microseconds
-_BOUGHT = 0.3  # share of the progress that purchases take
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -143,25 +136,15 @@ class DiT(Synthesizer):
         examples = encoding.examples(panel.values, panel.static, classes_of(panel), panel.context)
         if recipe.interpolated:
             autocovariance = release_autocovariance(private, examples, encoding.variances, season_of(schema), grant)
-        progress("private training", _BOUGHT)
-        denoising = self.denoising(schema, autocovariance)
-        batches = self._batches(schema, private.influence)
-        unit = None if schema.unit.kind == "event" else panel.unit
-        windows = UnitWindows(examples, unit, batches, np.random.default_rng())
-        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
-        louder = noise_ratio(plan.event.noise_multiplier, num_parameters(model), plan.expected_batch)
+        denoising, batches = self.denoising(schema, autocovariance), batches_of(schema, private.influence)
+        config = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
+        louder = noise_ratio(config.event.noise_multiplier, num_parameters(model), config.expected_batch)
         rate = recipe.learning_rate / (max(1.0, louder) if recipe.rate_by_noise else 1.0)
-        train(
-            Task(model=model, loss=denoising.loss, windows=windows),
-            plan,
-            grant,
-            label=TRAINING,
-            optimisation=Optimisation(
-                make=adam(rate, recipe.weight_decay),
-                warm_up=recipe.warm_up_iterations,
-                average_decay=recipe.ema or None,
-            ),
-            progress=lambda done, planned: progress("private training", _BOUGHT + (1 - _BOUGHT) * done / planned),
+        optimisation = Optimisation(
+            make=adam(rate, recipe.weight_decay), warm_up=recipe.warm_up_iterations, average_decay=recipe.ema or None
+        )
+        fit_network(
+            model, denoising.loss, examples, private, config, grant, optimisation=optimisation, progress=progress
         )
         arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {_AUTOCOVARIANCE: denoising.autocovariance, _SCALES: sizes}
@@ -198,12 +181,7 @@ class DiT(Synthesizer):
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what an event is."""
-        config, ratio = self._config(schema), self._ratio(schema, guarantee)
-        told = (
-            f"{self._num_parameters(schema)} parameters learn in {config.iterations} iterations of "
-            f"{config.expected_batch:.0f} expected; the noise on a summed gradient is {ratio:.2g} times the largest "
-            "possible sum" + (", so most of what is learned is noise." if ratio > MOSTLY_NOISE else ".")
-        )
+        told = self._gradients(schema, guarantee).sentence()
         if schema.unit.kind != "event":
             return (told,)
         protected = f"any {schema.unit.event_steps} consecutive steps of {schema.time.frequency} of one series"
@@ -211,7 +189,7 @@ class DiT(Synthesizer):
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """That of the transformer; none with a pack: what public weights are worth under noise was not measured."""
-        return self._ratio(schema, guarantee) if self.pack is None else None
+        return self._gradients(schema, guarantee).ratio if self.pack is None else None
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack."""
@@ -298,13 +276,9 @@ class DiT(Synthesizer):
                 "(`understudy pretrain dit`), or set the network's options as the pack has them."
             )
 
-    def _ratio(self, schema: Schema, guarantee: Guarantee) -> float:
-        noise = planned_noise(self.plan(schema, guarantee))
-        return noise_ratio(noise, self._num_parameters(schema), self._config(schema).expected_batch)
-
-    def _num_parameters(self, schema: Schema) -> int:
-        with meta_device():
-            return num_parameters(self.empty_network(self.learned_schema(schema)))
+    def _gradients(self, schema: Schema, guarantee: Guarantee) -> GradientNoise:
+        plan, batch = self.plan(schema, guarantee), self._config(schema).expected_batch
+        return GradientNoise.of(plan, batch, lambda: self.empty_network(self.learned_schema(schema)))
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """DP-SGD before its noise is known, for the schema of a table."""
@@ -316,12 +290,8 @@ class DiT(Synthesizer):
             iterations=recipe.iterations,
             expected_batch=rate * contributions if contributions else float(recipe.batch),
             clip_norm=recipe.clipping_norm,
-            batches=self._batches(schema, self.influence(schema)),
+            batches=batches_of(schema, self.influence(schema)),
         )
-
-    def _batches(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-        """One window of each unit; for events single windows, of which one event can take away `influence`."""
-        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 def season_of(schema: Schema) -> int:

@@ -145,7 +145,7 @@ class Pub2Priv(Synthesizer):
         )
         also = shared if self.knowledge != "none" and not learned.own_contexts else ()
         if self._diffuses:
-            return (self.diffusion(learned).outlook(guarantee), *also)
+            return (self.diffusion(learned).gradients(guarantee).sentence(), *also)
         last = estimator_entries(self.recipe.model, context, guarantee)[-1]
         error = mean_error(context, last, series)
         what = {
@@ -157,7 +157,7 @@ class Pub2Priv(Synthesizer):
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """The ratio of the diffusion; None for the estimators."""
-        return self.diffusion(self.learned_schema(schema)).size_and_noise(guarantee)[2] if self._diffuses else None
+        return self.diffusion(self.learned_schema(schema)).gradients(guarantee).ratio if self._diffuses else None
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack of θ_T and the public context."""

@@ -32,10 +32,11 @@ from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.sampling import sample_classes
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training import DPSGDConfig, Optimisation, adam
 from understudy.training.batches import Batch
-from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
-from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio, planned_noise, training_plan
+from understudy.training.fit import GradientNoise, batches_of, fit_network
+from understudy.training.networks import load_arrays, to_arrays
+from understudy.training.plan import TRAINING, charged_config, training_plan
 
 NETWORK, LINEAR = "network.", "linear"  # prefix of the released parameters; which channels are scaled linearly
 _PAPER_STEPS = 400  # of Table 3, whose total noise is kept when there are fewer steps
@@ -94,16 +95,26 @@ class PublishedDiffusion:
     seed: int
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
-        """Returns the distributions, then DP-SGD with the rest; on all units where sampling can't amplify."""
-        schema, recipe = self.context.schema, self.recipe
-        size, rate = schema.population.size, 1.0
+        """Returns the distributions, then DP-SGD with the rest."""
+        schema = self.context.schema
+        return training_plan(self._config(schema), facts.shares_of(schema, marginals=True), guarantee)
+
+    def _config(self, schema: Schema) -> DPSGDConfig:
+        """Returns DP-SGD before its noise is known; on all units where sampling can't amplify.
+
+        An event changes windows, which moves a sum twice as far as taking them away.
+        """
+        recipe, size, rate = self.recipe, schema.population.size, 1.0
         if size is not None and schema.unit.kind != "event":
             rate = min(1.0, recipe.batch / size)
-        config = DPSGDConfig(
+        return DPSGDConfig(
             sampling_rate=rate, iterations=recipe.iterations, expected_batch=rate * (size or 1),
-            clip_norm=recipe.clipping_norm, batches=unit_sampling(schema),
+            clip_norm=recipe.clipping_norm, batches=batches_of(schema, 2 * schema.unit.max_series),
         )  # fmt: skip
-        return training_plan(config, facts.shares_of(schema, marginals=True), guarantee)
+
+    def gradients(self, guarantee: Guarantee) -> GradientNoise:
+        """Returns what public facts say about the gradients."""
+        return GradientNoise.of(self.plan(guarantee), self._config(self.context.schema).expected_batch, self.network)
 
     def network(self) -> nn.Module:
         """Returns θ_DM before training, the same for the same seed; it starts by predicting no noise."""
@@ -114,23 +125,6 @@ class PublishedDiffusion:
             torch.manual_seed(self.seed)
             shape = {"width": self.recipe.width, "depth": self.recipe.layers, "num_heads": self.recipe.heads}
             return ConditionalDenoiser(condition=condition, **shape)
-
-    def outlook(self, guarantee: Guarantee) -> str:
-        """Says how the noise on a gradient compares with what a batch can say."""
-        number, expected, ratio = self.size_and_noise(guarantee)
-        return (
-            f"{number} parameters learn in {self.recipe.iterations} iterations of {expected:.0f} units; "
-            f"the noise on a summed gradient is {ratio:.2g} times the largest possible sum"
-            + (", so mostly noise is learned." if ratio > MOSTLY_NOISE else ".")
-        )
-
-    def size_and_noise(self, guarantee: Guarantee) -> tuple[int, float, float]:
-        """Returns the parameters, the units expected in a batch, and the noise on a sum over the largest possible."""
-        plan, schema = self.plan(guarantee), self.context.schema
-        config = charged_config(plan.event(TRAINING), schema.population.size or 1, 1.0, unit_sampling(schema))
-        with meta_device():
-            number = num_parameters(self.network())
-        return number, config.expected_batch, noise_ratio(planned_noise(plan), number, config.expected_batch)
 
     def encoding(self, arrays: Mapping[str, np.ndarray]) -> Encoding:
         """Returns how series are scaled, by released distributions."""
@@ -168,21 +162,16 @@ class PublishedDiffusion:
         bare, schema, recipe, model = private.without_context(), private.panel.schema, self.recipe, self.network()
         linear = linear_scales(bare.schema, None)
         released = {**facts.buy(bare, grant, linear).to_arrays(), LINEAR: linear}
-        charged = grant.plan.event(TRAINING)
-        config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
-        windows = UnitWindows(
+        charged, batches = grant.plan.event(TRAINING), self._config(schema).batches
+        fit_network(
+            model,
+            denoising_loss(schedule(recipe.diffusion_steps)),
             self.examples(private.panel, self.encoding(released)),
-            None if schema.unit.kind == "event" else private.panel.unit,
-            config.batches,
-            np.random.default_rng(),  # secret: with a known stream one unit more shows other windows of all others
-        )
-        train(
-            Task(model=model, loss=denoising_loss(schedule(recipe.diffusion_steps)), windows=windows),
-            config,
+            private,
+            charged_config(charged, private.population, recipe.clipping_norm, batches),
             grant,
-            label=TRAINING,
             optimisation=Optimisation(make=adam(recipe.learning_rate), average_decay=recipe.ema or None),
-            progress=lambda done, planned: progress("private training", 0.5 + 0.5 * done / planned),
+            progress=progress,
         )
         return {**released, **to_arrays(model, NETWORK)}
 
@@ -202,8 +191,3 @@ class PublishedDiffusion:
         ranks = rng.random((request.num_series, len(single)))
         static = static_values(schema, classes, ranks, single, released.static_missing, rng)
         return request.panel(schema, values, lengths, static)
-
-
-def unit_sampling(schema: Schema) -> UnitBatches | WindowBatches:
-    """Returns the batch sampling: one window of each unit. An event changes windows, twice as far as removing them."""
-    return WindowBatches(2 * schema.unit.max_series) if schema.unit.kind == "event" else UnitBatches()
