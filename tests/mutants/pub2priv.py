@@ -115,7 +115,7 @@ MUTANTS = (
         name="what is followed left out of the bound beside the regression",
         why="the sum has a part that its noise was not made for",
         file=f"{FOLDER}/regression.py",
-        before="float(np.hypot(layout.bound, weight * products_bound(self.context)))",
+        before="float(np.hypot(layout.bound, correlation_weight(context, layout) * products_bound(context)))",
         after="float(layout.bound)",
         tests=(f"{REGRESSION}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
     ),

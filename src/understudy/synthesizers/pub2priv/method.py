@@ -39,12 +39,12 @@ from understudy.synthesizers.pub2priv.context import Context, public_windows
 from understudy.synthesizers.pub2priv.correlation import CORRELATION, PREFIX, ContextCorrelation, correlation_bound
 from understudy.synthesizers.pub2priv.recipe import DEFAULT, PAPER, Recipe
 from understudy.synthesizers.pub2priv.regression import (
-    CORRELATION_SHARE,
     LOUDEST,
     REGRESSION,
     ContextRegression,
     Layout,
     identity_map,
+    regression_bound,
     shape_square,
 )
 from understudy.synthesizers.registry import METHODS
@@ -52,7 +52,6 @@ from understudy.synthesizers.registry import METHODS
 if TYPE_CHECKING:
     from understudy.synthesizers.pub2priv.published import PublishedDiffusion
 
-_SPECTRAL_SHARE = {REGRESSION: 0.4, CORRELATION: 0.7}  # of mu²
 _ESTIMATORS = {REGRESSION: ContextRegression, CORRELATION: ContextCorrelation}
 _PACK = "pack"
 
@@ -115,7 +114,7 @@ class Pub2Priv(Synthesizer):
             return {**self.diffusion(schema).learn(private, grant, progress), **self._carried()}
         base = _spectral().learn(private.without_context(), grant, progress)
         released = {f"{PREFIX}{name}": array for name, array in base.items()}
-        estimator = _ESTIMATORS[grant.plan.entries[-1].label].of(self.context(schema), released)
+        estimator = _ESTIMATORS[grant.plan.entries[-1].label](self.context(schema), released)
         public = public_windows(self.public_context, schema)
         return {**released, **estimator.release(private, grant, public)}
 
@@ -132,7 +131,7 @@ class Pub2Priv(Synthesizer):
             pack = arrays[_PACK].tobytes() if _PACK in arrays else None
             return self.diffusion(schema, pack).panel(arrays, request)
         kind = next(kind for label, kind in _ESTIMATORS.items() if f"{label}.runs" in arrays)
-        return kind.of(context, arrays).panel(arrays, request)
+        return kind(context, arrays).panel(request)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Returns the noise relative to what can be learned, and whether context teaches anything."""
@@ -207,7 +206,7 @@ def estimator_entries(model: str, context: Context, guarantee: Guarantee) -> tup
     """Returns the releases of `spectral` and of the estimator; "auto" chooses one by public facts."""
     if model == "auto":
         model = CORRELATION if _drowned(context, guarantee) else REGRESSION
-    whole, share = _spectral().plan(context.schema.without_context(), guarantee), _SPECTRAL_SHARE[model]
+    whole, share = _spectral().plan(context.schema.without_context(), guarantee), _ESTIMATORS[model].spectral_share
     base = tuple(
         PlanEntry(entry.label, Gaussian(round_up(entry.event.noise_multiplier * share**-0.5)))  # its share of mu²
         for entry in whole.entries
@@ -227,7 +226,7 @@ def _drowned(context: Context, guarantee: Guarantee) -> bool:
     size = schema.population.size
     if size is None or schema.unit.kind == "event":
         return False
-    noise = noise_multipliers(guarantee, {REGRESSION: 1 - _SPECTRAL_SHARE[REGRESSION]})[REGRESSION]
+    noise = noise_multipliers(guarantee, {REGRESSION: 1 - ContextRegression.spectral_share})[REGRESSION]
     error = mean_error(context, PlanEntry(REGRESSION, Gaussian(noise)), size)
     return Layout.of(schema, identity_map(context)).num_shape * error**2 > LOUDEST * shape_square(schema.num_channels)
 
@@ -237,6 +236,5 @@ def mean_error(context: Context, entry: PlanEntry, population: float) -> float:
     assert isinstance(entry.event, Gaussian)
     bound = correlation_bound(context)
     if entry.label == REGRESSION:
-        both = np.hypot(1.0, CORRELATION_SHARE) if context.num_columns else 1.0
-        bound = Layout.of(context.schema, identity_map(context)).bound * both
-    return float(entry.event.noise_multiplier * bound / population)
+        bound = regression_bound(context, Layout.of(context.schema, identity_map(context)))
+    return entry.event.noise_multiplier * bound / population

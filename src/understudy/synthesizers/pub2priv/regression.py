@@ -32,7 +32,6 @@ from understudy.synthesizers.pub2priv.context import Context, FeatureMap
 from understudy.synthesizers.pub2priv.correlation import (
     NUM_RUN_CELLS,
     PRODUCTS,
-    Arrays,
     ContextCorrelation,
     explained_share,
     products_bound,
@@ -42,7 +41,7 @@ from understudy.synthesizers.pub2priv.correlation import (
 )
 
 REGRESSION = "regression"  # label under which the sum is charged
-CORRELATION_SHARE = 1 / 3  # weight of the products of `correlation`, relative to all others
+_CORRELATION_SHARE = 1 / 3  # weight of the products of `correlation`, relative to all others
 _ENOUGH = 0.4  # share of what a regression explains that correlations have to, by a lower bound
 _FEWEST, _NUMBERS = 4, 16  # frequencies of each factor at least, and numbers of all factors together
 _LEVEL_WEIGHT = 0.35  # of the score of a level, relative to a direction
@@ -76,7 +75,9 @@ def shape_bound(num_channels: int) -> float:
 
 def identity_map(context: Context) -> FeatureMap:
     """Returns the map that leaves features of context as they are."""
-    return FeatureMap.identity(context.num_features(num_frequencies(context.schema)), context.feature_bound)
+    size = context.num_columns * (1 + num_frequencies(context.schema))
+    products = np.zeros((0, 0)) if size else np.ones((1, 1))  # of the intercept alone, which are known
+    return FeatureMap(centre=np.zeros(size), turn=np.eye(size), products=products, clip=context.feature_bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +138,22 @@ class Layout:
         return shapes, crossed, votes / self.vote_weight, contexts
 
 
+def correlation_weight(context: Context, layout: Layout) -> float:
+    """Returns the weight of the products of `correlation`."""
+    return _CORRELATION_SHARE * layout.bound / max(products_bound(context), 1.0)
+
+
+def regression_bound(context: Context, layout: Layout) -> float:
+    """Returns the bound on what one series adds, the products of `correlation` included."""
+    return float(np.hypot(layout.bound, correlation_weight(context, layout) * products_bound(context)))
+
+
 @dataclass(frozen=True, eq=False)
 class ContextRegression(ContextCorrelation):
     """Shapes of series, their regression on context, and samples of both."""
 
     label: ClassVar[str] = REGRESSION
+    spectral_share: ClassVar[float] = 0.4
 
     @cached_property
     def frequencies(self) -> np.ndarray:
@@ -155,7 +167,7 @@ class ContextRegression(ContextCorrelation):
             return identity_map(self.context)
         return FeatureMap.of_public(self.context.features(public, len(public), self.frequencies))
 
-    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
         """Releases the regression of shapes on context, with the public map of context."""
         mapped = self.feature_map(public)
         layout, statistic, count = Layout.of(self.schema, mapped), self.statistic(mapped), private.population
@@ -163,7 +175,7 @@ class ContextRegression(ContextCorrelation):
         noise = grant.deviation(REGRESSION, statistic.bound * private.reach)
         moments, correlations = np.split(noisy, [sum(layout.sizes)])
         fitted = fit_moments(moments, noise, count, layout, mapped.products, self.parts)
-        weight = self.correlation_weight(layout) * count
+        weight = correlation_weight(self.context, layout) * count
         products = significant(correlations.reshape(self.products_shape) / weight, noise / weight)
         simpler = explained_share(products, noise / weight) > _ENOUGH * fitted.explained / self.schema.num_channels
         released = {f"{REGRESSION}.{name}": getattr(fitted, name) for name in ("gain", "rest", "runs")}
@@ -172,7 +184,7 @@ class ContextRegression(ContextCorrelation):
     def statistic(self, mapped: FeatureMap) -> Statistic:
         """Returns the sum of all contributions, with its bound."""
         layout = Layout.of(self.schema, mapped)
-        weight = self.correlation_weight(layout)
+        weight = correlation_weight(self.context, layout)
 
         def contributions(panel: Panel) -> Contributions:
             contexts = mapped.of(self.context.features(panel.context, panel.num_series, self.frequencies))
@@ -183,13 +195,9 @@ class ContextRegression(ContextCorrelation):
         return Statistic(
             label=REGRESSION,
             shape=(sum(layout.sizes) + int(np.prod(self.products_shape)),),
-            bound=float(np.hypot(layout.bound, weight * products_bound(self.context))),
+            bound=regression_bound(self.context, layout),
             contributions=contributions,
         )
-
-    def correlation_weight(self, layout: Layout) -> float:
-        """Returns the weight of the products of `correlation`."""
-        return CORRELATION_SHARE * layout.bound / max(products_bound(self.context), 1.0)
 
     def shapes(self, panel: Panel, classes: np.ndarray) -> np.ndarray:
         """Returns shapes [series, number] of length at most `shape_bound`.
@@ -219,40 +227,35 @@ class ContextRegression(ContextCorrelation):
         return levels + [(own[1:], 1.0) for own in places if len(own) > 1]
 
     def turned(
-        self,
-        arrays: Arrays,
-        context: np.ndarray | None,
-        classes: np.ndarray,
-        scores: np.ndarray,
-        rng: np.random.Generator,
+        self, factors: np.ndarray, context: np.ndarray | None, classes: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Returns sampled scores [series, step, channel] that have shapes sampled for the contexts given."""
-        if arrays[PRODUCTS].any():
-            return super().turned(arrays, context, classes, scores, rng)
-        contexts = FeatureMap.from_arrays(arrays).of(self.context.features(context, len(classes), self.frequencies))
-        gain, rest = arrays["regression.gain"], arrays["regression.rest"]
-        shapes = contexts @ gain + rng.standard_normal((len(contexts), len(rest))) @ rest.T
+        """Returns sampled factors [series, step, factor] that have shapes sampled for the contexts given."""
+        if self.arrays[PRODUCTS].any():
+            return super().turned(factors, context, classes, rng)
+        features = self.context.features(context, len(classes), self.frequencies)
+        gain, rest = self.arrays["regression.gain"], self.arrays["regression.rest"]
+        noise = rng.standard_normal((len(features), len(rest)))
+        shapes = FeatureMap.from_arrays(self.arrays).of(features) @ gain + noise @ rest.T
         levels = shapes[:, : self.schema.num_channels] / _LEVEL_WEIGHT
-        return self.with_directions(shapes, self.with_levels(levels, classes, scores))
+        return self.with_directions(shapes, self.with_levels(levels, classes, factors))
 
-    def with_levels(self, levels: np.ndarray, classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Returns scores whose factors have levels [series, factor] of the normal scores given."""
-        model, steps = self.model, self.schema.num_steps
-        mean, spread = model.mean[classes], model.spread[classes]
-        coefficients = to_frequencies((scores @ model.rotation - mean) / spread)
+    def with_levels(self, levels: np.ndarray, classes: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """Returns factors that have levels [series, factor] of the normal scores given."""
+        mean, spread = self.model.mean[classes], self.model.spread[classes]
+        coefficients = to_frequencies((factors - mean) / spread)
         for kind in np.unique(classes):
             here = classes == kind
-            coefficients[here, 0] = model.kind(kind).levels.numbers_of(ndtr(levels[here])) * np.sqrt(steps)
-        return np.asarray((mean + spread * to_steps(coefficients)) @ np.linalg.inv(model.rotation))
+            numbers = self.model.kind(kind).levels.numbers_of(ndtr(levels[here]))
+            coefficients[here, 0] = numbers * np.sqrt(self.schema.num_steps)
+        return np.asarray(mean + spread * to_steps(coefficients))
 
-    def with_directions(self, shapes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Returns scores [series, step, channel] whose strongest frequencies have the directions of shapes."""
-        rotation, channels = self.model.rotation, self.schema.num_channels
-        moves = to_frequencies(scores @ rotation)
+    def with_directions(self, shapes: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        """Returns factors whose strongest frequencies have the directions of shapes."""
+        channels, moves = self.schema.num_channels, to_frequencies(factors)
         wanted = unit_length(shapes[:, channels:].reshape(len(shapes), len(self.frequencies), channels))
         size = np.sqrt((moves[:, 1 + self.frequencies] ** 2).sum(axis=1, keepdims=True))
         moves[:, 1 + self.frequencies] = wanted * size
-        return np.asarray(to_steps(moves) @ np.linalg.inv(rotation))
+        return to_steps(moves)
 
 
 class Moments(NamedTuple):

@@ -37,7 +37,7 @@ def regression(panel: Panel) -> ContextRegression:
 
 
 def estimator_of(method: Pub2Priv, release: Release) -> ContextRegression:
-    return ContextRegression.of(method.context(release.schema), release.arrays)
+    return ContextRegression(method.context(release.schema), release.arrays)
 
 
 def extreme(size: int) -> Panel:
