@@ -4,9 +4,13 @@ Reference: Pub2Priv, section 5.2 (conditional diffusion) and Algorithm 1 (DP-SGD
 Its departures are about privacy: the unit is the schema's, one window of a unit per iteration; series are scaled by
 released distributions, not by their own minimum and maximum; conditions are the caller's.
 
+θ_DM is in the manner of CSDI (Tashiro et al., arXiv:2107.03502v2, Appendix E): in its residual layers entries look
+along time and along channels. Every layer receives z of each step and the diffusion time (Appendix D).
+
 Notation: x series, c context, z = θ_T(c) [step, condition], t diffusion time, ε noise.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +18,11 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from understudy.data import Panel, Schema
 from understudy.data.channels import num_codes
+from understudy.nn.attention import TimeEmbedding
 from understudy.nn.diffusion import Diffusion
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
@@ -28,8 +34,7 @@ from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest
 from understudy.synthesizers.pub2priv.context import Context
-from understudy.synthesizers.pub2priv.knowledge import Knowledge
-from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
+from understudy.synthesizers.pub2priv.knowledge import Knowledge, TwoAxisLayer, plane_positions
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.sampling import sample_classes
 from understudy.training import DPSGDConfig, Optimisation, adam
@@ -41,6 +46,60 @@ from understudy.training.plan import TRAINING, charged_config, training_plan
 NETWORK, LINEAR = "network.", "linear"  # prefix of the released parameters; which channels are scaled linearly
 _PAPER_STEPS = 400  # of Table 3, whose total noise is kept when there are fewer steps
 _CHUNK_ENTRIES = 1 << 13  # more leave the cache: at width 64 half as slow again
+
+
+class ConditionalBlock(nn.Module):
+    """Returns the next residual stream and a skip contribution, both [unit, step, channel, width]."""
+
+    def __init__(self, width: int, side: int, num_heads: int, feed_forward: int) -> None:
+        super().__init__()
+        self.time = nn.Linear(width, width)
+        self.mix = TwoAxisLayer(width, num_heads, feed_forward)
+        self.widen = nn.Linear(width, 2 * width)
+        self.condition = nn.Linear(side, 2 * width)
+        self.project_out = nn.Linear(width, 2 * width)
+
+    def forward(self, x: Tensor, side: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
+        """Args: `side` [unit, step, channel, side] and the embedded `time` [unit, width]."""
+        hidden = self.mix(x + self.time(time)[:, None, None])
+        gate, value = (self.widen(hidden) + self.condition(side)).chunk(2, 3)
+        residual, skip = self.project_out(torch.sigmoid(gate) * torch.tanh(value)).chunk(2, 3)
+        return (x + residual) / math.sqrt(2), skip
+
+
+class ConditionalDenoiser(nn.Module):
+    """Predicts the noise in x [unit, step, channel] at diffusion time [unit], given z [unit, step, condition].
+
+    Starts by predicting zero, so that the first losses are one. Table 3 of the paper: four layers, width 256.
+    """
+
+    def __init__(
+        self, *, condition: int, width: int = 256, depth: int = 4, num_heads: int = 8, feed_forward: int = 64
+    ) -> None:
+        super().__init__()
+        self.codes = 64  # width of the code of step and channel
+        self.embed = nn.Linear(1, width)
+        self.time = TimeEmbedding(width)
+        side = condition + self.codes
+        self.blocks = nn.ModuleList(ConditionalBlock(width, side, num_heads, feed_forward) for _ in range(depth))
+        self.skip = nn.Linear(width, width)
+        self.predict = nn.Linear(width, 1)
+        nn.init.zeros_(self.predict.weight)
+        nn.init.zeros_(self.predict.bias)
+
+    def forward(self, x: Tensor, time: Tensor, z: Tensor) -> Tensor:
+        """Returns the noise [unit, step, channel]."""
+        hidden = functional.relu(self.embed(x.unsqueeze(3)))
+        shape = (*z.shape[:2], x.shape[2], -1)
+        codes = plane_positions(z.shape[1], x.shape[2], self.codes).to(z)
+        side = torch.cat([z.unsqueeze(2).expand(shape), codes.expand(shape)], dim=3)  # of every entry
+        embedded, skips = functional.silu(self.time(time)), torch.zeros_like(hidden)
+        for block in self.blocks:
+            hidden, skip = block(hidden, side, embedded)
+            skips = skips + skip
+        hidden = functional.relu(self.skip(skips / math.sqrt(len(self.blocks))))
+        output: Tensor = self.predict(hidden).squeeze(3)
+        return output
 
 
 def schedule(steps: int) -> Diffusion:
