@@ -52,9 +52,9 @@ MUTANTS = (
         name="private series shown before private training",
         why="a start from private series is learned without noise",
         file=f"{FOLDER}/published.py",
-        before="        charged, batches = grant.plan.event(TRAINING), self._config(schema).batches\n",
+        before="        charged, batches = grant.plan.event(TRAINING), self._config.batches\n",
         after="""\
-        charged, batches = grant.plan.event(TRAINING), self._config(schema).batches
+        charged, batches = grant.plan.event(TRAINING), self._config.batches
         shown = self.examples(private.panel, self.encoding(released))
         batch = {name: torch.from_numpy(np.array(array)) for name, array in shown.items()}
         loss = denoising_loss(schedule(recipe.diffusion_steps))(model, batch, torch.Generator())

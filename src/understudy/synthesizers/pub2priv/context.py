@@ -156,19 +156,9 @@ class FeatureMap:
     clip: float  # bound on the length of the directions
 
     @property
-    def size(self) -> int:
-        """Numbers of a mapped context."""
-        return 1 + self.turn.shape[1]
-
-    @property
     def bound(self) -> float:
         """Bound on the length of a mapped context."""
         return float(np.hypot(1.0, self.clip)) if self.turn.shape[1] else 1.0
-
-    @property
-    def known(self) -> bool:
-        """Whether the products are public."""
-        return len(self.products) > 0
 
     @classmethod
     def of_public(cls, features: np.ndarray) -> "FeatureMap":

@@ -73,6 +73,12 @@ class ContextCorrelation:
     arrays: Arrays
     label: ClassVar[str] = CORRELATION
     spectral_share: ClassVar[float] = 0.7  # of mu² for the `spectral` release
+    learned: ClassVar[str] = "the correlation of series and context in a band of frequencies"
+
+    @classmethod
+    def largest_bound(cls, context: Context) -> float:
+        """Returns the bound on what one series adds where no window of context is public."""
+        return correlation_bound(context)
 
     @cached_property
     def model(self) -> Model:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from understudy.data import Panel, Schema
+from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.nn.attention import TimeEmbedding
 from understudy.nn.diffusion import Diffusion
@@ -155,15 +155,16 @@ class PublishedDiffusion:
 
     def plan(self, guarantee: Guarantee) -> SpendingPlan:
         """Returns the distributions, then DP-SGD with the rest."""
-        schema = self.context.schema
-        return training_plan(self._config(schema), facts.shares_of(schema, marginals=True), guarantee)
+        return training_plan(self._config, facts.shares_of(self.context.schema, marginals=True), guarantee)
 
-    def _config(self, schema: Schema) -> DPSGDConfig:
-        """Returns DP-SGD before its noise is known; on all units where sampling can't amplify.
+    @property
+    def _config(self) -> DPSGDConfig:
+        """DP-SGD before its noise is known; on all units where sampling can't amplify.
 
         An event changes windows, which moves a sum twice as far as taking them away.
         """
-        recipe, size, rate = self.recipe, schema.population.size, 1.0
+        recipe, schema, rate = self.recipe, self.context.schema, 1.0
+        size = schema.population.size
         if size is not None and schema.unit.kind != "event":
             rate = min(1.0, recipe.batch / size)
         return DPSGDConfig(
@@ -173,7 +174,7 @@ class PublishedDiffusion:
 
     def gradients(self, guarantee: Guarantee) -> GradientNoise:
         """Returns what public facts say about the gradients."""
-        return GradientNoise.of(self.plan(guarantee), self._config(self.context.schema).expected_batch, self.network)
+        return GradientNoise.of(self.plan(guarantee), self._config.expected_batch, self.network)
 
     def network(self) -> nn.Module:
         """Returns θ_DM before training, the same for the same seed; it starts by predicting no noise."""
@@ -218,10 +219,10 @@ class PublishedDiffusion:
 
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
-        bare, schema, recipe, model = private.without_context(), private.panel.schema, self.recipe, self.network()
+        bare, recipe, model = private.without_context(), self.recipe, self.network()
         linear = linear_scales(bare.schema, None)
         released = {**facts.buy(bare, grant, linear).to_arrays(), LINEAR: linear}
-        charged, batches = grant.plan.event(TRAINING), self._config(schema).batches
+        charged, batches = grant.plan.event(TRAINING), self._config.batches
         fit_network(
             model,
             denoising_loss(schedule(recipe.diffusion_steps)),

@@ -22,8 +22,10 @@ from scipy.stats import chi2
 
 from understudy.data import Panel, Schema
 from understudy.privacy.border import Statistic
+from understudy.privacy.budget import Guarantee
 from understudy.privacy.contributions import Contributions, Crossed, Products, Rows, SideBySide, shortened
 from understudy.privacy.grant import Grant
+from understudy.privacy.plan import noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import classes_of
 from understudy.statistics.moments import num_pairs, symmetric
@@ -51,7 +53,7 @@ _TRIANGLE = 0.75  # share of the square of a symmetric product that its upper tr
 _VOTE_SHARE = 6.0  # bound on all products over the weight of a vote
 _FLOOR = 0.3  # smallest variance of a direction of shapes, in units of what noise makes of none
 _FALSE = 0.1  # false-alarm rate of a response to one direction of context
-LOUDEST = 0.1  # noise of a response to one direction over the mean square of shapes, at most
+_LOUDEST = 0.1  # noise of a response to one direction over the mean square of shapes, at most
 _LEAST_REST = 1e-3  # variance of a direction that no context explains, at least
 _LEAST_SHARE = 0.05  # share of all variance that no context explains, at least
 
@@ -61,11 +63,6 @@ Part = tuple[np.ndarray, float]  # places of numbers of a shape, and the sum of 
 def num_frequencies(schema: Schema) -> int:
     """Returns how many frequencies of a factor belong to a shape."""
     return min(max(_FEWEST, _NUMBERS // schema.num_channels), max(schema.num_steps - 1, 0))
-
-
-def shape_square(num_channels: int) -> float:
-    """Returns the mean square of a shape: a level is a score, and the directions of a factor have length one."""
-    return num_channels * (_LEVEL_WEIGHT**2 + 1.0)
 
 
 def shape_bound(num_channels: int) -> float:
@@ -95,10 +92,10 @@ class Layout:
         """Returns the layout for series whose context is mapped."""
         return cls(
             num_shape=schema.num_channels * (1 + num_frequencies(schema)),
-            num_context=mapped.size,
+            num_context=1 + mapped.turn.shape[1],
             shape_bound=shape_bound(schema.num_channels),
             context_bound=mapped.bound,
-            context_known=mapped.known,
+            context_known=len(mapped.products) > 0,
         )
 
     @property
@@ -154,6 +151,12 @@ class ContextRegression(ContextCorrelation):
 
     label: ClassVar[str] = REGRESSION
     spectral_share: ClassVar[float] = 0.4
+    learned: ClassVar[str] = "every mean product of a shape with its context"
+
+    @classmethod
+    def largest_bound(cls, context: Context) -> float:
+        """Returns the bound on what one series adds where no window of context is public."""
+        return regression_bound(context, Layout.of(context.schema, identity_map(context)))
 
     @cached_property
     def frequencies(self) -> np.ndarray:
@@ -258,6 +261,22 @@ class ContextRegression(ContextCorrelation):
         return to_steps(moves)
 
 
+def is_drowned(context: Context, guarantee: Guarantee) -> bool:
+    """Whether noise on a response to one direction of context is louder than what would count as significant.
+
+    From public facts alone. A population that is bought counts as large, as nothing else is known when this is
+    planned, and so do events, of which one series has many.
+    """
+    schema, kind = context.schema, ContextRegression
+    size = schema.population.size
+    if size is None or schema.unit.kind == "event":
+        return False
+    noise = noise_multipliers(guarantee, {REGRESSION: 1 - kind.spectral_share})[REGRESSION]
+    variance = (noise * kind.largest_bound(context) / size) ** 2
+    mean_square = schema.num_channels * (_LEVEL_WEIGHT**2 + 1.0)  # of a shape
+    return schema.num_channels * (1 + num_frequencies(schema)) * variance > _LOUDEST * mean_square
+
+
 class Moments(NamedTuple):
     """Shapes given context, s = gainᵀ u + rest · white noise, and shares of series by run length.
 
@@ -300,7 +319,7 @@ def fit_moments(
 def _significant(regression: np.ndarray, variance: np.ndarray, whole: float) -> np.ndarray:
     """Returns the columns that stand out of noise of a variance each, and 0 for others and where noise is too loud."""
     stands_out = (regression**2).sum(axis=0) > variance * chi2.isf(_FALSE, len(regression))
-    return np.asarray(regression * (stands_out & (len(regression) * variance < LOUDEST * whole)))
+    return np.asarray(regression * (stands_out & (len(regression) * variance < _LOUDEST * whole)))
 
 
 def _of_known_size(moments: np.ndarray, parts: Sequence[Part]) -> np.ndarray:
