@@ -149,15 +149,23 @@ class Forecast:
         earliest = int(panel.lengths.min(initial=panel.num_steps))
         late = panel.lengths.astype(np.int64) - earliest
         steps = int(late.max(initial=0)) + horizon
-        columns, picked = zip(*_columns(panel.schema.channels, self.quantiles), strict=True)
+        columns: list[Channel] = []
+        parts: list[np.ndarray] = []
+        for place, channel in enumerate(panel.schema.channels):
+            if isinstance(channel, Categorical):
+                columns.append(replace(channel, missing=True))
+                parts.append(self.values[0, :, :, place])
+                continue
+            names = [f"{channel.name}_q{100 * quantile:g}" for quantile in self.quantiles]
+            columns += [Continuous(name, *channel.bounds, missing=True) for name in names]
+            parts += list(self.values[:, :, :, place])
         values = np.full((panel.num_series, steps, len(columns)), np.nan, dtype=np.float32)
-        own = np.stack([self.values[level, :, :, place] for level, place in picked], axis=2)
-        np.put_along_axis(values, (late[:, None] + np.arange(horizon))[:, :, None], own, 1)
+        np.put_along_axis(values, (late[:, None] + np.arange(horizon))[:, :, None], np.stack(parts, axis=2), 1)
         time = replace(panel.schema.time, steps=steps, min_steps=1)
         if not time.counts_steps:
             moment = int(step_ticks(panel.schema.time, 1, earliest)[0])
             time = replace(time, start=(datetime(1970, 1, 1) + timedelta(microseconds=moment)).isoformat())
-        schema = replace(panel.schema, time=time, channels=columns, context=(), constraints=(), columns=())
+        schema = replace(panel.schema, time=time, channels=tuple(columns), context=(), constraints=(), columns=())
         return replace(panel, schema=schema, values=values, lengths=(late + horizon).astype(np.int32), context=None)
 
 
@@ -252,19 +260,6 @@ def _context_ahead(panel: Panel, horizon: int, context: np.ndarray | None) -> np
     steps = panel.lengths.astype(np.int64)[:, None] + np.arange(horizon)
     np.put_along_axis(whole, steps[:, :, None], np.broadcast_to(given, (len(whole), horizon, number)), 1)
     return whole
-
-
-def _columns(channels: tuple[Channel, ...], quantiles: tuple[float, ...]) -> list[tuple[Channel, tuple[int, int]]]:
-    """Returns each column of a forecast with the places of its quantile and its channel."""
-    columns: list[tuple[Channel, tuple[int, int]]] = []
-    for place, channel in enumerate(channels):
-        if isinstance(channel, Categorical):
-            columns.append((replace(channel, missing=True), (0, place)))
-            continue
-        for level, quantile in enumerate(quantiles):
-            name = f"{channel.name}_q{100 * quantile:g}"
-            columns.append((Continuous(name, *channel.bounds, missing=True), (level, place)))
-    return columns
 
 
 def _check_alike(learned: Schema, given: Schema) -> None:
