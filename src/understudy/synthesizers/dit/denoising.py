@@ -51,7 +51,7 @@ class Denoising:
         num_classes: Class that stands for "not said".
         draws: Triples of diffusion time, noise and mask that each window is shown with; their losses are averaged
             before the clip, so they cost no privacy.
-        drop: Share of rows whose class, and whose context from some step on, is not said (classifier-free).
+        drop: Share of rows whose class, and whose context from some step on, is not said, as when gaps are filled.
     """
 
     autocovariance: np.ndarray
@@ -95,15 +95,7 @@ class Denoising:
         return label, context * said.unsqueeze(2)
 
     @torch.no_grad()
-    def fill(
-        self,
-        model: nn.Module,
-        rows: Mapping[str, np.ndarray],
-        start: np.ndarray,
-        *,
-        num_steps: int,
-        guidance: float = 0.0,
-    ) -> np.ndarray:
+    def fill(self, model: nn.Module, rows: Mapping[str, np.ndarray], start: np.ndarray, num_steps: int) -> np.ndarray:
         """Returns scores [row, step, column] drawn for hidden entries by DDIM; others mean nothing.
 
         Few steps of DDIM draw a little too narrowly, by a factor that is known for numbers nobody can predict; draws
@@ -112,26 +104,20 @@ class Denoising:
         Args:
             rows: As in training, and "hidden": True where to fill. All of it public or the caller's own.
             start: Noise to draw from, such as `mirrored_noise`.
-            guidance: How far to go beyond what class and context say, away from what is said without them.
         """
         parts = [np.zeros((0, *start.shape[1:]), dtype=np.float32)]
         size = max(1, _CHUNK_ENTRIES // max(1, int(np.prod(start.shape[1:]))))
         for first in range(0, len(start), size):
             some = {name: torch.from_numpy(np.array(array[first : first + size])) for name, array in rows.items()}
-            parts.append(self._filled(model, some, torch.from_numpy(start[first : first + size]), num_steps, guidance))
+            parts.append(self._filled(model, some, torch.from_numpy(start[first : first + size]), num_steps))
         return np.concatenate(parts)
 
-    def _filled(self, model: nn.Module, rows: Batch, start: Tensor, num_steps: int, guidance: float) -> np.ndarray:
-        hidden, label, context = rows["hidden"], rows["label"], rows.get("context")
-        shown = (rows["known"] & ~hidden).float()
+    def _filled(self, model: nn.Module, rows: Batch, start: Tensor, num_steps: int) -> np.ndarray:
+        hidden, shown = rows["hidden"], (rows["known"] & ~rows["hidden"]).float()
         mean, deviation, level = self._interpolated(rows["x"], shown)
-        silent = torch.full_like(label, self.num_classes), None if context is None else torch.zeros_like(context)
 
         def predict(noisy: Tensor, time: Tensor) -> Tensor:
-            given = (noisy * hidden, time, rows["x"] - level, shown)
-            found = model(*given, label, context)
-            if guidance:
-                found = found + guidance * (found - model(*given, *silent))
+            found = model(noisy * hidden, time, rows["x"] - level, shown, rows["label"], rows.get("context"))
             return found if self.predicts == "noise" else DDPM.noise_of(found, noisy, time)
 
         drawn = DDPM.implicit(predict, start, num_steps) / DDPM.left_by_implicit(num_steps)

@@ -16,8 +16,7 @@ Not to be confused with the published noise levels, which promise nothing (an ε
 sensitivity: the clip bounds it, nothing else does.
 
 References: DP-aware AdaLN-Zero; Peebles & Xie, arXiv:2212.09748 (DiT); Song et al., arXiv:2010.02502
-(DDIM); Salimans & Ho, arXiv:2202.00512 (velocity); Ho & Salimans, arXiv:2207.12598 (classifier-free guidance); Abadi et
-al., arXiv:1607.00133 (DP-SGD).
+(DDIM); Salimans & Ho, arXiv:2202.00512 (velocity); Abadi et al., arXiv:1607.00133 (DP-SGD).
 """
 
 from collections.abc import Mapping
@@ -81,7 +80,6 @@ class DiT(Synthesizer):
         pack: File of a pack from `understudy pretrain dit`: reference magnitudes for the bounds and, unless it holds
             magnitudes only, weights to start from, of the shape of the recipe's network.
         sampling_steps: Steps of DDIM.
-        guidance: Weight of classifier-free guidance by class and context; 0 for none.
         seed: Seed for weight initialisation.
     """
 
@@ -92,14 +90,11 @@ class DiT(Synthesizer):
     recipe: Recipe = DEFAULT
     pack: str | None = None
     sampling_steps: int = 25
-    guidance: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
         require_above_zero(self, "sampling_steps")
-        if not self.guidance >= 0:
-            raise InputError(f"guidance: 0 or more is expected, got {self.guidance}.")
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """What is bought beforehand, then DP-SGD with the rest; an event is priced by the windows it can touch."""
@@ -198,15 +193,9 @@ class DiT(Synthesizer):
 
     def empty_network(self, schema: Schema, reference: np.ndarray | None = None) -> MaskedDiT:
         """Returns the network for a schema before it learned anything, the same for the same seed."""
-        network, shape = self.recipe.network, self.pack_shape(schema)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return MaskedDiT(
-                channels=shape.pop("columns"),
-                num_classes=shape.pop("classes"),
-                bounds=network.bounds(reference),
-                **shape,
-            )
+            return MaskedDiT(**self.pack_shape(schema), bounds=self.recipe.network.bounds(reference))
 
     def reference(self) -> np.ndarray:
         """Returns the pack's magnitudes, or the constants that stand for them."""
@@ -241,7 +230,7 @@ class DiT(Synthesizer):
         """Returns what weights have to agree on with the run that starts from them."""
         network = self.recipe.network
         own = {name: getattr(network, name) for name in ("width", "depth", "num_heads")}
-        public = {"columns": _num_columns(schema), "context": len(schema.context), "classes": num_labels(schema)}
+        public = {"channels": _num_columns(schema), "context": len(schema.context), "num_classes": num_labels(schema)}
         return {**own, "patch": network.patch_for(schema.num_steps), **public}
 
     def _whole(
@@ -257,8 +246,7 @@ class DiT(Synthesizer):
         return self._filled(released, rows, mirrored_noise(shape, rng))
 
     def _filled(self, released: Released, rows: Mapping[str, np.ndarray], start: np.ndarray) -> np.ndarray:
-        steps, guidance = self.sampling_steps, self.guidance
-        return released.denoising.fill(released.model, rows, start, num_steps=steps, guidance=guidance)
+        return released.denoising.fill(released.model, rows, start, self.sampling_steps)
 
     def _loaded_pack(self) -> Pack | None:
         return None if self.pack is None else Pack.load(self.pack, self.name)
