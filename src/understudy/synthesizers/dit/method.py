@@ -34,7 +34,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
-from understudy.statistics.columns import classes_of, num_labels, single_columns, static_values
+from understudy.statistics.columns import classes_of, num_labels, single_columns
 from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
@@ -143,23 +143,19 @@ class DiT(Synthesizer):
         )
         arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {_AUTOCOVARIANCE: denoising.autocovariance, _SCALES: sizes}
-        rng, shares = np.random.default_rng(self.seed), released.label_share
-        labels = rng.choice(len(shares), size=num_pooled(schema, _MEASURED), p=shares / shares.sum())
-        sampled = self._whole(self.released(schema, arrays), labels, private.shared_context, rng)
+        rng, number = np.random.default_rng(self.seed), num_pooled(schema, _MEASURED)
+        request = SampleRequest(num_series=number, rng=rng, context=private.shared_context)
+        sampled = self._whole(self.released(schema, arrays), sample_classes(released, request), request)
         return {**arrays, NODES: score_nodes(sampled[:, : schema.num_steps].astype(np.float64))}
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Returns series with everything hidden and filled."""
-        released, rng, channels = self.released(schema, arrays), request.rng, schema.num_channels
-        bought, labels = released.facts, sample_classes(released.facts, request)
-        sampled = self._whole(released, labels, request.context, rng)
-        ranks = ranks_by_nodes(sampled, arrays[NODES])
-        lengths = bought.sample_lengths(schema, request.num_series, rng)
-        values = released.encoding.values(ranks)
-        values[bought.sample_missing(schema, sampled[:, : schema.num_steps, :channels], lengths, rng)] = np.nan
-        single = released.encoding.marginals[channels:]
-        static = static_values(schema, labels, ranks[:, 0, channels:], single, bought.static_missing, rng)
-        return request.panel(schema, values, lengths, static)
+        released, channels = self.released(schema, arrays), schema.num_channels
+        classes = sample_classes(released.facts, request)
+        sampled = self._whole(released, classes, request)
+        ranks, scores = ranks_by_nodes(sampled, arrays[NODES]), sampled[:, : schema.num_steps, :channels]
+        values, single = released.encoding.values(ranks), ranks[:, 0, channels:]
+        return request.panel(schema, *released.facts.completed(schema, values, scores, classes, single, request.rng))
 
     def complete(self, arrays: dict[str, np.ndarray], schema: Schema, gaps: CompletionRequest) -> np.ndarray:
         """Returns one filling of the hidden entries of the caller's series, the others as they were."""
@@ -171,7 +167,8 @@ class DiT(Synthesizer):
         hidden = np.zeros(rows["x"].shape, dtype=bool)
         hidden[:, : schema.num_steps, : schema.num_channels] = gaps.hidden
         start = mirrored_noise(hidden.shape, gaps.rng, gaps.draws)
-        filled = released.encoding.values_of_scores(self._filled(released, {**rows, "hidden": hidden}, start))
+        drawn = released.denoising.fill(released.model, {**rows, "hidden": hidden}, start, self.sampling_steps)
+        filled = released.encoding.values_of_scores(drawn)
         return np.where(gaps.hidden, filled, gaps.values)
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
@@ -233,19 +230,15 @@ class DiT(Synthesizer):
         public = {"channels": _num_columns(schema), "context": len(schema.context), "num_classes": num_labels(schema)}
         return {**own, "patch": network.patch_for(schema.num_steps), **public}
 
-    def _whole(
-        self, released: Released, labels: np.ndarray, context: np.ndarray | None, rng: np.random.Generator
-    ) -> np.ndarray:
+    def _whole(self, released: Released, classes: np.ndarray, request: SampleRequest) -> np.ndarray:
         """Returns scores [series, step, column] of whole series of the given classes."""
         schema, encoding = released.encoding.schema, released.encoding
-        shape = (len(labels), encoding.num_steps, _num_columns(schema))
-        empty = np.full((len(labels), schema.num_steps, schema.num_channels), np.nan, np.float32)
-        nothing = np.full((len(labels), len(schema.static)), np.nan, np.float32)
+        shape = (len(classes), encoding.num_steps, _num_columns(schema))
+        empty = np.full((len(classes), schema.num_steps, schema.num_channels), np.nan, np.float32)
+        nothing = np.full((len(classes), len(schema.static)), np.nan, np.float32)
         hidden = np.broadcast_to((np.arange(shape[1]) < schema.num_steps)[None, :, None], shape)
-        rows = {**encoding.examples(empty, nothing, labels, context), "hidden": hidden}
-        return self._filled(released, rows, mirrored_noise(shape, rng))
-
-    def _filled(self, released: Released, rows: Mapping[str, np.ndarray], start: np.ndarray) -> np.ndarray:
+        rows = {**encoding.examples(empty, nothing, classes, request.context), "hidden": hidden}
+        start = mirrored_noise(shape, request.rng)
         return released.denoising.fill(released.model, rows, start, self.sampling_steps)
 
     def _loaded_pack(self) -> Pack | None:

@@ -29,7 +29,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts
-from understudy.statistics.columns import classes_of, num_labels, static_values
+from understudy.statistics.columns import classes_of, num_labels
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest
@@ -237,17 +237,12 @@ class PublishedDiffusion:
 
     def panel(self, arrays: Mapping[str, np.ndarray], request: SampleRequest) -> Panel:
         """Samples whole series; static columns are independent of them given the class."""
-        schema, recipe, released, rng = self.context.schema, self.recipe, Facts.from_arrays(arrays), request.rng
+        schema, recipe, released = self.context.schema, self.recipe, Facts.from_arrays(arrays)
         encoding, classes, model = self.encoding(arrays), sample_classes(released, request), self.network()
         load_arrays(model, arrays, NETWORK)
         series = denoise(
             model.train(False), schedule(recipe.diffusion_steps), self.conditions(request.context, classes),
-            (schema.num_steps, encoding.num_channels), recipe.sampling_steps, int(rng.integers(2**62)),
+            (schema.num_steps, encoding.num_channels), recipe.sampling_steps, int(request.rng.integers(2**62)),
         )  # fmt: skip
-        lengths = released.sample_lengths(schema, request.num_series, rng)
-        values = encoding.values(series)
-        values[released.sample_missing(schema, encoding.ranked(series), lengths, rng)] = np.nan
-        single = released.marginals[schema.num_channels :]
-        ranks = rng.random((request.num_series, len(single)))
-        static = static_values(schema, classes, ranks, single, released.static_missing, rng)
-        return request.panel(schema, values, lengths, static)
+        values, scores = encoding.values(series), encoding.ranked(series)
+        return request.panel(schema, *released.completed(schema, values, scores, classes, None, request.rng))
