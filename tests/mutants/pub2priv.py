@@ -115,8 +115,8 @@ MUTANTS = (
         name="what is followed left out of the bound beside the regression",
         why="the sum has a part that its noise was not made for",
         file=f"{FOLDER}/regression.py",
-        before="float(np.hypot(layout.bound, correlation_weight(context, layout) * products_bound(context)))",
-        after="float(layout.bound)",
+        before="float(np.hypot(self._moments_bound, self.correlation_weight * self.correlations_bound))",
+        after="float(self._moments_bound)",
         tests=(f"{REGRESSION}::test_what_crosses_the_border_is_bounded_as_the_layout_says",),
     ),
     Mutant(

@@ -179,7 +179,7 @@ class Knowledge:
         """
         at_rest = self.transformer(torch.zeros(1, *context.shape[1:]))
         parts = [self.transformer(torch.tensor(one[None], dtype=torch.float32)) - at_rest for one in context]
-        return torch.cat(parts).numpy() if parts else np.zeros((0, context.shape[1], at_rest.shape[2]), np.float32)
+        return np.asarray(torch.cat([at_rest[:0], *parts]))
 
 
 # --- training on public signals ---------------------------------------------------------------------------------------

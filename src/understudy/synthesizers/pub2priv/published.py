@@ -43,7 +43,7 @@ from understudy.training.fit import GradientNoise, batches_of, fit_network
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, charged_config, training_plan
 
-NETWORK, LINEAR = "network.", "linear"  # prefix of the released parameters; which channels are scaled linearly
+NETWORK = "network."  # prefix of the released parameters
 _PAPER_STEPS = 400  # of Table 3, whose total noise is kept when there are fewer steps
 _CHUNK_ENTRIES = 1 << 13  # more leave the cache: at width 64 half as slow again
 
@@ -188,7 +188,7 @@ class PublishedDiffusion:
 
     def encoding(self, arrays: Mapping[str, np.ndarray]) -> Encoding:
         """Returns how series are scaled, by released distributions."""
-        return Encoding.of(self.context.schema, Facts.from_arrays(arrays).marginals, arrays[LINEAR])
+        return Encoding.of(self.context.schema, Facts.from_arrays(arrays).marginals, np.zeros((0, 2)))
 
     def examples(self, panel: Panel, encoding: Encoding) -> dict[str, np.ndarray]:
         """Returns what the network is trained on: series, which entries were observed, and conditions.
@@ -220,8 +220,7 @@ class PublishedDiffusion:
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
         bare, recipe, model = private.without_context(), self.recipe, self.network()
-        linear = linear_scales(bare.schema, None)
-        released = {**facts.buy(bare, grant, linear).to_arrays(), LINEAR: linear}
+        released = facts.buy(bare, grant, linear_scales(bare.schema, None)).to_arrays()
         charged, batches = grant.plan.event(TRAINING), self._config.batches
         fit_network(
             model,

@@ -86,16 +86,19 @@ class Layout:
     shape_bound: float  # S
     context_bound: float  # U
     context_known: bool  # whether public windows gave the products of u with itself; else they are released as well
+    correlations_bound: float = 0.0  # on the products of `correlation`
 
     @classmethod
-    def of(cls, schema: Schema, mapped: FeatureMap) -> "Layout":
+    def of(cls, context: Context, mapped: FeatureMap) -> "Layout":
         """Returns the layout for series whose context is mapped."""
+        schema = context.schema
         return cls(
             num_shape=schema.num_channels * (1 + num_frequencies(schema)),
             num_context=1 + mapped.turn.shape[1],
             shape_bound=shape_bound(schema.num_channels),
             context_bound=mapped.bound,
             context_known=len(mapped.products) > 0,
+            correlations_bound=products_bound(context),
         )
 
     @property
@@ -110,8 +113,18 @@ class Layout:
         return self._products_bound / _VOTE_SHARE
 
     @property
+    def correlation_weight(self) -> float:
+        """Weight of the products of `correlation`."""
+        return _CORRELATION_SHARE * self._moments_bound / max(self.correlations_bound, 1.0)
+
+    @property
     def bound(self) -> float:
-        """Bound on what one series adds: ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number, of ssᵀ a triangle."""
+        """Bound on what one series adds."""
+        return float(np.hypot(self._moments_bound, self.correlation_weight * self.correlations_bound))
+
+    @property
+    def _moments_bound(self) -> float:
+        """Bound on products and vote: ‖suᵀ‖ = ‖s‖ ‖u‖, a vote is one number, of ssᵀ a triangle."""
         return float(np.hypot(self._products_bound, self.vote_weight))
 
     @property
@@ -135,16 +148,6 @@ class Layout:
         return shapes, crossed, votes / self.vote_weight, contexts
 
 
-def correlation_weight(context: Context, layout: Layout) -> float:
-    """Returns the weight of the products of `correlation`."""
-    return _CORRELATION_SHARE * layout.bound / max(products_bound(context), 1.0)
-
-
-def regression_bound(context: Context, layout: Layout) -> float:
-    """Returns the bound on what one series adds, the products of `correlation` included."""
-    return float(np.hypot(layout.bound, correlation_weight(context, layout) * products_bound(context)))
-
-
 @dataclass(frozen=True, eq=False)
 class ContextRegression(ContextCorrelation):
     """Shapes of series, their regression on context, and samples of both."""
@@ -156,7 +159,7 @@ class ContextRegression(ContextCorrelation):
     @classmethod
     def largest_bound(cls, context: Context) -> float:
         """Returns the bound on what one series adds where no window of context is public."""
-        return regression_bound(context, Layout.of(context.schema, identity_map(context)))
+        return Layout.of(context, identity_map(context)).bound
 
     @cached_property
     def frequencies(self) -> np.ndarray:
@@ -173,12 +176,12 @@ class ContextRegression(ContextCorrelation):
     def release(self, private: PrivateSeries, grant: Grant, public: np.ndarray | None) -> dict[str, np.ndarray]:
         """Releases the regression of shapes on context, with the public map of context."""
         mapped = self.feature_map(public)
-        layout, statistic, count = Layout.of(self.schema, mapped), self.statistic(mapped), private.population
-        noisy = grant.release(statistic, private)
-        noise = grant.deviation(REGRESSION, statistic.bound * private.reach)
+        layout, count = Layout.of(self.context, mapped), private.population
+        noisy = grant.release(self.statistic(mapped), private)
+        noise = grant.deviation(REGRESSION, layout.bound * private.reach)
         moments, correlations = np.split(noisy, [sum(layout.sizes)])
         fitted = fit_moments(moments, noise, count, layout, mapped.products, self.parts)
-        weight = correlation_weight(self.context, layout) * count
+        weight = layout.correlation_weight * count
         products = significant(correlations.reshape(self.products_shape) / weight, noise / weight)
         simpler = explained_share(products, noise / weight) > _ENOUGH * fitted.explained / self.schema.num_channels
         released = {f"{REGRESSION}.{name}": getattr(fitted, name) for name in ("gain", "rest", "runs")}
@@ -186,21 +189,16 @@ class ContextRegression(ContextCorrelation):
 
     def statistic(self, mapped: FeatureMap) -> Statistic:
         """Returns the sum of all contributions, with its bound."""
-        layout = Layout.of(self.schema, mapped)
-        weight = correlation_weight(self.context, layout)
+        layout = Layout.of(self.context, mapped)
 
         def contributions(panel: Panel) -> Contributions:
             contexts = mapped.of(self.context.features(panel.context, panel.num_series, self.frequencies))
             votes = run_votes(panel, layout.vote_weight)
             parts = layout.contributions(self.shapes(panel, classes_of(panel)), contexts, votes)
-            return SideBySide([*parts, Rows(weight * self.products(panel))])
+            return SideBySide([*parts, Rows(layout.correlation_weight * self.products(panel))])
 
-        return Statistic(
-            label=REGRESSION,
-            shape=(sum(layout.sizes) + int(np.prod(self.products_shape)),),
-            bound=regression_bound(self.context, layout),
-            contributions=contributions,
-        )
+        shape = (sum(layout.sizes) + int(np.prod(self.products_shape)),)
+        return Statistic(label=REGRESSION, shape=shape, bound=layout.bound, contributions=contributions)
 
     def shapes(self, panel: Panel, classes: np.ndarray) -> np.ndarray:
         """Returns shapes [series, number] of length at most `shape_bound`.
