@@ -16,7 +16,7 @@ import numpy as np
 from understudy.data import Categorical, Channel, Continuous, Panel, Schema, constraints
 from understudy.data.channels import num_codes
 from understudy.data.masks import LONGEST_HORIZON
-from understudy.data.timegrid import Time, parse_frequency, start_microseconds, step_ticks
+from understudy.data.timegrid import Time, parse_frequency, start_microseconds, step_ticks, steps_per_day
 from understudy.errors import InputError
 from understudy.synthesizers.base import Progress
 from understudy.synthesizers.sampling import CompletionRequest, inside_bounds
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 NUM_DRAWS = 39
 _PIECE_VALUES = 4_000_000  # values that are worked on at a time
-_DAY = 86_400_000_000  # microseconds
 QUANTILES = (0.05, 0.5, 0.95)
 
 
@@ -301,8 +300,7 @@ def _front_of(learned: Time, given: Time, length: int) -> int:
 
 def _pace_of(release: "Release", given: Time) -> int:
     """Returns the steps by which a window may be moved: days, where what was learned began at one hour of the day."""
-    length, width = release.schema.num_steps, parse_frequency(given.frequency).microseconds
-    day = _DAY // width if width and _DAY % width == 0 else 1
+    length, day = release.schema.num_steps, steps_per_day(given) or 1
     by_days = (release.synthesizer.window_stride or length) % day == 0
     return day if given.align == "calendar" and by_days and length >= 2 * day else 1
 

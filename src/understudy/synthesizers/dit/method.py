@@ -27,7 +27,8 @@ import numpy as np
 import torch
 
 from understudy.data import Panel, Schema
-from understudy.data.timegrid import parse_frequency
+from understudy.data.panel import broadcast_context
+from understudy.data.timegrid import steps_per_day
 from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
@@ -58,7 +59,6 @@ NODES = "nodes"  # array of quantiles of what the network samples, by which its 
 _AUTOCOVARIANCE, _SCALES = "autocovariance", "scales"  # arrays as `interpolation.ROWS` and `release_scales` have them
 _MEASURED = 256  # series that the quantiles are measured on
 _UNKNOWN_RATE = 0.1  # of units in an iteration, where the population is not known before it is bought
-_DAY = 86_400_000_000  # microseconds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +144,9 @@ class DiT(Synthesizer):
         arrays = {**released.to_arrays(), **to_arrays(model, NETWORK), REFERENCE: reference}
         arrays |= {_AUTOCOVARIANCE: denoising.autocovariance, _SCALES: sizes}
         rng, number = np.random.default_rng(self.seed), num_pooled(schema, _MEASURED)
-        request = SampleRequest(num_series=number, rng=rng, context=private.shared_context)
+        shared = private.shared_context
+        context = None if shared is None else broadcast_context(shared, number)
+        request = SampleRequest(num_series=number, rng=rng, context=context)
         sampled = self._whole(self.released(schema, arrays), sample_classes(released, request), request)
         return {**arrays, NODES: score_nodes(sampled[:, : schema.num_steps].astype(np.float64))}
 
@@ -277,8 +279,7 @@ class DiT(Synthesizer):
 
 def season_of(schema: Schema) -> int:
     """Returns the steps of a day; 0 where a series is no longer than that, or its steps do not make up days."""
-    width = parse_frequency(schema.time.frequency).microseconds
-    day = _DAY // width if width and _DAY % width == 0 else 0
+    day = steps_per_day(schema.time)
     return day if 1 < day < schema.num_steps else 0
 
 

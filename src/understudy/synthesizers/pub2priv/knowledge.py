@@ -300,12 +300,6 @@ class _Draws:
         phase = self.rng.uniform(0, 2 * np.pi, (self.number, 1))
         return np.sin(2 * np.pi * np.arange(self.steps) / period + phase)
 
-    def slope(self) -> np.ndarray:
-        return self.rng.standard_normal((self.number, 1)) * np.linspace(-1, 1, self.steps)
-
-    def any_of(self, low: float, high: float) -> np.ndarray:
-        return self.rng.uniform(low, high, (self.number, 1))
-
     def autoregressive(self, persistence: float | np.ndarray) -> np.ndarray:
         noise = self.normal() * np.sqrt(1 - np.square(persistence))
         before = self.rng.standard_normal((self.number, 1))
@@ -318,7 +312,11 @@ _KINDS: tuple[Callable[[_Draws], np.ndarray], ...] = (
     # prices: random walks whose volatility comes in clusters
     lambda of: np.cumsum(np.exp(0.5 * of.autoregressive(0.97)) * of.normal(), axis=1),
     # weather: a day, slow fronts and a slow season
-    lambda of: of.season() + 1.5 * of.autoregressive(0.97) + of.slope(),
+    lambda of: (
+        of.season()
+        + 1.5 * of.autoregressive(0.97)
+        + of.rng.standard_normal((of.number, 1)) * np.linspace(-1, 1, of.steps)
+    ),
     # load: sharp daily peaks with noise that grows with them
     lambda of: np.exp(1.5 * of.season()) * (1 + 0.3 * of.normal()) + 0.5 * of.season(),
     # tariffs: steps that last, with a spike now and then
@@ -328,7 +326,7 @@ _KINDS: tuple[Callable[[_Draws], np.ndarray], ...] = (
         + 0.1 * of.normal()
     ),
     # waves: two seasons over each other
-    lambda of: of.any_of(0.05, 0.5) * of.normal() + of.season() + 0.7 * of.season(),
+    lambda of: of.rng.uniform(0.05, 0.5, (of.number, 1)) * of.normal() + of.season() + 0.7 * of.season(),
     # noise: from nearly independent steps to nearly a random walk
-    lambda of: of.autoregressive(of.any_of(0.2, 0.99)),
+    lambda of: of.autoregressive(of.rng.uniform(0.2, 0.99, (of.number, 1))),
 )
