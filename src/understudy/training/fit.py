@@ -1,7 +1,6 @@
 """A network that learns from the series of a table: its batches, what their noise leaves to learn, and its training."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from torch import nn
@@ -26,35 +25,22 @@ def batches_of(schema: Schema, influence: int) -> UnitBatches | WindowBatches:
     return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
-@dataclass(frozen=True)
-class GradientNoise:
-    """What public facts say about the gradients of a run: their event, parameters that learn, and series in a batch."""
+def foretold(plan: SpendingPlan, batch: float, network: Callable[[], nn.Module]) -> tuple[float, str]:
+    """Returns the noise on a gradient summed over a batch relative to the largest possible sum, and words for it.
 
-    event: SubsampledGaussian | MixtureOfGaussians
-    num_parameters: int
-    batch: float
-
-    @classmethod
-    def of(cls, plan: SpendingPlan, batch: float, network: Callable[[], nn.Module]) -> "GradientNoise":
-        """Returns the facts of a plan for a network, which is made without memory."""
-        event = plan.event(TRAINING)
-        assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
-        with meta_device():
-            return cls(event, num_parameters(network()), batch)
-
-    @property
-    def ratio(self) -> float:
-        """The noise on a summed gradient over the largest possible sum."""
-        return noise_ratio(self.event.noise_multiplier, self.num_parameters, self.batch)
-
-    def sentence(self) -> str:
-        """Returns how the noise on a gradient compares with what a batch can say."""
-        drawn = "windows" if isinstance(self.event, MixtureOfGaussians) else "units"
-        return (
-            f"{self.num_parameters} parameters learn in {self.event.iterations} iterations of {self.batch:.0f} "
-            f"{drawn}; the noise on a summed gradient is {self.ratio:.2g} times the largest possible sum"
-            + (", so mostly noise is learned." if self.ratio > _MOSTLY_NOISE else ".")
-        )
+    From public facts alone: a plan, the series expected in a batch, and a network, which is made without memory.
+    """
+    event = plan.event(TRAINING)
+    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
+    with meta_device():
+        number = num_parameters(network())
+    ratio = noise_ratio(event.noise_multiplier, number, batch)
+    drawn = "windows" if isinstance(event, MixtureOfGaussians) else "units"
+    return ratio, (
+        f"{number} parameters learn in {event.iterations} iterations of {batch:.0f} {drawn}; the noise on a summed "
+        f"gradient is {ratio:.2g} times the largest possible sum"
+        + (", so mostly noise is learned." if ratio > _MOSTLY_NOISE else ".")
+    )
 
 
 def fit_network(

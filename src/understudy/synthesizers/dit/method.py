@@ -49,7 +49,7 @@ from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
 from understudy.training import DPSGDConfig, Optimisation, adam
-from understudy.training.fit import GradientNoise, batches_of, fit_network
+from understudy.training.fit import batches_of, fit_network, foretold
 from understudy.training.networks import load_arrays, num_parameters, to_arrays
 from understudy.training.plan import TRAINING, charged_config, noise_ratio, training_plan
 
@@ -175,7 +175,7 @@ class DiT(Synthesizer):
 
     def outlook(self, schema: Schema, guarantee: Guarantee) -> tuple[str, ...]:
         """Says how the gradients' noise compares with what a batch can say, and what an event is."""
-        told = self._gradients(schema, guarantee).sentence()
+        told = self._foretold(schema, guarantee)[1]
         if schema.unit.kind != "event":
             return (told,)
         protected = f"any {schema.unit.event_steps} consecutive steps of {schema.time.frequency} of one series"
@@ -183,7 +183,7 @@ class DiT(Synthesizer):
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """That of the transformer; none with a pack: what public weights are worth under noise was not measured."""
-        return self._gradients(schema, guarantee).ratio if self.pack is None else None
+        return self._foretold(schema, guarantee)[0] if self.pack is None else None
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack."""
@@ -259,9 +259,9 @@ class DiT(Synthesizer):
                 "(`understudy pretrain dit`), or set the network's options as the pack has them."
             )
 
-    def _gradients(self, schema: Schema, guarantee: Guarantee) -> GradientNoise:
+    def _foretold(self, schema: Schema, guarantee: Guarantee) -> tuple[float, str]:
         plan, batch = self.plan(schema, guarantee), self._config(schema).expected_batch
-        return GradientNoise.of(plan, batch, lambda: self.empty_network(self.learned_schema(schema)))
+        return foretold(plan, batch, lambda: self.empty_network(self.learned_schema(schema)))
 
     def _config(self, schema: Schema) -> DPSGDConfig:
         """DP-SGD before its noise is known, for the schema of a table."""

@@ -135,7 +135,7 @@ class Pub2Priv(Synthesizer):
         )
         also = shared if self.knowledge != "none" and not learned.own_contexts else ()
         if self._diffuses:
-            return (self.diffusion(learned).gradients(guarantee).sentence(), *also)
+            return (self.diffusion(learned).foretold(guarantee)[1], *also)
         last = estimator_entries(self.recipe.model, context, guarantee)[-1]
         kind = _ESTIMATORS[last.label]
         assert isinstance(last.event, Gaussian)
@@ -148,7 +148,7 @@ class Pub2Priv(Synthesizer):
 
     def gradient_noise(self, schema: Schema, guarantee: Guarantee) -> float | None:
         """The ratio of the diffusion; None for the estimators."""
-        return self.diffusion(self.learned_schema(schema)).gradients(guarantee).ratio if self._diffuses else None
+        return self.diffusion(self.learned_schema(schema)).foretold(guarantee)[0] if self._diffuses else None
 
     def own_inputs(self) -> Mapping[str, str]:
         """The pack of θ_T and the public context."""

@@ -39,7 +39,7 @@ from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.sampling import sample_classes
 from understudy.training import DPSGDConfig, Optimisation, adam
 from understudy.training.batches import Batch
-from understudy.training.fit import GradientNoise, batches_of, fit_network
+from understudy.training.fit import batches_of, fit_network, foretold
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, charged_config, training_plan
 
@@ -172,9 +172,9 @@ class PublishedDiffusion:
             clip_norm=recipe.clipping_norm, batches=batches_of(schema, 2 * schema.unit.max_series),
         )  # fmt: skip
 
-    def gradients(self, guarantee: Guarantee) -> GradientNoise:
-        """Returns what public facts say about the gradients."""
-        return GradientNoise.of(self.plan(guarantee), self._config.expected_batch, self.network)
+    def foretold(self, guarantee: Guarantee) -> tuple[float, str]:
+        """Returns the ratio of the gradients' noise to the largest possible sum, and words for it."""
+        return foretold(self.plan(guarantee), self._config.expected_batch, self.network)
 
     def network(self) -> nn.Module:
         """Returns θ_DM before training, the same for the same seed; it starts by predicting no noise."""
