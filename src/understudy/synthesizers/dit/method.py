@@ -114,8 +114,8 @@ class DiT(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Buys the facts, trains the network, and returns both.
 
-        Privacy: unit and neighbours as the schema says. `facts.buy` and `train` look at private series through the
-        grant. A unit's windows are shown several times and averaged before the clip; an event takes away at most
+        Privacy: unit and neighbours as the schema says. `facts.buy` and `fit_network` look at private series through
+        the grant. A unit's windows are shown several times and averaged before the clip; an event takes away at most
         `influence` windows, because windows with an empty step take no part.
         """
         schema, recipe, bare = private.schema, self.recipe, private.without_context()

@@ -97,7 +97,7 @@ class Pub2Priv(Synthesizer):
     def learn(self, private: PrivateSeries, grant: Grant, progress: Progress) -> dict[str, np.ndarray]:
         """Releases what the plan says and returns it.
 
-        Privacy: unit and neighbours as the schema says. `spectral`, the estimators and `PublishedDiffusion.train` look
+        Privacy: unit and neighbours as the schema says. `spectral`, the estimators and `PublishedDiffusion.learn` look
         at private series through the grant; a unit moves a sum of gradients by at most the clipping norm.
         """
         schema = private.panel.schema
