@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from understudy.data.masks import MASKS
+from understudy.evaluate.general.values import channel_spread
 from understudy.evaluate.metric import ABOVE, Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison, Completion, Panels, without_gaps
 from understudy.synthesizers import Release
@@ -26,8 +27,6 @@ NO_FILLINGS = (
 
 def counted(truth: np.ndarray, draws: np.ndarray, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the hidden values that are known and their draws, of [*any], [draw, *any] and [*any]."""
-    if draws.shape[1:] != truth.shape or hidden.shape != truth.shape:
-        raise ValueError("Expected draws [draw, *truth] and hidden of the truth's shape.")
     chosen = hidden & ~np.isnan(truth)
     return truth[chosen].astype(np.float64), draws[:, chosen].astype(np.float64)
 
@@ -79,8 +78,8 @@ def interval_coverage(known: np.ndarray, drawn: np.ndarray, level: float = 0.9) 
 
 def by_channel(completion: Completion, places: list[int], figure: Figure) -> np.ndarray:
     """Returns the figure of each channel; NaN where nothing hidden was ever observed."""
-    channels = ((completion.truth[:, :, place], completion.draws[:, :, :, place]) for place in places)
-    pairs = (counted(truth, draws, completion.hidden) for truth, draws in channels)
+    truth, draws = completion.truth, completion.draws
+    pairs = (counted(truth[:, :, place], draws[:, :, :, place], completion.hidden) for place in places)
     return np.array([figure(*pair) if len(pair[0]) else float("nan") for pair in pairs])
 
 
@@ -96,8 +95,7 @@ def _measure(figure: Figure, standardised: bool, comparison: Comparison, effort:
     if not comparison.completions:
         raise Undefined(NO_FILLINGS)
     places = comparison.scale.numeric
-    values = comparison.numeric(comparison.real)
-    spread = np.array([_spread(values[:, :, place]) if standardised else 1.0 for place in range(len(places))])
+    spread = channel_spread(comparison.numeric(comparison.real)) if standardised else 1.0
     parts: dict[str, float] = {}
     for completion in comparison.completions:
         plain = replace(completion, draws=straight_lines(completion))
@@ -111,11 +109,6 @@ def _measure(figure: Figure, standardised: bool, comparison: Comparison, effort:
     draws = len(comparison.completions[0].draws)
     note = f"{draws} fillings of each series; mean over channels and ways of hiding, compared with straight lines."
     return Measured(value=float(np.mean(own)), parts=parts, notes=(note,))
-
-
-def _spread(values: np.ndarray) -> float:
-    seen = values[~np.isnan(values)]
-    return float(seen.std(dtype=np.float64)) or 1.0 if len(seen) else 1.0
 
 
 def _root(known: np.ndarray, drawn: np.ndarray) -> float:

@@ -83,16 +83,11 @@ class RankedPools:
     """Values of real and candidate series, column by column. A weight says how often a series counts.
 
     Where only the real series have values in a column the distance is 1; where they have none it is NaN.
-
-    Attributes:
-        owner: [column, rank] place of the series a value belongs to in the flat array of all columns' weights.
-        widths: [column, rank - 1] distance from each value to the next larger one; 0 to and between gaps.
-        present: [column, series] how many values a series has.
     """
 
-    owner: np.ndarray
-    widths: np.ndarray
-    present: np.ndarray
+    owner: np.ndarray  # [column, rank] place of the series a value belongs to in the flat array of all columns' weights
+    widths: np.ndarray  # [column, rank - 1] distance from each value to the next larger one; 0 to and between gaps
+    present: np.ndarray  # [column, series] how many values a series has
     num_real: int
 
     @classmethod
@@ -161,15 +156,10 @@ Gap = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Aspect:
-    """One figure, or a few of a kind.
+    """One figure, or a few of a kind."""
 
-    Attributes:
-        names: What each figure speaks about, such as a channel.
-        figures: (weights of real series, of candidates) to one figure per name; NaN where there is none.
-    """
-
-    names: Sequence[str]
-    figures: Gap
+    names: Sequence[str]  # what each figure speaks about, such as a channel
+    figures: Gap  # (weights of real series, of candidates) to one figure per name; NaN where there is none
 
 
 def of_sums(names: Sequence[str], real: np.ndarray, candidate: np.ndarray, gap: Gap) -> Aspect:

@@ -18,21 +18,13 @@ from understudy.synthesizers.independent import Independent
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison:
-    """What every metric looks at. Output is internal: it reads real data.
+    """What every metric looks at. Output is internal: it reads real data."""
 
-    Attributes:
-        real: The series that were learned from.
-        candidate: What is judged: synthetic series, other real series, or a control.
-        reference: Further real series that the candidate never saw; distinguishes closeness from copying.
-        unseen: Real series that encoders may be trained on, the same for all comparisons of one evaluation.
-        completions: Real series with steps hidden on purpose and filled by a release that can impute; none otherwise.
-    """
-
-    real: Panel
-    candidate: Panel
-    reference: Panel
-    unseen: Panel
-    completions: tuple["Completion", ...] = ()
+    real: Panel  # the series that were learned from
+    candidate: Panel  # what is judged: synthetic series, other real series, or a control
+    reference: Panel  # further real series that the candidate never saw; distinguishes closeness from copying
+    unseen: Panel  # real series that encoders may be trained on, the same for all comparisons of one evaluation
+    completions: tuple["Completion", ...] = ()  # steps hidden on purpose and filled by a release that can impute
     _units: "WeakKeyDictionary[Panel, np.ndarray]" = field(default_factory=WeakKeyDictionary, init=False, repr=False)
 
     @cached_property
@@ -68,19 +60,12 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Completion:
-    """What a release that can impute put in place of steps that were hidden from it. Internal: it holds real series.
+    """What a release that can impute put in place of steps that were hidden from it. Internal: it holds real series."""
 
-    Attributes:
-        kind: How steps were hidden: a name of `understudy.data.masks.MASKS`.
-        truth: Real series [series, step, channel], NaN where never observed.
-        hidden: [series, step], true where the release did not see them.
-        draws: [draw, series, step, channel], several fillings of the same series; read at hidden steps only.
-    """
-
-    kind: str
-    truth: np.ndarray
-    hidden: np.ndarray
-    draws: np.ndarray
+    kind: str  # how steps were hidden: a name of `understudy.data.masks.MASKS`
+    truth: np.ndarray  # real series [series, step, channel], NaN where never observed
+    hidden: np.ndarray  # [series, step], true where the release did not see them
+    draws: np.ndarray  # [draw, series, step, channel], several fillings of the same series; read at hidden steps only
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

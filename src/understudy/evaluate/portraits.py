@@ -31,16 +31,11 @@ _TAILS = (0.002, 0.998)  # histograms span the values between these shares; the 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What portraits share so that they can be laid over each other; as public as the panels it was made of.
-
-    Attributes:
-        steps: Steps at which bands and single series are shown.
-        edges: Borders of the histogram's bins by column.
-    """
+    """What portraits share so that they can be laid over each other; as public as the panels it was made of."""
 
     channels: tuple[Channel, ...]
-    steps: np.ndarray
-    edges: dict[str, np.ndarray]
+    steps: np.ndarray  # steps at which bands and single series are shown
+    edges: dict[str, np.ndarray]  # borders of the histogram's bins by column
 
     @classmethod
     def of(cls, *panels: Panel) -> "Frame":
@@ -83,6 +78,15 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
     }
 
 
+def extremes(values: np.ndarray) -> dict[str, float]:
+    """Returns the mean, least, 1 %, 99 % and greatest of what was observed; nothing where nothing was."""
+    seen = values[~np.isnan(values)].astype(np.float64)
+    if not len(seen):
+        return {}
+    ends = zip(("least", "1 %", "99 %", "greatest"), np.quantile(seen, (0, 0.01, 0.99, 1)), strict=True)
+    return {"mean": float(seen.mean()), **{name: float(value) for name, value in ends}}
+
+
 def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
     """Returns real and synthetic series as points of one plane: principal components and t-SNE of both together.
 
@@ -117,13 +121,11 @@ def embedding(comparison: Comparison, *, seed: int = 0) -> dict[str, Any]:
 
 
 def _numeric(channel: Channel, values: np.ndarray, frame: Frame) -> dict[str, Any]:
-    seen = values[~np.isnan(values)]
-    ends = (seen.mean(), seen.min(), seen.max()) if len(seen) else (None, None, None)
     bands = [_quantiles(values[:, step]) for step in frame.steps]
     return {
         "bands": {f"{q:g}": list(band) for q, band in zip(QUANTILES, zip(*bands, strict=True), strict=True)},
         "quantiles": _quantiles(values),
-        **dict(zip(("mean", "least", "greatest"), _plain(ends), strict=True)),
+        **{name: _plain(value) for name, value in extremes(values).items()},
         "samples": [_plain(values[row, frame.steps]) for row in _typical(values)],
         "histogram": _histogram(values, frame.edges[channel.name]),
         "autocorrelation": _memory(values),

@@ -7,8 +7,15 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp
 
 from understudy.data import Panel
-from understudy.evaluate.general.dynamics import channel_spread, correlation_gap, lag_sums, profile_gap, step_sums
-from understudy.evaluate.general.marginals import missing_shares, series_means
+from understudy.evaluate.general.values import (
+    channel_spread,
+    correlation_gap,
+    lag_sums,
+    missing_shares,
+    profile_gap,
+    series_means,
+    step_sums,
+)
 from understudy.evaluate.measures import drawn_units, shares, total_variation
 
 _FLOOR = 1e-10  # added to frequencies before a logarithm is taken

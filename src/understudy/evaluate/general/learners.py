@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.data.timegrid import season_steps
-from understudy.evaluate.general.marginals import missing, rounded
+from understudy.evaluate.general.values import missing, rounded
 from understudy.evaluate.measures import drawn_units, largest, mean_share, run_lengths, spectra
 from understudy.evaluate.metric import Effort, Measured, Metric, Undefined
 from understudy.evaluate.panels import Comparison
