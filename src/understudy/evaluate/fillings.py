@@ -118,16 +118,22 @@ def _root(known: np.ndarray, drawn: np.ndarray) -> float:
 def _metric(name: str, title: str, figure: Figure, *, standardised: bool = False, **facts: Any) -> Metric:
     reference = "DP-aware AdaLN-Zero, Tables 6 and 8; formula of the standard measure"
     measure = partial(_measure, figure, standardised)
-    return Metric(f"conditional.{name}", f"Fillings: {title}", reference, measure, seconds=4.0, **facts)
+    return Metric(f"conditional.{name}", f"Imputation: {title}", reference, measure, seconds=4.0, **facts)
 
 
 METRICS = (
-    _metric("rmse", "root mean squared error, in standard deviations", _root, standardised=True, range=ABOVE),
-    _metric("mae", "mean absolute error, in standard deviations", absolute_error, standardised=True, range=ABOVE),
-    _metric("mape", "error in percent", percentage_error, range=ABOVE),
-    _metric("r2", "share explained", determination, direction="higher", range=(-math.inf, 1.0)),
-    _metric("crps", "ranked probability score", ranked_probability_score, standardised=True, range=ABOVE),
-    _metric("coverage", "truth within the central 90 %", interval_coverage, direction="near"),
+    _metric("rmse", "RMSE of hidden values, in standard deviations", _root, standardised=True, range=ABOVE),
+    _metric("mae", "MAE of hidden values, in standard deviations", absolute_error, standardised=True, range=ABOVE),
+    _metric("mape", "MAPE of hidden values, in percent", percentage_error, range=ABOVE),
+    _metric("r2", "R² of hidden values", determination, direction="higher", range=(-math.inf, 1.0)),
+    _metric(
+        "crps",
+        "CRPS of hidden values, in standard deviations",
+        ranked_probability_score,
+        standardised=True,
+        range=ABOVE,
+    ),
+    _metric("coverage", "coverage of the central 90 % interval", interval_coverage, direction="near"),
 )
 
 

@@ -80,12 +80,12 @@ class Metric:
 ABOVE = (0.0, math.inf)  # range of a figure that has no upper end
 OWN = {"general": "understudy.evaluate.general", "conditional": "understudy.evaluate.fillings"}
 MATTERS = {
-    "general.mean": "mean",
-    "general.tails": "tails",
-    "general.missingness": "gaps",
-    "general.forecast_skill": "forecasts",
-    "general.trees_summary": "trees on summaries",
-    "general.trees_raw": "trees on values",
+    "general.mean": "marginal mean",
+    "general.tails": "marginal tails",
+    "general.missingness": "missingness",
+    "general.forecast_skill": "TSTR forecasts",
+    "general.trees_summary": "discriminator on summaries",
+    "general.trees_raw": "discriminator on values",
 }
 
 

@@ -218,12 +218,14 @@ def channel_drawings(name: str, number: int, sides: Sides) -> Iterator[Drawing]:
     """Yields the figures of one channel; `number` keeps their names apart whatever the channel is called."""
     own = [(side, portrait["channels"][name]) for side, portrait in sides]
     if "shares" in own[0][1]:
-        yield shares(f"channel-{number}-shares", own, f"How often {printable(name)} takes each category.")
+        yield shares(f"channel-{number}-shares", own, f"Category frequencies of {printable(name)}.")
         return
     steps = sides[0][1]["steps"]
     yield _bands(f"channel-{number}-bands", own, steps)
     yield _samples(f"channel-{number}-series", own, steps)
-    yield histogram(f"channel-{number}-values", own, "All values; the outer bins hold what lies beyond.")
+    yield histogram(
+        f"channel-{number}-values", own, "Marginal distribution of all values; the outer bins hold what lies beyond."
+    )
     if own[0][1]["autocorrelation"]:
         yield _autocorrelation(f"channel-{number}-memory", own)
     if own[0][1]["spectrum"]["power"]:
@@ -241,7 +243,7 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
                 _line(axes, side, steps, bands[quantile], width)
         _steps_axis(axes, steps)
     curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
-    caption = "Over the steps: median (thick), middle half of the series (filled), 5 % and 95 % (thin)."
+    caption = "Quantile bands over time: median (thick), interquartile range (filled), 5 % and 95 % (thin)."
     medians = {side: channel["bands"]["0.5"] for side, channel in own}
     return replace(
         _drawing(name, made, caption, "Median over the steps", "step", steps, medians),
@@ -305,7 +307,7 @@ def _autocorrelation(name: str, own: Sides) -> Drawing:
             _line(axes, side, lags, _floats(line), 1.5)
         _steps_axis(axes, lags, "lag in steps")
         axes.set_ylabel("correlation")
-    caption = "Autocorrelation: correlation of a value with the one this many steps later."
+    caption = "Autocorrelation function: correlation of a value with the one this many steps later."
     return _drawing(name, made, caption, "Autocorrelation over the lags", "lag", lags, curves)
 
 
@@ -319,7 +321,7 @@ def _spectrum(name: str, own: Sides) -> Drawing:
         if any(power for line in curves.values() for power in line):
             _log_axis(axes)
         axes.set(xlabel="cycles per step", ylabel="share of variance")
-    caption = "Power spectrum: how a series' variance spreads over rhythms; peaks are cycles."
+    caption = "Power spectral density: how a series' variance spreads over frequencies; peaks are cycles."
     return _drawing(name, made, caption, "Power spectrum", "cycles per step", frequencies, curves)
 
 
@@ -406,7 +408,7 @@ def heat_maps(sides: Sides) -> list[Drawing]:
     tables = {side: np.stack([_floats(row) for row in portrait["correlation"]["matrix"]]) for side, portrait in sides}
     if len(tables) == 2:
         tables["difference"] = tables["synthetic"] - tables["real"]
-    what = "channels" if shown["of"] == "channels" else "stretches of steps (by their first step)"
+    what = "channels" if shown["of"] == "channels" else "means of stretches of steps (named by their first step)"
     return [_heat_map(side, table, labels, what) for side, table in tables.items()]
 
 
@@ -428,7 +430,9 @@ def _heat_map(side: str, table: np.ndarray, labels: list[str], what: str) -> Dra
         bar = made.colorbar(cells, ax=axes, shrink=0.9, ticks=[-1, 0, 1])
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelcolor=INK, length=0)
-    title = f"Correlations between {what}: {side}" + (", synthetic minus real." if side == "difference" else ".")
+    title = f"Pearson correlations between {what}: {side}" + (
+        ", synthetic minus real." if side == "difference" else "."
+    )
     return Drawing(
         name=f"correlation-{side}",
         figure=made,
@@ -444,7 +448,7 @@ def clouds(embedding: Mapping[str, Any]) -> list[Drawing]:
     first, second = [*embedding["explained"], None, None][:2]
     explained = f" The two components hold {share(first)} and {share(second)} of the variance."
     return [
-        _cloud("pca", embedding["pca"], "Principal components", explained),
+        _cloud("pca", embedding["pca"], "PCA", explained),
         _cloud("tsne", embedding["tsne"], "t-SNE", " Near points are alike; distances between groups mean little."),
     ]
 
@@ -469,7 +473,7 @@ def _cloud(name: str, points: Mapping[str, Sequence[Sequence[float]]], title: st
     return Drawing(
         name=name,
         figure=made,
-        caption=f"{title}: one point is one series. Where the clouds part, the stand-in differs.{more}",
+        caption=f"{title}: one point is one series. Where the clouds part, synthetic series differ.{more}",
         alternative=f"Scatter plot, {title}, of {sizes} series. {' '.join(said)}",
     )
 
@@ -490,7 +494,7 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
         axes.plot(epsilons, table[:, kept], color=SYNTHETIC, linewidth=0.7, alpha=0.35)
         middle = np.median(table[:, kept], axis=1) if kept.any() else np.full(len(epsilons), np.nan)
         axes.plot(epsilons, middle, color=SYNTHETIC, linewidth=2, marker="D", markersize=5)
-        for level, words in ((0, "as other real series"), (1, "as no private data")):
+        for level, words in ((0, "as held-out real series"), (1, "as no private data")):
             axes.axhline(level, color=INK, linewidth=0.7, linestyle=":")
             axes.annotate(words, (epsilons[0], level), textcoords="offset points", xytext=(0, 3), fontsize=8, color=INK)
         over_epsilon(axes, [float(epsilon) for epsilon in epsilons])
@@ -499,7 +503,7 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
     return Drawing(
         name="utility-epsilon",
         figure=made,
-        caption="What epsilon buys: 0 is as good as other real series, 1 is no better than without private data. "
+        caption="Utility against ε: 0 is as good as held-out real series, 1 no better than without private data. "
         "Thin lines are single metrics, the thick one their median.",
         alternative=f"Median distance from real, on a scale where 1 is the control. {said}.",
         header=("metric", *(f"epsilon {figure(epsilon)}" for epsilon in epsilons)),
@@ -547,9 +551,9 @@ def _audit_bounds(found: Sequence[Facts], claimed: float | None) -> Drawing:
     return Drawing(
         name="audit-bounds",
         figure=made,
-        caption="Certified (orange), the most that this number of runs could certify (grey), claimed (dashed).",
+        caption="Lower bounds on ε: found (orange), largest provable by this number of runs (grey), claimed (dashed).",
         alternative="; ".join(f"{name}: at least {low}, at most provable {most}" for name, low, most in rows),
-        header=("Attack", "ε is at least", "Most it could show"),
+        header=("Attack", "Lower bound on ε", "Largest provable bound"),
         rows=rows,
     )
 
@@ -565,7 +569,7 @@ def _audit_scores(number: int, one: Facts) -> Drawing:
     return Drawing(
         name=f"audit-scores-{number}",
         figure=made,
-        caption=f"{one['attack']}: scores without the target (grey, hatched) and with it (orange).",
+        caption=f"{one['attack']}: membership scores without the target (grey, hatched) and with it (orange).",
         alternative=" ".join(
             f"Median score {arm}: {figure(float(np.median(scores)))}."
             for arm, scores in (("without the target", absent), ("with it", present))
@@ -574,25 +578,24 @@ def _audit_scores(number: int, one: Facts) -> Drawing:
 
 
 def _audit_curve(number: int, one: Facts) -> Drawing:
-    """The share of runs with the target that are found, by the share without it that are taken for such."""
-    absent, present = (np.sort(np.asarray(one["scores"][arm]))[::-1] for arm in ("absent", "present"))
-    thresholds = np.unique(np.concatenate([absent, present]))
-    false = np.array([(absent >= at).mean() for at in thresholds])
-    true = np.array([(present >= at).mean() for at in thresholds])
+    """The ROC curve: the share of runs with the target that are found, by the share without it taken for such."""
+    from sklearn.metrics import roc_curve
+
+    absent, present = (one["scores"][arm] for arm in ("absent", "present"))
+    labels = np.repeat([0, 1], [len(absent), len(present)])
+    false, true, _ = roc_curve(labels, np.concatenate([absent, present]), drop_intermediate=False)
     least = 0.5 / len(absent)
     with canvas() as (made, axes):
         axes.plot(np.maximum(false, least), np.maximum(true, least), color=SYNTHETIC, drawstyle="steps-post")
         axes.plot([least, 1], [least, 1], color=INK, linestyle="--", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlabel="falsely suspected", ylabel="found")
+        axes.set(xscale="log", yscale="log", xlabel="false-positive rate", ylabel="true-positive rate")
     at = [(level, float(true[false <= level].max(initial=0.0))) for level in (0.001, 0.01, 0.1)]
     return Drawing(
         name=f"audit-curve-{number}",
         figure=made,
-        caption=f"{one['attack']}: runs found by runs falsely suspected; guessing is dashed. Logarithmic axes.",
-        alternative="; ".join(
-            f"{share(found)} found where {share(level)} are falsely suspected" for level, found in at
-        ),
-        header=("Falsely suspected", "Found"),
+        caption=f"{one['attack']}: ROC curve of the membership-inference attack; guessing is dashed. Logarithmic axes.",
+        alternative="; ".join(f"{share(found)} true at {share(level)} false positives" for level, found in at),
+        header=("False-positive rate", "True-positive rate"),
         rows=[(share(level), share(found)) for level, found in at],
     )
 

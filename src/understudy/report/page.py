@@ -44,13 +44,13 @@ def render(record: RunRecord) -> str:
     facts, internal, sides, drawn = record.public, record.internal, sides_of(record), _drawn(record)
     numbers = [_numbers(name, sides) for name in facts["synthetic"]["channels"]]
     sections = [
-        ("privacy", "What is promised", True),
-        ("quality", "Is the stand-in good?", internal),
-        ("looks", "What it looks like", True),
-        ("together", "How things hang together", drawn["maps"] or drawn["clouds"]),
-        ("scores", "All scores", internal),
-        ("audit", "Attempts to contradict it", internal and internal["audit"]),
-        ("data", "What was declared", True),
+        ("privacy", "Privacy guarantee", True),
+        ("quality", "Fidelity and utility", internal),
+        ("looks", "Marginals and dynamics", True),
+        ("together", "Correlations and embeddings", drawn["maps"] or drawn["clouds"]),
+        ("scores", "All metrics", internal),
+        ("audit", "Privacy audit", internal and internal["audit"]),
+        ("data", "Declared schema", True),
     ]
     context = {
         **facts,
@@ -148,7 +148,7 @@ def _static(sides: Sides) -> list[Drawing]:
     for number, name in enumerate(sides[0][1]["static"], start=1):
         own = [(side, portrait["static"][name]) for side, portrait in sides]
         draw = figures.shares if "shares" in own[0][1] else figures.histogram
-        made.append(draw(f"static-{number}", own, f"{printable(name)}: share of the series."))
+        made.append(draw(f"static-{number}", own, f"Marginal distribution of {printable(name)} over series."))
     return made
 
 

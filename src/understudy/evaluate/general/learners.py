@@ -318,16 +318,16 @@ _REFERENCE = "classifier two-sample test, arXiv:1610.06545, section 3, by booste
 _trees = partial(Metric, reference=_REFERENCE, range=(0.0, 0.5), near=_NEAR)
 METRICS = (
     _trees(
-        "general.trees_raw", "Told apart by boosted trees that see every value",
+        "general.trees_raw", "Discriminator score: boosted trees on every value",
         measure=partial(_measure, raw_features), seconds=3.4,
     ),
     _trees(
-        "general.trees_summary", "Told apart by boosted trees that see summaries",
+        "general.trees_summary", "Discriminator score: boosted trees on summary features",
         measure=partial(_measure, summary_features), seconds=2.7,
     ),
     Metric(
-        "general.forecast_skill", "Forecasting skill learned from the candidate, over the better naive forecast",
-        "skill 1 − MAE/MAE of the better of persistence and seasonal naive; TSTR with ridge regression",
+        "general.forecast_skill", "TSTR forecasting skill (train on synthetic, test on real)",
+        "1 − MAE / MAE of the better of persistence and seasonal naive; ridge regression",
         _forecast_skill, direction="higher", range=(float("-inf"), 1.0), seconds=0.3,
     ),
 )  # fmt: skip

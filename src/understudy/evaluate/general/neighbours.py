@@ -194,17 +194,17 @@ _NAEEM = "Naeem et al. (2020), arXiv:2002.09797"
 _higher, _near = partial(_metric, direction="higher"), partial(_metric, direction="near")
 METRICS = (
     _higher("precision", "Precision: synthetic series inside the real support", _KYNKAANNIEMI),
-    _higher("recall", "Real series that lie among candidates", _KYNKAANNIEMI),
-    _near("density", "Real neighbourhoods around each candidate", f"{_NAEEM}, Eq. 3", range=ABOVE),
-    _higher("coverage", "Real neighbourhoods with a candidate in them", f"{_NAEEM}, Eq. 4"),
-    _near("copied", "Nearer to training series than to others", _COPIED, measure=_copied),
+    _higher("recall", "Recall: real series inside the synthetic support", _KYNKAANNIEMI),
+    _near("density", "Density: real neighbourhoods around a synthetic series", f"{_NAEEM}, Eq. 3", range=ABOVE),
+    _higher("coverage", "Coverage: real neighbourhoods that hold a synthetic series", f"{_NAEEM}, Eq. 4"),
+    _near("copied", "Nearest neighbour in the training set rather than held out", _COPIED, measure=_copied),
     _near(
-        "copied_warped", "Nearer to training series than to others, warped in time", _COPIED, measure=_copied_warped,
-        seconds=1.1,
+        "copied_warped", "Nearest neighbour in the training set, by dynamic time warping", _COPIED,
+        measure=_copied_warped, seconds=1.1,
     ),
     _near(
-        "variety", "Distance to the nearest fellow, over that of real series",
-        "mean nearest-neighbour distance, candidate over real", measure=_variety, range=ABOVE,
+        "variety", "Diversity: nearest-neighbour distance among synthetic series",
+        "mean distance to the nearest neighbour in the same set, candidate over real", measure=_variety, range=ABOVE,
     ),
-    _near("doubles", "Series that occur more than once", "share of exact duplicates", measure=_doubles),
+    _near("doubles", "Exact duplicates", "share of series that occur more than once", measure=_doubles),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Values: their distributions, gaps, grids and rules, and how they hang together along time and across channels."""
+"""Values: marginals, gaps, grids and constraints, and their dependence along time and across channels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -369,74 +369,71 @@ def _spectrum_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
     return np.where(still[0] & still[1], 0.0, np.where(still[0] | still[1], 1.0, gap))
 
 
+_KS = "two-sample Kolmogorov–Smirnov statistic"
+_TV = "total variation distance of frequencies"
 _DIFFERENCE = "mean absolute difference of pooled correlations"
 _NEVER_MEET = "no two channels were observed that far apart."
+_worst_channel = partial(Metric, range=ABOVE, splits=_SPLITS, seconds=0.3)
 _correlation = partial(Metric, reference=_DIFFERENCE, range=(0.0, 2.0))
-_KS = "two-sample Kolmogorov–Smirnov statistic"
 METRICS = (
-    Metric(
-        "general.mean", "Mean of the worst channel: distance in mean absolute deviations",
-        "|mean of candidate − mean of real| / mean |real − mean of real|, largest over channels",
-        mean_of(_mean, NO_NUMBERS, summary=np.nanmax), range=ABOVE, splits=_SPLITS, near=_NEAR_MEAN, seconds=0.3,
+    _worst_channel(
+        "general.mean", "Marginal mean, worst channel",
+        "difference of means in mean absolute deviations of the real values, largest over channels",
+        mean_of(_mean, NO_NUMBERS, summary=np.nanmax), near=_NEAR_MEAN,
+    ),
+    _worst_channel(
+        "general.tails", "Marginal tails, worst channel",
+        "|log2| of the ratio of shares beyond the real 1 % and 99 % quantiles, largest over channels and sides",
+        mean_of(_tails, NO_NUMBERS, summary=np.nanmax), near=_NEAR_TAILS,
     ),
     Metric(
-        "general.tails", "Tails of the worst channel: doublings of the share beyond the real 1 % and 99 %",
-        "|log2| of the ratio of shares beyond the real quantiles, largest over channels and sides",
-        mean_of(_tails, NO_NUMBERS, summary=np.nanmax), range=ABOVE, splits=_SPLITS, near=_NEAR_TAILS, seconds=0.3,
-    ),
-    Metric(
-        "general.values_ks", "Values of each channel: distance of distributions", _KS,
+        "general.values_ks", "Marginal KS", f"{_KS} of all values, mean over channels",
         mean_of(lambda comparison: (kolmogorov_smirnov(*one) for one in _channels(comparison)), NO_NUMBERS),
     ),
     Metric(
-        "general.values_wasserstein", "Values of each channel: how far mass has to move, in standard deviations",
-        "1-Wasserstein distance",
+        "general.values_wasserstein", "Marginal Wasserstein distance",
+        "1-Wasserstein distance of all values in real standard deviations, mean over channels",
         mean_of(lambda comparison: (wasserstein(*one) for one in _channels(comparison)), NO_NUMBERS), range=ABOVE,
     ),
-    Metric("general.levels_ks", "Means of series: distance of distributions", _KS, mean_of(_levels, NO_NUMBERS)),
+    Metric("general.levels_ks", "KS of the series' means", f"{_KS}, mean over channels", mean_of(_levels, NO_NUMBERS)),
     Metric(
-        "general.categories", "Frequencies of categories in channels", "total variation distance",
+        "general.categories", "Categorical channels: total variation", _TV,
         mean_of(_categories, "no channel holds categories."),
     ),
     Metric(
-        "general.static", "Static columns: distance of distributions", f"{_KS}; total variation for categories",
+        "general.static", "Static columns: marginal KS or total variation", f"{_KS}; {_TV} for categories",
         mean_of(_static, "the schema declares no static columns but a label."),
     ),
+    Metric("general.label", "Label distribution: total variation", _TV, mean_of(_label, "no series has a label.")),
     Metric(
-        "general.label", "Frequencies of labels", "total variation distance", mean_of(_label, "no series has a label.")
-    ),
-    Metric(
-        "general.missingness", "Gaps: how many, where, how long", f"{_KS}; mean difference of rates by step",
+        "general.missingness", "Missingness: share, run lengths and rate by step",
+        f"{_KS} of shares and of run lengths; mean difference of rates by step",
         mean_of(_missingness, "nothing is missing, and nothing may be."),
     ),
-    Metric(
-        "general.lengths", "Lengths of series: distance of distributions", _KS,
-        mean_of(_lengths, "there are no series."),
-    ),
+    Metric("general.lengths", "KS of the series' lengths", _KS, mean_of(_lengths, "there are no series.")),
     Metric(
         "general.resolution", "Share of values on the measurement grid",
         "share of values that are multiples of the coarsest power of ten of which all real values are",
         mean_of(_resolutions, "the candidate has no values in these channels."), direction="higher",
     ),
     Metric(
-        "general.constraints", "Series that break a declared constraint",
+        "general.constraints", "Constraint violations",
         "share of series with at least one violated constraint of the schema", _broken,
     ),
     Metric(
-        "general.profile", "Mean course by step and by hour", "mean difference in standard deviations",
-        mean_of(_profile, NO_NUMBERS), range=ABOVE,
+        "general.profile", "Mean profile by step and by hour of day",
+        "mean difference of the mean course, in real standard deviations", mean_of(_profile, NO_NUMBERS), range=ABOVE,
     ),
-    _correlation("general.autocorrelation", "Autocorrelation", measure=_autocorrelation),
+    _correlation("general.autocorrelation", "Autocorrelation error", measure=_autocorrelation),
     _correlation(
-        "general.cross_correlation", "Correlation between channels",
-        measure=mean_of(partial(_cross, (0,)), _NEVER_MEET),
+        "general.cross_correlation", "Cross-correlation error", measure=mean_of(partial(_cross, (0,)), _NEVER_MEET)
     ),
     _correlation(
-        "general.lagged_correlation", "Correlation between channels some steps apart",
+        "general.lagged_correlation", "Lagged cross-correlation error",
         measure=mean_of(partial(_cross, _CROSS_LAGS), _NEVER_MEET),
     ),
     Metric(
-        "general.spectrum", "Power spectrum", "total variation of mean normalised spectra",
+        "general.spectrum", "Power spectral density: total variation", "total variation of mean normalised spectra",
         mean_of(_spectrum, NO_NUMBERS),
     ),
 )  # fmt: skip
