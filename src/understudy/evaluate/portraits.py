@@ -79,11 +79,11 @@ def portrait(panel: Panel, frame: Frame, *, seed: int = 0) -> dict[str, Any]:
 
 
 def extremes(values: np.ndarray) -> dict[str, float]:
-    """Returns the mean, least, 1 %, 99 % and greatest of what was observed; nothing where nothing was."""
+    """Returns the mean, minimum, 1 %, 99 % and maximum of what was observed; nothing where nothing was."""
     seen = values[~np.isnan(values)].astype(np.float64)
     if not len(seen):
         return {}
-    ends = zip(("least", "1 %", "99 %", "greatest"), np.quantile(seen, (0, 0.01, 0.99, 1)), strict=True)
+    ends = zip(("minimum", "1 %", "99 %", "maximum"), np.quantile(seen, (0, 0.01, 0.99, 1)), strict=True)
     return {"mean": float(seen.mean()), **{name: float(value) for name, value in ends}}
 
 

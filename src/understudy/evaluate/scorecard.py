@@ -24,7 +24,7 @@ MAX_CHANNELS = 40
 
 
 def numbers(real: Panel, synthetic: Panel) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns by channel of numbers, then `real` or `synthetic`: mean, least, 1 %, 99 % and greatest value.
+    """Returns by channel of numbers, then `real` or `synthetic`: mean, minimum, 1 %, 99 % and maximum.
 
     Privacy: internal. The figures of real series are exact.
     """

@@ -1,7 +1,6 @@
 """The figures of reports and audits: real series dashed and grey, synthetic ones solid and coloured.
 
-A figure is drawn once, with everything that stands in for it (caption, text alternative, table), and used three times:
-inlined in the report, and saved as SVG and PNG for papers.
+A figure is drawn once and used three times: inlined in the report, and saved as SVG and PNG for papers.
 """
 
 import io
@@ -42,6 +41,7 @@ _SETTINGS: Any = {
 _UNDATED = {"Date": None, "Creator": None}
 style = partial(matplotlib.rc_context, _SETTINGS)  # draws in the house style inside the block
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+ElementTree.register_namespace("", _SVG[1:-1])  # HTML knows the tags without a prefix only
 _DROPPED = {"font-family", "stroke-linejoin", "stroke-linecap", "stroke-dashoffset"}
 _WIDTH = 360
 _CURVES = ("real", "synthetic", "control")
@@ -49,22 +49,15 @@ _CURVES = ("real", "synthetic", "control")
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure and its stand-ins.
+    """A figure, with its caption, text alternative and table."""
 
-    Attributes:
-        name: Unique within a page; also the name of its files.
-        alternative: What the figure shows, for readers who can't see it.
-        header, rows: The same as a table; no rows where a table would not help.
-        readouts: (place on the first horizontal axis, text to show when a pointer is there).
-    """
-
-    name: str
+    name: str  # unique within a page; also the name of its files
     figure: Figure
     caption: str
-    alternative: str
+    alternative: str  # what the figure shows, for readers who can't see it
     header: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    readouts: Sequence[tuple[float, str]] = ()
+    rows: Sequence[Sequence[str]] = ()  # none where a table would not help
+    readouts: Sequence[tuple[float, str]] = ()  # place on the first horizontal axis, text to show at a pointer there
 
     def svg(self) -> str:
         """Returns mark-up for a page: no inline style, colours of the page, names that clash with no other figure."""
@@ -75,11 +68,9 @@ class Drawing:
             root.remove(unwanted)
         for element in root.iter():
             _settle(element, self.name)
-        for element in root.iter(f"{_SVG}g"):
-            _hoist(element)
         root.extend(self._hits())
         root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": self.alternative}
-        return _compact(ElementTree.tostring(root, encoding="unicode"))
+        return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode"))
 
     def save(self, folder: Path) -> list[Path]:
         """Writes NAME.svg and NAME.png."""
@@ -159,10 +150,8 @@ def _settle(element: ElementTree.Element, name: str) -> None:
         given["href"] = f"#{name}-{given.pop(_LINK)[1:]}"
     if "clip-path" in given:
         given["clip-path"] = given["clip-path"].replace("#", f"#{name}-")
-    if "d" in given:
-        given["d"] = _shorter(given["d"])
-    if str(given.get("transform", "")).startswith("rotate(-0 "):
-        del given["transform"]
+    for key in {"d", "x", "y"} & given.keys():
+        given[key] = _shorter(given[key])
     element.attrib = given
     for child in [child for child in element if child.tag == f"{_SVG}style"]:
         element.remove(child)
@@ -172,26 +161,6 @@ def _shorter(path: str) -> str:
     """Returns the same path in tenths of a point; after a place, further places need no letter to be lines."""
     path = re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), path)
     return re.sub(r"\s+", " ", path if re.search("[CQ]", path) else path.replace("L", "")).strip()
-
-
-def _hoist(group: ElementTree.Element) -> None:
-    """Says once for a group of markers what all of them share."""
-    markers = list(group)
-    if len(markers) < 2 or any(marker.tag != f"{_SVG}use" for marker in markers):
-        return
-    shared = {k: v for k, v in markers[0].attrib.items() if k not in ("x", "y", "href")}
-    if not all(shared.items() <= marker.attrib.items() for marker in markers):
-        return
-    group.attrib |= shared
-    for marker in markers:
-        marker.attrib = {k: f"{float(v):.1f}" if k in "xy" else v for k, v in marker.items() if k not in shared}
-
-
-def _compact(text: str) -> str:
-    """Drops name space prefixes, which HTML does not need, empty groups and white space between tags."""
-    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("<ns0:", "<").replace("</ns0:", "</")
-    text = re.sub(r">\s+<", "><", text)
-    return re.sub(r"<defs\s*/>|<defs></defs>", "", text)
 
 
 Curve = Sequence[float | None]
@@ -241,7 +210,7 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
             )
             for quantile, width in (("0.05", 0.7), ("0.95", 0.7), ("0.5", 1.6)):
                 _line(axes, side, steps, bands[quantile], width)
-        _steps_axis(axes, steps)
+        _steps_axis(axes)
     curves = {f"{side} {words}": channel["bands"][q] for side, channel in own for q, words in _BANDS.items()}
     caption = "Quantile bands over time: median (thick), interquartile range (filled), 5 % and 95 % (thin)."
     medians = {side: channel["bands"]["0.5"] for side, channel in own}
@@ -305,7 +274,7 @@ def _autocorrelation(name: str, own: Sides) -> Drawing:
         axes.axhline(0, color=INK, linewidth=0.6)
         for side, line in curves.items():
             _line(axes, side, lags, _floats(line), 1.5)
-        _steps_axis(axes, lags, "lag in steps")
+        _steps_axis(axes, "lag in steps")
         axes.set_ylabel("correlation")
     caption = "Autocorrelation function: correlation of a value with the one this many steps later."
     return _drawing(name, made, caption, "Autocorrelation over the lags", "lag", lags, curves)
@@ -359,8 +328,8 @@ def _drawing(
             (least, _), (most, where) = min(seen), max(seen)
             said.append(f"{side} lies between {figure(least)} and {figure(most)}, highest at {along} {figure(where)}")
     alternative = f"{what}: {'; '.join(said) or 'nothing was observed'}."
-    at = {k: f"{along} {figure(float(places[k]))}" for k in _evenly(len(places), _MAX_READOUTS)}
-    readouts = [(float(places[k]), _at(where, k, curves)) for k, where in at.items()]
+    at = [(k, float(places[k])) for k in _evenly(len(places), _MAX_READOUTS)]
+    readouts = [(place, _at(f"{along} {figure(place)}", k, curves)) for k, place in at]
     return Drawing(name, made, caption, alternative, (along, *curves), _rows(places, curves), readouts)
 
 
@@ -368,7 +337,7 @@ def _line(axes: Axes, side: str, x: Any, y: Any, width: float, *, dashed: bool =
     axes.plot(x, y, color=_COLOURS[side], linewidth=width, linestyle=_DASHES[side] if dashed else "-", gid=side)
 
 
-def _steps_axis(axes: Axes, places: Any, label: str = "step") -> None:
+def _steps_axis(axes: Axes, label: str = "step") -> None:
     axes.set_xlabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.margins(x=0.02)

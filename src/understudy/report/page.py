@@ -136,7 +136,7 @@ def _numbers(name: str, sides: Sides) -> dict[str, Any]:
     if "quantiles" in own[0]:
         labels = ("5 %", "25 %", "median", "75 %", "95 %")
         rows = [(label, *(figure(channel["quantiles"][k]) for channel in own)) for k, label in enumerate(labels)]
-        rows += [(at, *(figure(c.get(at), 4) for c in own)) for at in ("mean", "least", "greatest")]
+        rows += [(at, *(figure(c.get(at), 4) for c in own)) for at in ("mean", "minimum", "maximum")]
     else:
         rows = [("changes of category", *(share(channel["changes"]) for channel in own))]
     rows.append(("missing", *(share(channel["missing"]) for channel in own)))

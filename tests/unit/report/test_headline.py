@@ -94,7 +94,7 @@ def test_half_of_the_mean_is_not_like_real_whatever_wasserstein_says() -> None:
     assert [one["what"] for one in headline(card.as_dict())["apart"]] == ["marginal mean"]
     shown = card.numbers["level"]
     assert shown["synthetic"]["mean"] < 0.6 * shown["real"]["mean"]
-    assert shown["real"]["least"] <= shown["real"]["1 %"] <= shown["real"]["99 %"] <= shown["real"]["greatest"]
+    assert shown["real"]["minimum"] <= shown["real"]["1 %"] <= shown["real"]["99 %"] <= shown["real"]["maximum"]
 
 
 def _named(name: str, **facts: object) -> dict[str, object]:
