@@ -43,7 +43,7 @@ style = partial(matplotlib.rc_context, _SETTINGS)  # draws in the house style in
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 ElementTree.register_namespace("", _SVG[1:-1])  # HTML knows the tags without a prefix only
 _DROPPED = {"font-family", "stroke-linejoin", "stroke-linecap", "stroke-dashoffset"}
-_WIDTH = 360
+_WIDTH, _HEIGHT = 360, 210  # points
 _CURVES = ("real", "synthetic", "control")
 
 
@@ -104,7 +104,7 @@ class Drawing:
 
 
 @contextmanager
-def canvas(height: float = 210, *, left: float = 50) -> Iterator[tuple[Figure, Axes]]:
+def canvas(height: float = _HEIGHT, *, left: float = 50) -> Iterator[tuple[Figure, Axes]]:
     """Yields a figure 360 points wide with one tidy set of axes, below a line that is kept free for readouts."""
     with style():
         figure = Figure(figsize=(_WIDTH / 72, height / 72), dpi=72)
@@ -224,8 +224,8 @@ def _bands(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
 def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
     """Small multiples on one vertical scale: what single series look like, from the least to the most."""
     number = max(1, *(len(channel["samples"]) for _, channel in own))
-    with canvas() as (made, first):
-        first.remove()
+    with style():
+        made = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72), dpi=72)
         edges = {"left": 0.09, "right": 0.98, "bottom": 0.16, "top": 0.92, "hspace": 0.35, "wspace": 0.08}
         grid = made.subplots(number, len(own), sharex=True, sharey="row", squeeze=False, gridspec_kw=edges)
         for column, (side, channel) in enumerate(own):
@@ -240,12 +240,8 @@ def _samples(name: str, own: Sides, steps: Sequence[int]) -> Drawing:
             grid[-1, column].set_xlabel("step", color=INK)
             grid[-1, column].xaxis.set_major_locator(MaxNLocator(5, integer=True))
     sides = " and ".join(f"{len(channel['samples'])} {side}" for side, channel in own)
-    return Drawing(
-        name=name,
-        figure=made,
-        caption="Single series, at even ranks of their mean, from the least to the most.",
-        alternative=f"Line plots of {sides} series over the steps, ordered by their mean.",
-    )
+    alternative = f"Line plots of {sides} series over the steps, ordered by their mean."
+    return Drawing(name, made, "Single series, at even ranks of their mean, from the least to the most.", alternative)
 
 
 def histogram(name: str, own: Sides, caption: str) -> Drawing:
@@ -406,7 +402,7 @@ def _heat_map(side: str, table: np.ndarray, labels: list[str], what: str) -> Dra
         name=f"correlation-{side}",
         figure=made,
         caption=title,
-        alternative=f"Heat map. {title} {_extremes(table, labels)}",
+        alternative=f"Heat map. {title} Its table holds the numbers.",
         header=("", *labels),
         rows=[[label, *(_cell(value) for value in row)] for label, row in zip(labels, table, strict=True)],
     )
@@ -459,7 +455,6 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
     table = np.array([[np.nan if p is None else min(p, 1.5) for p in line] for _, line in ordered])
     kept = ~np.isnan(table).any(axis=0)
     with canvas(240) as (made, axes):
-        tidy(axes)
         axes.plot(epsilons, table[:, kept], color=SYNTHETIC, linewidth=0.7, alpha=0.35)
         middle = np.median(table[:, kept], axis=1) if kept.any() else np.full(len(epsilons), np.nan)
         axes.plot(epsilons, middle, color=SYNTHETIC, linewidth=2, marker="D", markersize=5)
@@ -486,17 +481,6 @@ def utility_against_epsilon(releases: Sequence[tuple[float, Sequence[float | Non
 
 def _cell(value: float) -> str:
     return figure(None if np.isnan(value) else round(float(value), 2), 2)
-
-
-def _extremes(table: np.ndarray, labels: list[str]) -> str:
-    apart = np.where(np.eye(len(table), dtype=bool), np.nan, table)
-    if np.isnan(apart).all():
-        return "No correlation could be computed."
-    said = []
-    for words, place in (("Highest", np.nanargmax(apart)), ("lowest", np.nanargmin(apart))):
-        row, column = np.unravel_index(place, apart.shape)
-        said.append(f"{words} between {labels[row]} and {labels[column]}: {_cell(apart[row, column])}")
-    return "; ".join(said) + "."
 
 
 def audit_drawings(findings: Sequence[Facts] | None, claimed: float | None) -> list[Drawing]:
@@ -535,15 +519,10 @@ def _audit_scores(number: int, one: Facts) -> Drawing:
         for scores, colour, hatch in ((absent, REAL, "//"), (present, SYNTHETIC, None)):
             axes.hist(scores, bins=edges.tolist(), histtype="stepfilled", alpha=0.5, color=colour, hatch=hatch)
         axes.set(xlabel="score", ylabel="runs")
-    return Drawing(
-        name=f"audit-scores-{number}",
-        figure=made,
-        caption=f"{one['attack']}: membership scores without the target (grey, hatched) and with it (orange).",
-        alternative=" ".join(
-            f"Median score {arm}: {figure(float(np.median(scores)))}."
-            for arm, scores in (("without the target", absent), ("with it", present))
-        ),
-    )
+    medians = (figure(float(np.median(scores))) for scores in (absent, present))
+    caption = f"{one['attack']}: membership scores without the target (grey, hatched) and with it (orange)."
+    alternative = "Median score without the target: {}. Median score with it: {}.".format(*medians)
+    return Drawing(f"audit-scores-{number}", made, caption, alternative)
 
 
 def _audit_curve(number: int, one: Facts) -> Drawing:
