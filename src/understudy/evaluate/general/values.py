@@ -162,12 +162,13 @@ def _tails(comparison: Comparison) -> Iterator[Aspect]:
         if len(seen):
             ends = np.quantile(seen, (TAIL, 1 - TAIL)).astype(seen.dtype)
             names = [f"{name}: low", f"{name}: high"]
-            yield of_sums(names, _beyond(real, *ends), _beyond(candidate, *ends), _tail_gap)
+            first, second = (_counts(values, values <= ends[0], values >= ends[1]) for values in (real, candidate))
+            yield of_sums(names, first, second, _tail_gap)
 
 
-def _beyond(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Returns [series, 3]: how many values lie at or below `low`, at or above `high`, and how many there are."""
-    return np.stack([(values <= low).sum(1), (values >= high).sum(1), (~np.isnan(values)).sum(1)], 1).astype(float)
+def _counts(values: np.ndarray, *where: np.ndarray) -> np.ndarray:
+    """Returns how many values of each series are there, for each place, and how many were observed."""
+    return np.stack([part.sum(axis=1) for part in (*where, ~np.isnan(values))], axis=1).astype(np.float64)
 
 
 def _tail_gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -215,14 +216,9 @@ def _resolutions(comparison: Comparison) -> Iterator[Aspect]:
     for place, step in grids.items():
         if step is not None:
             name = f"{comparison.real.schema.channels[place].name}: multiples of {step:g}"
-            counts = [_counts(panel.values[:, :, place], step) for panel in (comparison.real, comparison.candidate)]
-            yield of_sums([name], counts[0], counts[1], lambda _, found: ratio(*found))
-
-
-def _counts(values: np.ndarray, step: float) -> np.ndarray:
-    """Returns how many values of each series are on the grid, and how many there are."""
-    on_grid = _on_grid(values.astype(np.float64), step)
-    return np.stack([on_grid.sum(axis=1), (~np.isnan(values)).sum(axis=1)], axis=1).astype(np.float64)
+            pools = (panel.values[:, :, place].astype(np.float64) for panel in (comparison.real, comparison.candidate))
+            first, second = (_counts(values, _on_grid(values, step)) for values in pools)
+            yield of_sums([name], first, second, lambda _, found: ratio(*found))
 
 
 def _broken(comparison: Comparison, effort: Effort, seed: int) -> Measured:
@@ -251,8 +247,9 @@ def lag_sums(values: np.ndarray, lags: Sequence[int]) -> np.ndarray:
 
 
 def correlations_of(totals: np.ndarray) -> np.ndarray:
+    """Returns autocorrelations [lag, channel] from `lag_sums` over series; 0 where nothing moves."""
     moments = ratio(*totals)
-    return np.asarray(moments[1:] / np.maximum(moments[0], _TINY))  # nothing moves: no correlation
+    return np.asarray(moments[1:] / np.maximum(moments[0], _TINY))
 
 
 def correlation_gap(real: np.ndarray, candidate: np.ndarray) -> np.ndarray:
