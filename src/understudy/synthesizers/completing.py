@@ -117,7 +117,7 @@ def fillings(
         drawn[:, piece] = filled.reshape(num_draws, len(piece), *values.shape[1:])
         if progress is not None:
             progress("filling", (first + len(piece)) / len(asked))
-    whole = drawn.reshape(num_draws, panel.num_series, per_series * length, -1)
+    whole = drawn.reshape(num_draws, panel.num_series, per_series * length, panel.schema.num_channels)
     own = whole[:, :, front : front + num_steps].astype(np.float32)
     settled = (_obeying(np.where(hidden, draw, panel.values), panel.schema, panel.context) for draw in own)
     return np.stack([np.where(hidden, draw, panel.values) for draw in settled])
