@@ -254,7 +254,7 @@ def histogram(name: str, own: Sides, caption: str) -> Drawing:
             axes.stairs(_floats(heights), edges, color=_COLOURS[side], linewidth=1.4, linestyle=_DASHES[side], gid=side)
         tall = [share for heights in curves.values() for share in heights if share]
         if tall and max(tall) > _DWARFING:  # one bin would dwarf all others
-            _log_axis(axes)
+            _logarithmic(axes, "y")
             axes.set_ylim(min(tall) / 2, 1)
         else:
             axes.set_ylim(bottom=0)
@@ -284,7 +284,7 @@ def _spectrum(name: str, own: Sides) -> Drawing:
             power = _floats(line)
             _line(axes, side, frequencies, np.where(power > 0, power, np.nan), 1.4)
         if any(power for line in curves.values() for power in line):
-            _log_axis(axes)
+            _logarithmic(axes, "y")
         axes.set(xlabel="cycles per step", ylabel="share of variance")
     caption = "Power spectral density: how a series' variance spreads over frequencies; peaks are cycles."
     return _drawing(name, made, caption, "Power spectrum", "cycles per step", frequencies, curves)
@@ -339,10 +339,11 @@ def _steps_axis(axes: Axes, label: str = "step") -> None:
     axes.margins(x=0.02)
 
 
-def _log_axis(axes: Axes) -> None:
-    axes.set_yscale("log")
-    tidy(axes)
-    axes.yaxis.set_minor_locator(NullLocator())
+def _logarithmic(axes: Axes, *sides: str) -> None:
+    axes.set(**{f"{side}scale": "log" for side in sides})
+    tidy(axes)  # a new scale comes with labels of its own
+    for side in sides:
+        getattr(axes, f"{side}axis").set_minor_locator(NullLocator())
 
 
 def _at(where: str, place: int, curves: Mapping[str, Curve]) -> str:
@@ -536,7 +537,8 @@ def _audit_curve(number: int, one: Facts) -> Drawing:
     with canvas() as (made, axes):
         axes.plot(np.maximum(false, least), np.maximum(true, least), color=SYNTHETIC, drawstyle="steps-post")
         axes.plot([least, 1], [least, 1], color=INK, linestyle="--", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlabel="false-positive rate", ylabel="true-positive rate")
+        _logarithmic(axes, "x", "y")
+        axes.set(xlabel="false-positive rate", ylabel="true-positive rate")
     at = [(level, float(true[false <= level].max(initial=0.0))) for level in (0.001, 0.01, 0.1)]
     return Drawing(
         name=f"audit-curve-{number}",
@@ -563,7 +565,7 @@ def gradient_tails(norms: Mapping[str, Mapping[str, np.ndarray]], kept: Mapping[
                 dashes, word = _PARTS[part]
                 shown = left.ecdf(np.maximum(values, 1e-6), complementary=True, color=VARIANTS[variant])
                 shown.set(linestyle=dashes, label=f"{variant}, {word}")
-        left.set(xscale="log", yscale="log")
+        _logarithmic(left, "x", "y")
         titled(left, "share of units whose norm exceeds t", "t")
         for variant, values in kept.items():
             right.ecdf(values, color=VARIANTS[variant], label=variant)

@@ -247,7 +247,7 @@ def _by_suite(cards: Sequence[Facts]) -> list[tuple[str, list[list[Facts]]]]:
 
 
 def _utility(records: Mapping[str, RunRecord]) -> Drawing | None:
-    """Returns what epsilon buys, if the releases have at least two epsilons."""
+    """Returns what epsilon buys, if the releases have at least two epsilons and a metric that tells."""
     certified = [record for record in records.values() if record.public["certificate"] is not None]
     epsilons = [float(record.public["certificate"]["epsilon"]) for record in certified]
     kept = [pair for pair in zip(epsilons, certified, strict=True) if 0 < pair[0] < float("inf")]
@@ -255,6 +255,8 @@ def _utility(records: Mapping[str, RunRecord]) -> Drawing | None:
         return None
     titles = [score["title"] for score in _card(kept[0][1])["scores"]]
     distances = [(epsilon, [_distance(score) for score in _card(record)["scores"]]) for epsilon, record in kept]
+    if all(None in metric for metric in zip(*(found for _, found in distances), strict=True)):
+        return None
     return figures.utility_against_epsilon(distances, titles)
 
 
