@@ -30,8 +30,8 @@ MUTANTS = (
         name="an event priced as one window",
         why="the mixture of Gaussians is computed for a single window",
         file="synthesizers/dit/method.py",
-        before="return WindowBatches(influence) if",
-        after="return WindowBatches(1) if",
+        before="max_windows=self.influence(schema) if",
+        after="max_windows=1 if",
         tests=(f"{EVENTS}::test_the_plan_prices_the_windows_that_one_event_can_touch",),
     ),
     Mutant(

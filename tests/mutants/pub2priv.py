@@ -28,8 +28,8 @@ MUTANTS = (
         name="windows that an event changes counted once",
         why="an event replaces windows, which moves the sum twice as far as taking them away",
         file=f"{FOLDER}/published.py",
-        before="return WindowBatches(2 * schema.unit.max_series)",
-        after="return WindowBatches(schema.unit.max_series)",
+        before="max_windows=2 * schema.unit.max_series if",
+        after="max_windows=schema.unit.max_series if",
         tests=(f"{METHOD}::test_an_event_is_priced_for_every_window_it_may_change_twice",),
     ),
     Mutant(
@@ -52,8 +52,8 @@ MUTANTS = (
         name="batch divided by the private number",
         why="what the noisy sum is divided by tells how many units there are",
         file=f"{FOLDER}/published.py",
-        before="config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))",
-        after="config = charged_config(charged, private.panel.num_units, recipe.clipping_norm, unit_sampling(schema))",
+        before="config = charged_config(charged, private.population, recipe.clipping_norm)",
+        after="config = charged_config(charged, private.panel.num_units, recipe.clipping_norm)",
         tests=(f"{METHOD}::test_what_a_sum_is_divided_by_does_not_follow_the_private_number",),
     ),
     Mutant(

@@ -61,7 +61,7 @@ def try_out(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> None:
     """Runs the loss on a made-up batch and refuses it unless units are separate and the engine's gradients right.
 
     Args:
-        batch: at least two units' worth of made-up rows. Nothing of the result depends on private data.
+        batch: made-up rows of at least two units. Nothing of the result depends on private data.
 
     Raises:
         UnsafeModule: another unit's input changes a unit's loss, a buffer changes, or gradients disagree.
@@ -106,11 +106,10 @@ def _check_buffers(model: nn.Module, before: dict[str, Tensor]) -> None:
 def _check_separate(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:
     changed = {name: tensor.clone() for name, tensor in batch.items()}
     for tensor in changed.values():
-        rows = len(tensor) // num_units
         if tensor.dtype == torch.bool:
-            tensor[:rows] = ~tensor[:rows]
+            tensor[0] = ~tensor[0]
         elif tensor.is_floating_point():
-            tensor[:rows] = 1 - tensor[:rows]
+            tensor[0] = 1 - tensor[0]
     with torch.no_grad():
         other = _seeded(model, loss, changed)
     if losses.ndim == 0 or len(losses) % num_units:
@@ -129,12 +128,10 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
     Every unit draws its own random numbers meanwhile, so that losses that draw at random can be compared as well.
     """
     clipper = PerUnitClipper(model, clip_norm=1.0)
-    by_unit = per_unit_draws(
-        lambda size: _seeded(model, loss, _of_units(batch, range(size), num_units)), (num_units, 2)
-    )
+    by_unit = per_unit_draws(lambda size: _seeded(model, loss, _of_units(batch, range(size))), (num_units, 2))
 
     def gradients(units: Sequence[int]) -> Tensor:
-        own = _of_units(batch, units, num_units)
+        own = _of_units(batch, units)
 
         def losses() -> Tensor:  # run again where the engine falls back to a slower way: each time from the first draw
             with PerUnitRandomness(units, by_unit):
@@ -155,9 +152,9 @@ def _check_alone(model: nn.Module, loss: Loss, batch: Batch, num_units: int) -> 
             )
 
 
-def _of_units(batch: Batch, units: Iterable[int], num_units: int) -> Batch:
+def _of_units(batch: Batch, units: Iterable[int]) -> Batch:
     """Returns the rows of some units."""
-    return {name: torch.cat([tensor.chunk(num_units)[unit] for unit in units]) for name, tensor in batch.items()}
+    return {name: tensor[list(units)] for name, tensor in batch.items()}
 
 
 def _check_gradients(model: nn.Module, loss: Loss, batch: Batch, num_units: int, losses: Tensor) -> None:

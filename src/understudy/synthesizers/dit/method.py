@@ -48,7 +48,7 @@ from understudy.synthesizers.dit.scores import NormalScores, ranks_by_nodes, rel
 from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
 from understudy.training.plan import (
     MOSTLY_NOISE,
@@ -145,10 +145,9 @@ class DiT(Synthesizer):
             autocovariance = release_autocovariance(private, examples, encoding.variances, season_of(schema), grant)
         progress("private training", _BOUGHT)
         denoising = self.denoising(schema, autocovariance)
-        batches = self._batches(schema, private.influence)
         unit = None if schema.unit.kind == "event" else panel.unit
-        windows = UnitWindows(examples, unit, batches, np.random.default_rng())
-        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
+        plan = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm)
+        windows = UnitWindows(examples, unit, np.random.default_rng(), plan.max_windows)
         louder = noise_ratio(plan.event.noise_multiplier, num_parameters(model), plan.expected_batch)
         rate = recipe.learning_rate / (max(1.0, louder) if recipe.rate_by_noise else 1.0)
         train(
@@ -316,12 +315,8 @@ class DiT(Synthesizer):
             iterations=recipe.iterations,
             expected_batch=rate * contributions if contributions else float(recipe.batch),
             clip_norm=recipe.clipping_norm,
-            batches=self._batches(schema, self.influence(schema)),
+            max_windows=self.influence(schema) if schema.unit.kind == "event" else None,
         )
-
-    def _batches(self, schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-        """One window of each unit; for events single windows, of which one event can take away `influence`."""
-        return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 def season_of(schema: Schema) -> int:

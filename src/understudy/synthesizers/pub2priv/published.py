@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from understudy.data import Panel, Schema
+from understudy.data import Panel
 from understudy.data.channels import num_codes
 from understudy.nn.diffusion import Diffusion
 from understudy.privacy.budget import Guarantee
@@ -32,7 +32,7 @@ from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.networks import ConditionalDenoiser
 from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.sampling import sample_classes
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, WindowBatches, adam, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, adam, train
 from understudy.training.batches import Batch
 from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
 from understudy.training.plan import MOSTLY_NOISE, TRAINING, charged_config, noise_ratio, planned_noise, training_plan
@@ -101,7 +101,8 @@ class PublishedDiffusion:
             rate = min(1.0, recipe.batch / size)
         config = DPSGDConfig(
             sampling_rate=rate, iterations=recipe.iterations, expected_batch=rate * (size or 1),
-            clip_norm=recipe.clipping_norm, batches=unit_sampling(schema),
+            clip_norm=recipe.clipping_norm,
+            max_windows=2 * schema.unit.max_series if schema.unit.kind == "event" else None,
         )  # fmt: skip
         return training_plan(config, facts.shares_of(schema, marginals=True), guarantee)
 
@@ -127,7 +128,7 @@ class PublishedDiffusion:
     def size_and_noise(self, guarantee: Guarantee) -> tuple[int, float, float]:
         """Returns the parameters, the units expected in a batch, and the noise on a sum over the largest possible."""
         plan, schema = self.plan(guarantee), self.context.schema
-        config = charged_config(plan.event(TRAINING), schema.population.size or 1, 1.0, unit_sampling(schema))
+        config = charged_config(plan.event(TRAINING), schema.population.size or 1, 1.0)
         with meta_device():
             number = num_parameters(self.network())
         return number, config.expected_batch, noise_ratio(planned_noise(plan), number, config.expected_batch)
@@ -169,12 +170,12 @@ class PublishedDiffusion:
         linear = linear_scales(bare.schema, None)
         released = {**facts.buy(bare, grant, linear).to_arrays(), LINEAR: linear}
         charged = grant.plan.event(TRAINING)
-        config = charged_config(charged, private.population, recipe.clipping_norm, unit_sampling(schema))
+        config = charged_config(charged, private.population, recipe.clipping_norm)
         windows = UnitWindows(
             self.examples(private.panel, self.encoding(released)),
             None if schema.unit.kind == "event" else private.panel.unit,
-            config.batches,
             np.random.default_rng(),  # secret: with a known stream one unit more shows other windows of all others
+            config.max_windows,
         )
         train(
             Task(model=model, loss=denoising_loss(schedule(recipe.diffusion_steps)), windows=windows),
@@ -202,8 +203,3 @@ class PublishedDiffusion:
         ranks = rng.random((request.num_series, len(single)))
         static = static_values(schema, classes, ranks, single, released.static_missing, rng)
         return request.panel(schema, values, lengths, static)
-
-
-def unit_sampling(schema: Schema) -> UnitBatches | WindowBatches:
-    """Returns the batch sampling: one window of each unit. An event changes windows, twice as far as removing them."""
-    return WindowBatches(2 * schema.unit.max_series) if schema.unit.kind == "event" else UnitBatches()
