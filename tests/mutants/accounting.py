@@ -179,8 +179,8 @@ MUTANTS = (
         name="delta of an approximate event forgotten",
         why="what fails outright with some probability counts as if it never did",
         file="privacy/loss.py",
-        before="return _approximate(event.epsilon, event.delta, interval)",
-        after="return _approximate(event.epsilon, 0.0, interval)",
+        before="delta = event.delta if isinstance(event, ApproximateDP) else 0.0",
+        after="delta = 0.0",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
     ),
     Mutant(

@@ -66,43 +66,25 @@ def loss_delta(events: tuple[Event, ...], epsilon: float) -> float:
 @lru_cache(maxsize=256)
 def _loss(event: Event, interval: float) -> Any:
     """Of all executions together: several Gaussians are one with less noise, all else is composed with itself."""
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    grid = {"value_discretization_interval": interval}
     if isinstance(event, Gaussian):
-        return _gaussian(event.noise_multiplier / event.count**0.5, 1.0, interval)
-    if isinstance(event, ApproximateDP):
-        return _approximate(event.epsilon, event.delta, interval)
-    return _one_loss(event, interval).self_compose(event.executions)
-
-
-def _one_loss(event: Event, interval: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution
-
-    if isinstance(event, DiscreteGaussian):
-        return privacy_loss_distribution.from_discrete_gaussian_mechanism(
-            event.noise_multiplier, sensitivity=1, value_discretization_interval=interval, use_connect_dots=True
-        )
+        return library.from_gaussian_mechanism(event.noise_multiplier / event.count**0.5, **grid)
     if isinstance(event, SubsampledGaussian):
-        return _gaussian(event.noise_multiplier, event.sampling_rate, interval)
-    if isinstance(event, MixtureOfGaussians):
-        return mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval)
-    assert isinstance(event, PureDP)
-    return _approximate(event.epsilon, 0.0, interval)
-
-
-def _gaussian(scale: float, sampling_rate: float, interval: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution
-
-    return privacy_loss_distribution.from_gaussian_mechanism(
-        scale, sampling_prob=sampling_rate, value_discretization_interval=interval
-    )
-
-
-def _approximate(epsilon: float, delta: float, interval: float) -> Any:
-    """Randomised response with failure probability delta dominates every (epsilon, delta)-DP mechanism."""
-    from dp_accounting.pld import common, privacy_loss_distribution
-
-    return privacy_loss_distribution.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(epsilon, delta), value_discretization_interval=interval
-    )
+        one = library.from_gaussian_mechanism(event.noise_multiplier, sampling_prob=event.sampling_rate, **grid)
+    elif isinstance(event, DiscreteGaussian):
+        one = library.from_discrete_gaussian_mechanism(
+            event.noise_multiplier, sensitivity=1, use_connect_dots=True, **grid
+        )
+    elif isinstance(event, MixtureOfGaussians):
+        one = mixture_loss(event.sampling_rate, event.noise_multiplier, event.max_windows, interval)
+    else:  # randomised response with failure probability delta dominates every (epsilon, delta)-DP mechanism
+        assert isinstance(event, PureDP | ApproximateDP)
+        delta = event.delta if isinstance(event, ApproximateDP) else 0.0
+        one = library.from_privacy_parameters(common.DifferentialPrivacyParameters(event.epsilon, delta), **grid)
+    return one if isinstance(event, ApproximateDP) else one.self_compose(event.executions)
 
 
 def mixture_loss(sampling_rate: float, noise_multiplier: float, max_windows: int, interval: float) -> Any:
@@ -113,7 +95,9 @@ def mixture_loss(sampling_rate: float, noise_multiplier: float, max_windows: int
     shifts = np.arange(max_windows + 1, dtype=np.float64)
     weights = binom.pmf(shifts, max_windows, sampling_rate)
     shifts, weights = shifts[weights > 0], weights[weights > 0]
-    edges = _edges(shifts, noise_multiplier, interval)
+    furthest = float(shifts.max())  # the loss has slope at most furthest/scale²
+    low, high = -_REACH * noise_multiplier, furthest + _REACH * noise_multiplier
+    edges = np.linspace(low, high, num_cells(furthest, noise_multiplier, interval) + 1)
     losses = _loss_at(edges, shifts, weights, noise_multiplier)
     removed = _mass(edges, shifts, weights, noise_multiplier)
     added = _mass(edges, np.zeros(1), np.ones(1), noise_multiplier)
@@ -121,12 +105,6 @@ def mixture_loss(sampling_rate: float, noise_multiplier: float, max_windows: int
     return privacy_loss_distribution.PrivacyLossDistribution(
         _spread(losses[1:], removed, interval), _spread(-losses[:-1], added, interval)
     )
-
-
-def _edges(shifts: NDArray[np.float64], scale: float, interval: float) -> NDArray[np.float64]:
-    """Cell borders; the loss has slope at most max(shift)/scale²."""
-    low, high = -_REACH * scale, shifts.max() + _REACH * scale
-    return np.linspace(low, high, num_cells(float(shifts.max()), scale, interval) + 1)
 
 
 def num_cells(furthest: float, scale: float, interval: float) -> int:
