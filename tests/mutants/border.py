@@ -215,8 +215,8 @@ MUTANTS = (
         name="series clipped instead of units",
         why="a unit of a hundred series moves a sum a hundred times as far",
         file="privacy/border.py",
-        before="        own = seen.unit\n",
-        after="        own = np.arange(seen.num_series)\n",
+        before="np.arange(seen.num_series) if by_series else seen.unit",
+        after="np.arange(seen.num_series)",
         tests=(BORDER,),
     ),
     Mutant(

@@ -8,7 +8,7 @@ removing one unit moves the integers by at most bound / step: docs/claims/border
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,8 @@ class Statistic:
         label: What the ledger charged.
         shape: Of the released array.
         bound: Euclidean length to which each unit's vector is clipped.
-        contributions: Returns what a panel of whole units adds, from these units and public facts alone.
-        each: Whether there is one vector for each series, of which a unit adds the mean, or for each unit.
+        contributions: Returns what a panel of whole units adds, from these units and public facts alone: one vector
+            for each series, of which a unit adds the mean.
         step: Public lattice step, for votes that are whole; None chooses a fine one.
         tables: Cells of each table, where contributions have to be `Cells` with a ballot for each.
     """
@@ -48,7 +48,6 @@ class Statistic:
     shape: tuple[int, ...]
     bound: float
     contributions: Callable[[Panel], Contributions] = _at_hand
-    each: Literal["series", "unit"] = "series"
     step: float | None = None
     tables: tuple[int, ...] | None = None
 
@@ -136,9 +135,7 @@ def partition_sum(
         seen = panel if view is None else view(panel)
         if not seen.num_series:
             continue
-        own = seen.unit
-        if statistic.each == "unit" or by_series:
-            own = np.arange(seen.num_units if statistic.each == "unit" else seen.num_series)
+        own = np.arange(seen.num_series) if by_series else seen.unit
         total += clipped_sum(statistic, step, statistic.contributions(seen), own)
     return total
 
@@ -156,7 +153,7 @@ def clipped_sum(
         raise InputError(f"{statistic.label}: votes with a ballot for each table are expected.")
     lengths = contributions.norms()
     if len(lengths) != len(own):
-        raise InputError(f"{statistic.label}: one vector per {statistic.each} is expected.")
+        raise InputError(f"{statistic.label}: one vector per series is expected.")
     weights = (1.0 / np.bincount(own))[own]
     with np.errstate(over="ignore"):
         mean_lengths = np.bincount(own, (weights * lengths).astype(np.float64)).astype(np.float64)
