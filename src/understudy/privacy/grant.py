@@ -41,8 +41,6 @@ class Receipt:
     ledger: str
     ledger_kind: str
     run: int
-    epsilon: float
-    delta: float
     composition: str
     population: int | None
     reproduction: str | None

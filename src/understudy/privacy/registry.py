@@ -43,15 +43,13 @@ def claim(name: str, path: Path, identity: str) -> None:
             registered = Path(found[0])
             is_copy = registered.exists() and not registered.samefile(path)
             if found[1] != identity or is_copy:
-                raise _taken(name, registered)
+                raise LedgerError(
+                    f"The population '{name}' already has a ledger: '{registered}'. A second one would forget what the "
+                    "first has spent. Use that ledger; if this really is another population, rename it in the schema.",
+                    path=str(registered),
+                )
         if found is None or found[0] != str(path):  # a look at a ledger changes nothing
             connection.execute("INSERT OR REPLACE INTO populations VALUES (?, ?, ?)", (name, str(path), identity))
-
-
-def check_free(name: str) -> None:
-    """Refuses if population `name` has a ledger."""
-    if (path := lookup(name)) is not None:
-        raise _taken(name, path)
 
 
 def lookup(name: str) -> Path | None:
@@ -85,14 +83,6 @@ def _heads(identity: str, order: str = "DESC LIMIT 1") -> tuple[Seen, ...]:
     query = f"SELECT sequence, head, runs, amount FROM heads WHERE identity = ? ORDER BY sequence {order}"
     with _opened() as connection:
         return tuple(Seen(*row) for row in connection.execute(query, (identity,)))
-
-
-def _taken(name: str, path: Path) -> LedgerError:
-    return LedgerError(
-        f"The population '{name}' already has a ledger: '{path}'. A second one would forget what the first has "
-        "spent. Use that ledger; if this really is another population, rename it in the schema.",
-        path=str(path),
-    )
 
 
 @contextmanager
