@@ -166,8 +166,8 @@ MUTANTS = (
         name="a broken gradient let through",
         why="one unit turns the whole sum into NaN, which everybody sees",
         file="training/clipping/per_unit_gradients.py",
-        before="            self._drop(broken)\n",
-        after="",
+        before="                record.drop(broken)\n",
+        after="                pass\n",
         tests=(ENGINE,),
     ),
     Mutant(

@@ -136,10 +136,10 @@ class PrivateGradient:
     def add_public(self, loss: Tensor) -> None:
         """Adds the plain gradient of a loss that reads no private data (synthetic series, penalties on weights)."""
         parameters = self._clipper.parameters
-        grads = torch.autograd.grad(loss, parameters, allow_unused=True)
-        for parameter, grad in zip(parameters, grads, strict=True):
-            if grad is not None:
-                self.flat.views[id(parameter)].add_(grad)
+        for parameter, grad in zip(
+            parameters, torch.autograd.grad(loss, parameters, materialize_grads=True), strict=True
+        ):
+            self.flat.views[id(parameter)].add_(grad)
 
 
 def units_that_fit(values: Tensor) -> int:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from understudy.errors import UnsafeModule
-from understudy.training.clipping.per_unit_gradients import Collector, Products
+from understudy.training.clipping.per_unit_gradients import Collector, Outer, Products
 
 Parameters = dict[str, nn.Parameter]
 OnGradient = Callable[..., None]  # (collector, gradient of the output, input, facts of the layer)
@@ -80,9 +80,9 @@ def record_linear(
     single = x.ndim == 2
     if collector.wants(weight):
         if single:
-            collector.outer(weight, grad, x)
+            collector.add(weight, Outer(grad, x))
         elif Products.pay(x.shape[1], (grad.shape[2], x.shape[2])):
-            collector.products(weight, grad, x)
+            collector.add(weight, Products(grad, x))
         else:
             collector.keep_product(weight, grad.transpose(1, 2), x)
     if bias is not None and collector.wants(bias):
@@ -104,32 +104,28 @@ def _record_back(collector: Collector, grad: Tensor, x: Tensor, weight: nn.Param
         units = collector.num_units
         rows, arrived = (tensor.reshape(units, -1, tensor.shape[-1]) for tensor in (x, grad))
         if rows.shape[1] == 1:
-            collector.outer(weight, rows.squeeze(1), arrived.squeeze(1))
+            collector.add(weight, Outer(rows.squeeze(1), arrived.squeeze(1)))
         else:
             collector.keep_product(weight, rows.transpose(1, 2), arrived)
 
 
 def stacked_linear(module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
     """Runs `StackedLinear`: one linear per position of the last-but-one dimension."""
-    weight, bias = parameters["weight"], parameters.get("bias")
-    output = torch.einsum("...ki,koi->...ko", x, weight.detach())
-    if bias is not None:
-        output = output + bias.detach()
+    weight, bias = parameters["weight"], parameters["bias"]
+    output = torch.einsum("...ki,koi->...ko", x, weight.detach()) + bias.detach()
     return observe(collector, output, _record_stacked, x, weight, bias)
 
 
-def _record_stacked(
-    collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter, bias: nn.Parameter | None
-) -> None:
+def _record_stacked(collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter, bias: nn.Parameter) -> None:
     units = collector.num_units
     x = collector.by_unit(x).reshape(units, -1, *x.shape[-2:])
     grad = grad.reshape(units, -1, *grad.shape[-2:])
     if collector.wants(weight):
         if x.shape[1] == 1:
-            collector.outer(weight, grad.squeeze(1), x.squeeze(1))
+            collector.add(weight, Outer(grad.squeeze(1), x.squeeze(1)))
         else:
             collector.keep(weight, torch.einsum("urko,urki->ukoi", grad, x))
-    if bias is not None and collector.wants(bias):
+    if collector.wants(bias):
         collector.keep(bias, grad.sum(1))
 
 

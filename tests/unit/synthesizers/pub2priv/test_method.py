@@ -213,9 +213,9 @@ def test_nobody_knows_which_windows_were_drawn(monkeypatch: pytest.MonkeyPatch) 
     seen: list[float] = []
     genuine = published.UnitWindows
 
-    def listening(arrays: Any, unit: Any, draw: Any, rng: np.random.Generator) -> Any:
+    def listening(arrays: Any, unit: Any, rng: np.random.Generator, max_windows: int | None) -> Any:
         seen.append(float(rng.random()))
-        return genuine(arrays, unit, draw, rng)
+        return genuine(arrays, unit, rng, max_windows)
 
     monkeypatch.setattr(published, "UnitWindows", listening)
     for _ in range(2):

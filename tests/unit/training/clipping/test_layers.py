@@ -47,7 +47,7 @@ LAYERS = {
     "group norm on vectors": (nn.GroupNorm(2, 4), (4,)),
     "stacked linears": (StackedLinear(3, 4, 2), (3, 4)),
     "a stack of one": (StackedLinear(1, 4, 2), (1, 4)),
-    "stacked linears on sequences": (StackedLinear(3, 4, 2, bias=False), (6, 3, 4)),
+    "stacked linears on sequences": (StackedLinear(3, 4, 2), (6, 3, 4)),
 }
 
 
