@@ -73,8 +73,8 @@ MUTANTS = (
         name="votes in no ballot kept",
         why="a vote is charged to another unit than its own",
         file="privacy/contributions.py",
-        before="        if not (_all_below(vector, self.num_vectors) and _all_below(ballot, len(sizes))):\n",
-        after="        if not _all_below(vector, self.num_vectors):\n",
+        before=" & (ballot >= 0) & (ballot < len(sizes))\n",
+        after="\n",
         tests=(KINDS,),
     ),
     Mutant(

@@ -250,10 +250,7 @@ def replace_one_epsilon(events: Iterable[Event], delta: float) -> float:
 
 def renyi_at(events: Iterable[Event], order: float) -> float:
     """Rényi divergence at one of `ORDERS`, what a fixed-order ledger charges."""
-    matches = [index for index, known in enumerate(ORDERS) if math.isclose(known, order)]
-    if not matches:
-        raise InputError(f"Rényi order {order:g} is not among the orders this accountant computes.")
-    return float(renyi_curve(tuple(events))[matches[0]])
+    return float(renyi_curve(events)[np.isclose(ORDERS, order)].item())
 
 
 @lru_cache(maxsize=1024)

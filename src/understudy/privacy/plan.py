@@ -54,9 +54,9 @@ class SpendingPlan:
         """How often `label` may be executed."""
         return self.event(label).executions
 
-    def epsilon(self, delta: float | None = None) -> float:
-        """Epsilon of all events together, at the guarantee's delta unless another is given."""
-        return accounting.epsilon(self.events, self.guarantee.delta if delta is None else delta)
+    def epsilon(self) -> float:
+        """Epsilon of all events together, at the guarantee's delta."""
+        return accounting.epsilon(self.events, self.guarantee.delta)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -120,13 +120,13 @@ def _require_finite(guarantee: Guarantee) -> None:
         raise InputError("epsilon: a finite number is expected, because noise is calibrated to it. 1 is strict.")
 
 
-def round_up(value: float, digits: int = 6) -> float:
-    """`value` with `digits` significant digits, never smaller than it was."""
+def round_up(value: float) -> float:
+    """`value` with six significant digits, never smaller than it was."""
     if value <= 0 or not math.isfinite(value):
         raise InputError(f"A noise multiplier must be positive and finite, got {value}.")
-    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    rounded = float(f"{math.ceil(value / step) * step:.{digits - 1}e}")
-    return rounded if rounded >= value else float(f"{(math.ceil(value / step) + 1) * step:.{digits - 1}e}")
+    step = 10.0 ** (math.floor(math.log10(value)) - 5)
+    rounded = float(f"{math.ceil(value / step) * step:.5e}")
+    return rounded if rounded >= value else float(f"{(math.ceil(value / step) + 1) * step:.5e}")
 
 
 def _root(excess: Callable[[float], float], start: float, step: float) -> float:
