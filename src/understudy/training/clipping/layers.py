@@ -99,14 +99,7 @@ def reversible_linear(
 
 
 def _record_back(collector: Collector, grad: Tensor, x: Tensor, weight: nn.Parameter) -> None:
-    """Records x ⊗ grad: the layer's input, kept at its outputs."""
-    if collector.wants(weight):
-        units = collector.num_units
-        rows, arrived = (tensor.reshape(units, -1, tensor.shape[-1]) for tensor in (x, grad))
-        if rows.shape[1] == 1:
-            collector.add(weight, Outer(rows.squeeze(1), arrived.squeeze(1)))
-        else:
-            collector.keep_product(weight, rows.transpose(1, 2), arrived)
+    record_linear(collector, x, grad, weight, None)  # what comes in at the outputs takes the place of a gradient there
 
 
 def stacked_linear(module: nn.Module, parameters: Parameters, collector: Collector, x: Tensor) -> Tensor:
