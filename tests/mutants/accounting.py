@@ -80,8 +80,8 @@ MUTANTS = (
         name="windows priced as units",
         why="a unit with many windows is protected like one with a single window",
         file="training/plan.py",
-        before="self.noise_multiplier, self.max_windows, self.iterations",
-        after="self.noise_multiplier, 1, self.iterations",
+        before="noise_multiplier, self.max_windows, self.iterations",
+        after="noise_multiplier, 1, self.iterations",
         tests=("tests/unit/training/test_plan.py",),
     ),
     Mutant(

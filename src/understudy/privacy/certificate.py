@@ -268,9 +268,8 @@ def issue(
 
     Args:
         public_inputs: sha256 of everything public the release was made from (context, encoder), by name.
-        overrides: named departures from the rules that a caller asked for, with their reasons; they are printed.
-        trust: sentences about who is trusted besides the data holder, such as an aggregator.
-        marginal_obfuscation: sentences about a distribution that was to be hidden; no part of the guarantee.
+        overrides: Named departures from the rules that a caller asked for, with their reasons.
+        trust: Sentences about who is trusted besides the data holder, such as an aggregator.
     """
     plan, receipt = grant.plan, grant.receipt
     sizes = [size for size in (receipt.population, schema.protected_units) if size is not None]
@@ -314,11 +313,7 @@ def issue(
 
 
 def seal(certificate: Certificate, directory: Path | str, key: keys.SigningKey | None) -> Certificate:
-    """Hashes every file of a release directory, signs, and writes `certificate.json` last.
-
-    The written file appears whole or not at all. Without a key the certificate is unsigned and says so to
-    `verify`.
-    """
+    """Hashes every file of a release directory, signs if there is a key, and writes `certificate.json` last."""
     folder = Path(directory)
     sealed = sign(replace(certificate, files=file_hashes(folder)), key)
     with whole_file(folder / FILE_NAME) as draft:

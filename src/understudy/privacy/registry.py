@@ -32,10 +32,9 @@ def home() -> Path:
 
 
 def claim(name: str, path: Path, identity: str) -> None:
-    """Records that population `name` is accounted for in `path`; refuses if another ledger already is.
+    """Records where the ledger of a population is; refuses another one, or a copy beside the original.
 
-    Safe to call again for the same ledger, wherever its file has been moved to; a copy beside the original is
-    refused, because each would spend the whole budget.
+    A ledger that was moved is recorded at its new place. Two copies would each spend the whole budget.
     """
     with _opened() as connection:
         found = connection.execute("SELECT path, identity FROM populations WHERE name = ?", (name,)).fetchone()

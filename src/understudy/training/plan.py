@@ -46,26 +46,25 @@ class DPSGDConfig:
     max_windows: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.sampling_rate <= 1:
-            raise InputError(f"Expected sampling_rate in (0, 1], got {self.sampling_rate}.")
+        self._event(1.0)  # refuses a rate or a number that no event has
         if not 0 < self.expected_batch < float("inf"):
             raise InputError(f"Expected a positive expected_batch, got {self.expected_batch}.")
         if not SMALLEST_CLIP <= self.clip_norm <= 1e6:
             raise InputError(
                 f"Expected clip_norm between {SMALLEST_CLIP} and 1e6, got {self.clip_norm}. Rescale the loss."
             )
-        for name, number in (("iterations", self.iterations), ("max_windows", self.max_windows)):
-            if number is not None and (number < 1 or int(number) != number):
-                raise InputError(f"Expected {name} to be a whole number of at least 1, got {number}.")
 
     @property
     def event(self) -> SubsampledGaussian | MixtureOfGaussians:
         """What all iterations together cost; needs a noise multiplier."""
         if self.noise_multiplier is None:
             raise InputError("Expected a noise_multiplier, got none. Call calibrated(guarantee) first.")
+        return self._event(self.noise_multiplier)
+
+    def _event(self, noise_multiplier: float) -> SubsampledGaussian | MixtureOfGaussians:
         if self.max_windows is None:
-            return SubsampledGaussian(self.sampling_rate, self.noise_multiplier, self.iterations)
-        return MixtureOfGaussians(self.sampling_rate, self.noise_multiplier, self.max_windows, self.iterations)
+            return SubsampledGaussian(self.sampling_rate, noise_multiplier, self.iterations)
+        return MixtureOfGaussians(self.sampling_rate, noise_multiplier, self.max_windows, self.iterations)
 
     @cached_property
     def noise_scale(self) -> float:
@@ -74,8 +73,7 @@ class DPSGDConfig:
 
     def calibrated(self, guarantee: Guarantee, *, others: Iterable[Event] = ()) -> "DPSGDConfig":
         """Return a copy with the least noise, rounded up, that meets `guarantee` in composition with `others`."""
-        noise = smallest_noise_multiplier(lambda tried: replace(self, noise_multiplier=tried).event, guarantee, others)
-        return replace(self, noise_multiplier=noise)
+        return replace(self, noise_multiplier=smallest_noise_multiplier(self._event, guarantee, others))
 
     def draw(self, num_units: int, noise: NoiseSource, *, done: int = 0) -> Iterator[NDArray[np.int64]]:
         """Yield the units (or windows) of each remaining iteration, each on its own secret coin.

@@ -63,6 +63,7 @@ def test_a_plan_without_noise_is_refused() -> None:
         {"sampling_rate": 0.0},
         {"sampling_rate": 1.1},
         {"iterations": 0},
+        {"max_windows": 0},
         {"expected_batch": 0.0},
         {"clip_norm": 0.0},
         {"clip_norm": float("nan")},
@@ -70,7 +71,7 @@ def test_a_plan_without_noise_is_refused() -> None:
     ids=str,
 )
 def test_impossible_numbers_are_refused(changes: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="Expected"):
+    with pytest.raises(InputError, match=r"Expected|must"):
         replace(CONFIG, **changes)
 
 
