@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         name="windows rounded in our favour when a unit is removed",
         why="every iteration over windows costs a little less than it reveals",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before="_spread(losses[1:], removed, interval)",
         after="_spread(losses[:-1], removed, interval)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         name="windows rounded in our favour when a unit is added",
         why="the other direction costs a little less than it reveals",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before="_spread(-losses[:-1], added, interval)",
         after="_spread(-losses[1:], added, interval)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         name="losses between grid points rounded down",
         why="windows cost less than they reveal, by a grid step in every iteration",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before="np.bincount(places, mass * (1 - share), size) + np.bincount(places + 1, mass * share, size)",
         after="np.bincount(places, mass, size)",
         tests=(f"{BRACKETS}::test_windows_are_rounded_against_us_in_both_directions_and_by_a_hair",),
@@ -154,7 +154,7 @@ MUTANTS = (
     Mutant(
         name="windows composed as one iteration",
         why="a training over windows costs as much as its first iteration",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before=".self_compose(event.executions)",
         after=".self_compose(1 if isinstance(event, MixtureOfGaussians) else event.executions)",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
@@ -162,7 +162,7 @@ MUTANTS = (
     Mutant(
         name="votes composed as one",
         why="ten histograms cost as much as one",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before=".self_compose(event.executions)",
         after=".self_compose(1 if isinstance(event, DiscreteGaussian) else event.executions)",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
@@ -170,7 +170,7 @@ MUTANTS = (
     Mutant(
         name="many pure mechanisms at the price of one",
         why="any number of quantiles costs as much as the first",
-        file="privacy/loss.py",
+        file="privacy/accounting.py",
         before=".self_compose(event.executions)",
         after=".self_compose(1 if isinstance(event, PureDP) else event.executions)",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
@@ -178,9 +178,9 @@ MUTANTS = (
     Mutant(
         name="delta of an approximate event forgotten",
         why="what fails outright with some probability counts as if it never did",
-        file="privacy/loss.py",
-        before="delta = event.delta if isinstance(event, ApproximateDP) else 0.0",
-        after="delta = 0.0",
+        file="privacy/accounting.py",
+        before="failure = event.delta if isinstance(event, ApproximateDP) else 0.0",
+        after="failure = 0.0",
         tests=(f"{BRACKETS}::test_epsilon_and_delta_lie_between_two_estimates_of_their_own",),
     ),
     Mutant(

@@ -7,7 +7,7 @@ from torch import nn
 from tests.unit.training.reference import relative_error, shaken
 from understudy.nn.layers import ReversibleLinear, StackedLinear
 from understudy.training.clipping.engine import LAYER_RULES
-from understudy.training.clipping.recurrent import plain_forward
+from understudy.training.clipping.layers import plain_forward
 
 UNITS = 5
 TOLERANCE = 1e-6  # relative, in double precision
