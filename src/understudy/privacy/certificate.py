@@ -231,19 +231,13 @@ def parsed_events(certificate: Certificate) -> tuple[Event, ...]:
         raise CertificateError(f"The events of this certificate can't be accounted: {problem}") from problem
 
 
-def status(
-    events: tuple[Event, ...],
-    epsilon: float,
-    *,
-    protects_a_person: bool,
-    secure: bool,
-    reproduction: str | None,
-) -> str:
-    """Says "private", or "not private: " and the first thing that is wrong."""
+def status_of(certificate: Certificate, events: tuple[Event, ...], epsilon: float) -> str:
+    """Says "private", or "not private: " and the first thing that is wrong, by the certificate's own fields."""
     reasons = [event.reason for event in events if isinstance(event, NonPrivate)]
-    if not protects_a_person:
+    reproduction = certificate.overrides.get("reproduction")
+    if certificate.unit_kind not in _PROTECTING:
         return "not private: protects no person; its unit is one of many overlapping windows of the same series"
-    if not secure:
+    if not certificate.noise_is_secure:
         return "not private: reproducible noise, which anyone with the seed can subtract"
     if reasons:
         return f"not private: {reasons[0]}"
@@ -279,14 +273,8 @@ def issue(
     if receipt.reproduction is not None:
         named["reproduction"] = receipt.reproduction
     cost = plan.epsilon()
-    return Certificate(
-        status=status(
-            plan.events,
-            cost,
-            protects_a_person=schema.unit.protects_a_person,
-            secure=receipt.secure_noise,
-            reproduction=receipt.reproduction,
-        ),
+    issued = Certificate(
+        status="",
         population=schema.name,
         population_size=population,
         unit=schema.unit.sentence(),
@@ -310,6 +298,7 @@ def issue(
         marginal_obfuscation=tuple(marginal_obfuscation),
         arithmetic=grant.arithmetic,
     )
+    return replace(issued, status=status_of(issued, plan.events, cost))
 
 
 def seal(certificate: Certificate, directory: Path | str, key: keys.SigningKey | None) -> Certificate:
@@ -432,13 +421,7 @@ def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: 
     if certificate.status.startswith("not private: "):
         return Check("status", True, certificate.status)
     check_delta(certificate.delta, certificate.population_size)
-    expected = status(
-        events,
-        epsilon,
-        protects_a_person=certificate.unit_kind in _PROTECTING,
-        secure=certificate.noise_is_secure,
-        reproduction=certificate.overrides.get("reproduction"),
-    )
+    expected = status_of(certificate, events, epsilon)
     return Check("status", certificate.status == expected == "private", expected)
 
 
