@@ -183,7 +183,7 @@ class Ledger:
                     f"Run {run} was charged before an older copy of this ledger was adopted: what it has executed is "
                     "not known. Start a new run."
                 )
-            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": charges.now()})
+            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure})
         secure = entry.secure_noise and noise.is_secure
         return self._grant(run, entry.plan, noise, head, secure=secure, executed=entry.executed)
 
@@ -268,7 +268,7 @@ class Ledger:
                     remaining=0,
                     label=label,
                 )
-            writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": charges.now()})
+            writer.append("executed", {"run": run, "label": label, "total": total})
         return total
 
     def check_belongs_to(self, schema: "Schema") -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from understudy.errors import LedgerError
-from understudy.privacy.charges import now, paid_charges, require_reason
+from understudy.privacy.charges import paid_charges, require_reason
 from understudy.privacy.store import Row, Store, Writer, plain_errors
 
 
@@ -156,7 +156,6 @@ def adopt(store: Store, identity: str, reason: str) -> None:
             "runs": lost.runs - runs,
             "amount": lost.amount - amount if lost.amount > amount else 0.0,  # both may be infinite
             "reason": reason.strip(),
-            "recorded_at": now(),
         }
         writer.append("adopted", body)
     remember(store, identity, instead=True)
