@@ -269,9 +269,6 @@ def _epsilon(parts: tuple[Event, ...], delta: float, interval: float = INTERVAL)
     if all(isinstance(event, Gaussian) for event in parts):
         return gaussian_epsilon(_mu(parts), delta)
     best = _renyi_route(parts, delta)
-    rho = concentrated_rho(parts)
-    if rho is not None:
-        best = min(best, concentrated_epsilon(rho, delta))
     return best if _is_hopeless(parts, best, delta) else min(best, _loss_route(parts, delta, interval))
 
 
@@ -290,9 +287,11 @@ def _is_hopeless(parts: tuple[Event, ...], renyi: float, delta: float) -> bool:
 
 
 def _renyi_route(parts: tuple[Event, ...], delta: float) -> float:
-    """Rényi DP; the deltas of approximate events are set aside first, what is left of them is pure."""
+    """Rényi DP, at any order if all is concentrated; deltas of approximate events are set aside, the rest is pure."""
     aside, curve = _without_deltas(parts)
-    return renyi_epsilon(curve, delta - aside) if aside < delta else math.inf
+    best = renyi_epsilon(curve, delta - aside) if aside < delta else math.inf
+    rho = concentrated_rho(parts)
+    return best if rho is None else min(best, concentrated_epsilon(rho, delta))
 
 
 def _loss_route(parts: tuple[Event, ...], delta: float, interval: float) -> float:
@@ -307,10 +306,7 @@ def _loss_route(parts: tuple[Event, ...], delta: float, interval: float) -> floa
         return math.inf
     if not unknown:
         return loss_epsilon(known, delta, interval)
-    rho = concentrated_rho(unknown)
     price = _renyi_route(unknown, delta / 2)
-    if rho is not None:
-        price = min(price, concentrated_epsilon(rho, delta / 2))
     if price >= _HOPELESS:
         return math.inf
     return loss_epsilon((*known, ApproximateDP(max(price, 1e-12), delta / 2)), delta, interval)
