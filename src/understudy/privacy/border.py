@@ -79,8 +79,7 @@ class Given:
 
     def total(self, statistic: Statistic, step: float) -> NDArray[np.int64]:
         """Return the clipped integer sum; private."""
-        unit = np.arange(len(self.contributions.norms())) if self.unit is None else self.unit
-        return clipped_sum(statistic, step, self.contributions, unit)
+        return clipped_sum(statistic, step, self.contributions, self.unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +98,7 @@ class Listed:
     def total(self, statistic: Statistic, step: float) -> NDArray[np.int64]:
         """Return the clipped rows in whole steps; private."""
         number = len(self.rows)
-        return Given(Rows(self.rows, np.arange(number), number)).total(statistic, step)
+        return clipped_sum(statistic, step, Rows(self.rows, np.arange(number), number), None)
 
 
 class Private(Protocol):
@@ -141,17 +140,18 @@ def partition_sum(
 
 
 def clipped_sum(
-    statistic: Statistic, step: float, contributions: Contributions, own: NDArray[np.int64]
+    statistic: Statistic, step: float, contributions: Contributions, own: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
     """Return Σ over units of their vector, clipped to the bound, in whole steps.
 
     A unit's vector is the mean of those of its series; it is no longer than the mean of their lengths, by which it is
-    clipped. `own` says whose each vector is.
+    clipped. `own` says whose each vector is; None has one of each unit.
     """
     require_known(contributions)
     if statistic.tables is not None and _tables(contributions) != statistic.tables:
         raise InputError(f"{statistic.label}: votes with a ballot for each table are expected.")
     lengths = contributions.norms()
+    own = np.arange(len(lengths)) if own is None else own
     if len(lengths) != len(own):
         raise InputError(f"{statistic.label}: one vector per series is expected.")
     weights = (1.0 / np.bincount(own))[own]

@@ -129,10 +129,9 @@ class _Run:
         event, size = to_json(self._plan.event), self._flat.values.numel()
         identity = checkpoint.identity(self._grant.receipt, self._label, event, self._plan.clip_norm, size)
         state = (self._flat, self._optimiser, self._average)
-        if checkpoints is not None:
-            executed = self._grant.executed[self._label]
-            self._iteration = checkpoint.load(checkpoints.directory, identity, executed, *state)
         done = self._grant.executed[self._label]
+        if checkpoints is not None:
+            self._iteration = checkpoint.load(checkpoints.directory, identity, done, *state)
         batches = self._plan.draw(self._task.windows.num_candidates, self._grant.noise, done=done)
         while (left := self._grant.remaining(self._label)) > 0:
             block = left if checkpoints is None else min(left, checkpoints.every)
