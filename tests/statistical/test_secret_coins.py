@@ -24,7 +24,7 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, seeded
 from understudy.synthesizers.vflgan_ts.recipe import Recipe
-from understudy.training import DPSGDConfig, Optimisation, Task, UnitBatches, UnitWindows, train
+from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, train
 from understudy.training.loop import _Run
 
 TRAINED = [name for name, subject in SUBJECTS.items() if subject.trained]
@@ -65,9 +65,9 @@ def test_which_windows_of_a_unit_are_shown_is_secret(name: str, monkeypatch: pyt
     starts: list[int] = []
     begin = UnitWindows.__init__
 
-    def watched(self: UnitWindows, arrays: Any, unit: Any, draw: Any, rng: np.random.Generator) -> None:
+    def watched(self: UnitWindows, arrays: Any, unit: Any, rng: np.random.Generator, cap: Any = None) -> None:
         starts.append(rng.bit_generator.state["state"]["state"])
-        begin(self, arrays, unit, draw, rng)
+        begin(self, arrays, unit, rng, cap)
 
     monkeypatch.setattr(UnitWindows, "__init__", watched)
     for _ in range(2):
@@ -87,7 +87,7 @@ def trained_seeds(runs: int, iterations: int = 4) -> list[tuple[int, int]]:
     for _ in range(runs):
         torch.manual_seed(0)
         plan = plan_of(iterations=iterations, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), np.random.default_rng(0))
         train(Task(model=nn.Linear(3, 1), loss=loss, windows=windows), plan, grant_for(plan))
     return seeds
 
@@ -111,7 +111,7 @@ def test_dropout_of_the_same_rows_differs_between_runs() -> None:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 1))
         plan = plan_of(iterations=1, sampling_rate=1.0, expected_batch=100.0)
-        windows = UnitWindows(regression_arrays(20), np.arange(20), UnitBatches(), np.random.default_rng(0))
+        windows = UnitWindows(regression_arrays(20), np.arange(20), np.random.default_rng(0))
         loss = lambda network, batch, _: (network(batch["x"]) - batch["y"]).square()  # noqa: E731
         plainly = Optimisation(make=lambda parameters: torch.optim.SGD(parameters, lr=1.0))  # Adam shows signs only
         task, grant = Task(model=model, loss=loss, windows=windows), grant_for(plan, NoiseSource.constant(0.0))

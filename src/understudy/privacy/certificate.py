@@ -231,19 +231,13 @@ def parsed_events(certificate: Certificate) -> tuple[Event, ...]:
         raise CertificateError(f"The events of this certificate can't be accounted: {problem}") from problem
 
 
-def status(
-    events: tuple[Event, ...],
-    epsilon: float,
-    *,
-    protects_a_person: bool,
-    secure: bool,
-    reproduction: str | None,
-) -> str:
-    """Says "private", or "not private: " and the first thing that is wrong."""
+def status_of(certificate: Certificate, events: tuple[Event, ...], epsilon: float) -> str:
+    """Says "private", or "not private: " and the first thing that is wrong, by the certificate's own fields."""
     reasons = [event.reason for event in events if isinstance(event, NonPrivate)]
-    if not protects_a_person:
+    reproduction = certificate.overrides.get("reproduction")
+    if certificate.unit_kind not in _PROTECTING:
         return "not private: protects no person; its unit is one of many overlapping windows of the same series"
-    if not secure:
+    if not certificate.noise_is_secure:
         return "not private: reproducible noise, which anyone with the seed can subtract"
     if reasons:
         return f"not private: {reasons[0]}"
@@ -268,9 +262,8 @@ def issue(
 
     Args:
         public_inputs: sha256 of everything public the release was made from (context, encoder), by name.
-        overrides: named departures from the rules that a caller asked for, with their reasons; they are printed.
-        trust: sentences about who is trusted besides the data holder, such as an aggregator.
-        marginal_obfuscation: sentences about a distribution that was to be hidden; no part of the guarantee.
+        overrides: Named departures from the rules that a caller asked for, with their reasons.
+        trust: Sentences about who is trusted besides the data holder, such as an aggregator.
     """
     plan, receipt = grant.plan, grant.receipt
     sizes = [size for size in (receipt.population, schema.protected_units) if size is not None]
@@ -280,14 +273,8 @@ def issue(
     if receipt.reproduction is not None:
         named["reproduction"] = receipt.reproduction
     cost = plan.epsilon()
-    return Certificate(
-        status=status(
-            plan.events,
-            cost,
-            protects_a_person=schema.unit.protects_a_person,
-            secure=receipt.secure_noise,
-            reproduction=receipt.reproduction,
-        ),
+    issued = Certificate(
+        status="",
         population=schema.name,
         population_size=population,
         unit=schema.unit.sentence(),
@@ -311,14 +298,11 @@ def issue(
         marginal_obfuscation=tuple(marginal_obfuscation),
         arithmetic=grant.arithmetic,
     )
+    return replace(issued, status=status_of(issued, plan.events, cost))
 
 
 def seal(certificate: Certificate, directory: Path | str, key: keys.SigningKey | None) -> Certificate:
-    """Hashes every file of a release directory, signs, and writes `certificate.json` last.
-
-    The written file appears whole or not at all. Without a key the certificate is unsigned and says so to
-    `verify`.
-    """
+    """Hashes every file of a release directory, signs if there is a key, and writes `certificate.json` last."""
     folder = Path(directory)
     sealed = sign(replace(certificate, files=file_hashes(folder)), key)
     with whole_file(folder / FILE_NAME) as draft:
@@ -448,13 +432,7 @@ def _check_status(certificate: Certificate, events: tuple[Event, ...], epsilon: 
     if certificate.status.startswith("not private: "):
         return Check("status", True, certificate.status)
     check_delta(certificate.delta, certificate.population_size)
-    expected = status(
-        events,
-        epsilon,
-        protects_a_person=certificate.unit_kind in _PROTECTING,
-        secure=certificate.noise_is_secure,
-        reproduction=certificate.overrides.get("reproduction"),
-    )
+    expected = status_of(certificate, events, epsilon)
     return Check("status", certificate.status == expected == "private", expected)
 
 

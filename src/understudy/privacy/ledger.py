@@ -65,13 +65,10 @@ class Ledger:
         """A new ledger file, registered as the only one for the population `name`; `charges.Options` has the rest."""
         target = Path(path).absolute()
         facts = Facts.new(name, unit_sentence, guarantee, **options)
-        if target.exists():
-            raise LedgerError(f"'{target}' exists already: open it instead of creating it.")
-        registry.check_free(name)
         store = Store.create(target, asdict(facts))
         try:
             registry.claim(name, target, facts.identity)
-        except LedgerError:  # another process claimed the name meanwhile; nothing was charged to this file yet
+        except LedgerError:  # the population has another ledger; nothing was charged to this file yet
             target.unlink()
             raise
         registry.remember(store, facts.identity)
@@ -186,7 +183,7 @@ class Ledger:
                     f"Run {run} was charged before an older copy of this ledger was adopted: what it has executed is "
                     "not known. Start a new run."
                 )
-            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure, "recorded_at": charges.now()})
+            head = writer.append("resumed", {"run": run, "secure_noise": noise.is_secure})
         secure = entry.secure_noise and noise.is_secure
         return self._grant(run, entry.plan, noise, head, secure=secure, executed=entry.executed)
 
@@ -250,8 +247,6 @@ class Ledger:
             ledger=self.name,
             ledger_kind="in-memory" if self.path is None else "file",
             run=run,
-            epsilon=plan.epsilon(),
-            delta=plan.guarantee.delta,
             composition=self.composition.kind,
             population=self.population,
             reproduction=self.reproduction,
@@ -273,7 +268,7 @@ class Ledger:
                     remaining=0,
                     label=label,
                 )
-            writer.append("executed", {"run": run, "label": label, "total": total, "recorded_at": charges.now()})
+            writer.append("executed", {"run": run, "label": label, "total": total})
         return total
 
     def check_belongs_to(self, schema: "Schema") -> None:

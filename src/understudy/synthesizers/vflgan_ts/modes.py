@@ -31,7 +31,7 @@ from understudy.synthesizers.vflgan_ts.published import (
 from understudy.synthesizers.vflgan_ts.recipe import MODES, Recipe
 from understudy.synthesizers.vflgan_ts.updates import ClippedUpdate, MakeUpdate, PlainUpdate
 from understudy.training.batches import UnitWindows
-from understudy.training.plan import TRAINING, UnitBatches, charged_config
+from understudy.training.plan import TRAINING, charged_config
 
 NOISY_ROWS = "records"  # label under which mode `local` charges a noisy copy of every row
 NOT_PRIVATE = {
@@ -130,13 +130,13 @@ def sound_rule(
 
     Privacy: the caller counts iterations as executed before they run.
     """
-    plan = charged_config(training_event(grant.plan), population, recipe.clip_norm, UnitBatches())
+    plan = charged_config(training_event(grant.plan), population, recipe.clip_norm)
     executed = grant.executed[TRAINING]
     update = partial(ClippedUpdate, block=plan.split(num_parties + 1, influence), noise=grant.noise)
 
     def batches(num_rows: int) -> Iterator[Tensor]:
         rows = np.arange(num_rows)
-        windows = UnitWindows({"row": rows}, rows if unit is None else unit, UnitBatches(), np.random.default_rng())
+        windows = UnitWindows({"row": rows}, rows if unit is None else unit, np.random.default_rng())
         for drawn in plan.draw(windows.num_candidates, grant.noise, done=executed):
             yield windows.batch(drawn)["row"]
 
