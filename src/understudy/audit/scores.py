@@ -156,7 +156,7 @@ def audit_scores(
     if not family:
         raise InputError("Expected at least one attack, got none. Pass the scores of an attack.")
     if not 0 <= delta < 1 or not 0 < confidence < 1 or not 0 < chosen_on < 1:
-        raise InputError("Expected delta in [0, 1), confidence and chosen_on between 0 and 1, got others. Change them.")
+        raise InputError("Expected delta in [0, 1), confidence and chosen_on between 0 and 1.")
     if min(scores.runs for scores in family.values()) < 4:
         raise InputError("Expected at least 4 runs per arm, 2 to choose a test and 2 to count, got fewer. Add runs.")
     alpha = (1 - confidence) / len(family)

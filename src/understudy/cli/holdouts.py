@@ -153,8 +153,8 @@ def require_unseen(listed: set[str], releases: Sequence[Path], schema: Schema, *
         if known is None and strict:
             raise InputError(
                 f"--holdout: which units trained '{release.name}' is not known: its list '{own.name}' is expected "
-                "in the same folder and is not there. Put it back under that name; a release made without a holdout "
-                "has seen all units: make it again with `synth --holdout-list`."
+                "beside it and is not there. Put it back under that name; a release made without a holdout has seen "
+                "all units: make it again with `synth --holdout-list`."
             )
         if known is not None and not listed <= known:
             raise InputError(

@@ -149,9 +149,7 @@ def open_table(path: str | Path, schema: Schema, *, context: Any = None, allow_f
     files = [file.absolute() if isinstance(file, Path) else file for file in files]
     given, secret = given_context(context, schema), secrets.token_bytes(16)
     if isinstance(given, np.ndarray) and given.ndim != 2:
-        raise DataError(
-            "Context: one [step, context] for all series of a table in partitions is expected. Pass a table by time."
-        )
+        raise DataError("Context: one [step, context] for all series of a table in partitions is expected.")
     before = [fingerprint(file) for file in files]
     runs = [_runs_of(file, schema, place.name, secret) for file in files]
     keys = np.concatenate([each.keys for each in runs])

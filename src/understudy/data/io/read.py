@@ -107,9 +107,7 @@ def _own_contexts(
     Privacy: without this, one unit's presence could move the context of all others to another series.
     """
     if schema.time.align == "calendar":
-        raise DataError(
-            "Context: one [step, context] for all is expected, because series share a calendar. Pass one array."
-        )
+        raise DataError("Context: one [step, context] for all is expected: series share a calendar.")
     if grid.order is None:
         raise DataError("Context: an array per series needs an array of series. Give a long table a context by time.")
     if len(contexts) != len(grid.order):

@@ -76,8 +76,8 @@ def check_rows_stay(schema: Schema) -> None:
     """Refuses units of which a noisy row could be there or not: rows of mode `local` can be counted."""
     if schema.unit.kind == "event":
         raise InputError(
-            "mode: 'local' can't protect events: one event less may empty a window or a series; its noisy row would "
-            "be missing, which reveals it. Use 'sound', or protect entities."
+            "mode: 'local' can't protect events: one event less may empty a window or a series, whose noisy row would "
+            "be gone, which everybody sees. Use 'sound', or protect entities."
         )
 
 
