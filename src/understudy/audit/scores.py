@@ -34,9 +34,7 @@ class Scores:
     def __post_init__(self) -> None:
         for arm in (self.absent, self.present):
             if arm.ndim != 1 or len(arm) < 2 or not np.isfinite(arm).all():
-                raise InputError(
-                    "Expected at least two finite scores for each arm, got fewer or others. Add runs; drop failed ones."
-                )
+                raise InputError("Expected at least two finite scores for each arm, got fewer or others.")
 
     @property
     def runs(self) -> int:
@@ -154,11 +152,11 @@ def audit_scores(
         aim: what the test is chosen for: the epsilon it proves at `delta`, or the mu of a Gaussian-DP claim.
     """
     if not family:
-        raise InputError("Expected at least one attack, got none. Pass the scores of an attack.")
+        raise InputError("Expected at least one attack, got none.")
     if not 0 <= delta < 1 or not 0 < confidence < 1 or not 0 < chosen_on < 1:
         raise InputError("Expected delta in [0, 1), confidence and chosen_on between 0 and 1.")
     if min(scores.runs for scores in family.values()) < 4:
-        raise InputError("Expected at least 4 runs per arm, 2 to choose a test and 2 to count, got fewer. Add runs.")
+        raise InputError("Expected at least four runs per arm, two to choose a test and two to count, got fewer.")
     alpha = (1 - confidence) / len(family)
     found = {name: _counted(scores, delta, alpha, chosen_on, aim) for name, scores in family.items()}
     value = {name: rates.mu if aim == "mu" else rates.epsilon(delta) for name, (rates, _) in found.items()}

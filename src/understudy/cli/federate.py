@@ -15,7 +15,7 @@ app = Commands(
     help="Train across several organisations: an aggregator, a process for each party, mutual TLS.",
     no_args_is_help=True,
 )
-Config = Annotated[Path, typer.Argument(help="TOML file of this side; its paths are relative to it.")]
+Config = Annotated[Path, typer.Argument(help="Its TOML file; paths in it are relative to it.")]
 
 
 @app.command("example")
