@@ -258,7 +258,7 @@ def test_our_own_mistakes_exit_with_one_and_quote_nothing(monkeypatch: pytest.Mo
     monkeypatch.setattr(understudy.cli.app, "call", broken)
     outcome = run("version")
     assert outcome.code == 1
-    assert "our fault" in outcome.err
+    assert "Internal error" in outcome.err
     assert "RuntimeError" in outcome.err
     assert MAGIC_PERSON not in outcome.err
     monkeypatch.setenv("UNDERSTUDY_DEBUG", "1")

@@ -78,7 +78,7 @@ def audit(
     output: Output,
     tables: RealTables,
     refits: Refits,
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release.")],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="Release directory to attack.")],
     attempts: Annotated[int, typer.Option(min=20, help="Attempts per question.")] = 500,
     record: Annotated[Path | None, "Record of `evaluate --record` that receives the findings."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the choices of the attacks.")] = 0,
@@ -196,10 +196,10 @@ def diagnose(
     window_steps: WindowSteps = None,
     window_stride: WindowStride = None,
     noise: Annotated[float, typer.Option(min=1e-6, help="Noise multiplier of the updates.")] = 1.0,
-    iterations: Annotated[int, typer.Option(min=1, help="Updates.")] = 100,
+    iterations: Annotated[int, typer.Option(min=1, help="Number of iterations.")] = 100,
     tightness: Annotated[str, "Tightness of the bounds: loose, medium, tight or too-tight."] = "medium",
     operator: Annotated[str, "Operator of the bounds: tanh, hard, soft or straight-through."] = "tanh",
-    pictures: Annotated[Path | None, "Draw the tails of the norms into that folder."] = None,
+    pictures: Annotated[Path | None, "Folder for figures of the gradient norms."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for weight initialisation.")] = 0,
 ) -> None:
     """Look at single units' gradients of dit while it trains on PUBLIC series. Never point it at private ones."""

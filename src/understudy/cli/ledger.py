@@ -97,13 +97,14 @@ def check(
     certificate = Certificate.load(existing(release, "RELEASE"))
     if certificate.ledger.get("kind") == "in-memory":
         raise LedgerError(
-            f"'{release}' was charged in memory only, so no ledger file remembers it; its certificate says "
+            f"'{release}' was charged in memory only, so no ledger file contains it; its certificate says "
             f"'{certificate.status}'. `understudy ledger show` lists runs that are not private."
         )
     if not ledger.knows(str(certificate.ledger.get("head"))):
         raise LedgerError(
-            f"The ledger of '{ledger.name}' does not remember '{release}'. Either the release belongs to "
-            "another population, or an old copy of the ledger was put back and has forgotten what was spent."
+            f"The ledger of '{ledger.name}' does not contain '{release}'. Either the release belongs to "
+            "another population, or an older copy of the ledger was put back. Put the newest copy back, or pass the "
+            "ledger of the release's population."
         )
     amended = ledger.amendments()
     facts = {"ledger": str(ledger.path), "release": str(release), "remembers": True, "amendments": amended}

@@ -87,7 +87,7 @@ def _our_fault(problem: Exception) -> str:
         place = place.tb_next
     where = "" if place is None else f" in {place.tb_frame.f_globals.get('__name__')}, line {place.tb_lineno}"
     return (
-        f"This is our fault, not yours: {type(problem).__name__}{where}. Nothing half-written was left. "
+        f"Internal error: {type(problem).__name__}{where}. No partly written file was left. "
         f"Please report it. {_DEBUG_VARIABLE}=1 shows details; they may quote private data: read them first."
     )
 

@@ -24,8 +24,10 @@ class Planned:
     delta: Delta = None
     not_private: NotPrivate = False
     population: Annotated[int | None, typer.Option(min=1, help="Plan as if the population had this many units.")] = None
-    simulate: Annotated[bool, "Try several epsilons on invented series."] = False
-    public: Annotated[Path | None, "Try them on this public table instead. Implies --simulate."] = None
+    simulate: Annotated[bool, "Fit simulated series at several epsilons."] = False
+    public: Annotated[Path | None, "Public table for --simulate, in place of simulated series. Implies --simulate."] = (
+        None
+    )
     context: ContextFile = None
 
 

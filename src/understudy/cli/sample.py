@@ -39,7 +39,9 @@ def sample(
     label: Annotated[str | None, "Category of the label column to sample."] = None,
     start: Annotated[str | None, "Timestamp of the first step. Default: the schema's."] = None,
     seed: Annotated[int | None, "Seed to sample the same series again. Costs no privacy."] = None,
-    series_per_file: Annotated[int | None, typer.Option(min=1, help="Most series in a file of FOLDER/.")] = None,
+    series_per_file: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of series per file of FOLDER/.")
+    ] = None,
     workers: Processes = 1,
     cluster: ClusterAddress = None,
 ) -> None:

@@ -88,8 +88,8 @@ def _refusal(release: Path, certificate: Certificate, checks: list[Check], facts
     if all(check.unknown for check in failed):
         mark = fingerprint(str(certificate.signer))
         return UnknownSigner(
-            f"'{release}' agrees with its certificate, but the key that signed it ({mark}) is unknown here: anybody "
-            "can sign a forgery with a new key. Compare the fingerprint with the holder's through another channel; "
+            f"'{release}' agrees with its certificate, but the key that signed it ({mark}) is unknown here: a forger "
+            "can sign with a new key. Compare the fingerprint with the holder's through another channel; "
             "then --signer NAME records the key under that name, or --trust FILE takes the holder's public key.",
             **facts,
         )
@@ -110,7 +110,7 @@ def certificate(
     output: Output,
     release: Annotated[Path, typer.Argument(help="A release directory, or a certificate file.")],
     format: Annotated[Literal["html", "md", "json"], "One page as html or md, or the certificate as json."] = "md",
-    out: Annotated[Path | None, "Write it there, outside the release, instead of printing it."] = None,
+    out: Annotated[Path | None, "File for the page, outside the release. Default: print it."] = None,
 ) -> None:
     """Print what is protected, from whom and how it was measured, on one page."""
     found, checks = checked(release, None)

@@ -155,12 +155,14 @@ class Certificate:
         if not isinstance(body, dict) or set(body).union(_NOT_ALWAYS) != names:
             raise CertificateError(
                 "This is not a certificate of format 1: fields are missing or unknown. It was edited, or written by "
-                "another version."
+                "another version. Download the release again, or use the version that wrote it."
             )
         try:
             return canonical.typed(cls, body)
         except (TypeError, ValueError) as problem:
-            raise CertificateError("A field of this certificate has the wrong form: it was edited.") from problem
+            raise CertificateError(
+                "A field of this certificate has the wrong form: it was edited. Download the release again."
+            ) from problem
 
     @classmethod
     def loads(cls, text: str) -> "Certificate":
@@ -180,7 +182,9 @@ class Certificate:
         require_path(path, "Certificate.load")
         target = Path(path)
         target = target / FILE_NAME if target.is_dir() else target
-        unreadable = CertificateError(f"There is no readable certificate at '{target}'.")
+        unreadable = CertificateError(
+            f"There is no readable certificate at '{target}'. Pass a release folder or its certificate.json."
+        )
         if not target.is_file():  # devices may have no end
             raise unreadable
         try:

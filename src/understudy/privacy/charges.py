@@ -147,9 +147,12 @@ class Facts:
 
 
 class Options(TypedDict, total=False):
-    """What a ledger may be made with.
+    """Options of a new ledger, which `Ledger.create` and `Ledger.in_memory` take.
 
     Attributes:
+        max_runs: Largest number of runs; basic composition splits delta over them.
+        composition: "basic", "rdp" or "zcdp", as in a schema.
+        population: Declared number of units, by which a delta that is too large is refused.
         reproduction: A paper whose own delta is wanted; every certificate will say *not private*.
     """
 

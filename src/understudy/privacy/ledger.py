@@ -80,7 +80,9 @@ class Ledger:
         require_argument(path, str | Path, "Ledger.open", "Name the ledger's file; Ledger.open_for takes a schema.")
         target = Path(path).absolute()
         if not target.is_file():
-            raise LedgerError(f"There is no ledger at '{target}': name the file beside the schema.")
+            raise LedgerError(
+                f"There is no ledger at '{target}'. Pass the path of the ledger file, usually next to the schema."
+            )
         ledger = cls.checked(Store(target))
         registry.check_newest(ledger._store, ledger._facts.identity)
         registry.claim(ledger.name, target, ledger._facts.identity)
@@ -176,7 +178,7 @@ class Ledger:
         """A grant for what a charged run has not executed yet. Executions counted before stay counted."""
         entry = next((entry for entry in self.entries() if entry.run == run), None)
         if entry is None:
-            raise LedgerError(f"This ledger has no run {run}.")
+            raise LedgerError(f"This ledger has no run {run}. `understudy ledger show` lists its runs.")
         with self._writing() as writer:
             if any(row.kind == "adopted" for row in writer.rows[entry.sequence :]):
                 raise LedgerError(

@@ -121,7 +121,7 @@ class NoiseSource:
         if self.is_secure:
             return "AES-128-CTR keystream, keyed by the operating system; discrete noise by OpenDP"
         kind = "constant" if self._constant is not None else "seeded"
-        return f"{kind}, for tests: reproducible, so it protects nobody"
+        return f"{kind}, for tests: reproducible, so it gives no protection"
 
     def normal(self, scale: float, size: Size) -> NDArray[np.float64]:
         """Independent N(0, scale²) in double precision; about ten nanoseconds each."""

@@ -72,7 +72,9 @@ class SpendingPlan:
             entries = tuple(PlanEntry(entry["label"], from_json(entry["event"])) for entry in body["entries"])
             return cls(entries, Guarantee(float(promised["epsilon"]), float(promised["delta"])))
         except (KeyError, TypeError) as problem:
-            raise InputError("A spending plan needs 'guarantee' and labelled 'entries'.") from problem
+            raise InputError(
+                "A spending plan needs 'guarantee' and labelled 'entries'. Pass what `to_json` wrote."
+            ) from problem
 
 
 def noise_multipliers(guarantee: Guarantee, shares: Mapping[str, float]) -> dict[str, float]:
@@ -84,7 +86,7 @@ def noise_multipliers(guarantee: Guarantee, shares: Mapping[str, float]) -> dict
     """
     _require_finite(guarantee)
     if not shares or min(shares.values()) <= 0 or sum(shares.values()) > 1 + 1e-9:
-        raise InputError("shares must be positive and add up to at most 1; they divide the run's mu².")
+        raise InputError("shares must be positive and add up to at most 1, as parts of mu². Change them.")
     mu = accounting.gaussian_mu(guarantee.epsilon, guarantee.delta)
     total = max(1.0, sum(shares.values()))
     return {label: round_up(1 / (mu * math.sqrt(share / total))) for label, share in shares.items()}

@@ -172,7 +172,7 @@ def _require_newest(store: Store, rows: Sequence[Row], last: Sequence[Seen]) -> 
     if last and not _knows(rows, store.genesis, last[0]):
         raise LedgerError(
             f"The ledger '{store.path}' lacks the last charge that this computer has recorded for it: the file was "
-            "replaced by an older copy, which has forgotten what was spent. Put the newest copy back. If it is lost, "
+            "replaced by an older copy, which lacks the last charges. Put the newest copy back. If it is lost, "
             f"`understudy ledger adopt {store.path} --reason TEXT` goes on with this copy: what was spent stays spent, "
             "runs charged before can't be resumed, and every later certificate says so.",
             path=str(store.path),

@@ -215,7 +215,9 @@ def plain_errors(path: Path) -> Iterator[None]:
             "write to."
         ) from problem
     except OSError as problem:
-        raise LedgerError(f"'{path}' can't be written ({problem.strerror}).") from problem
+        raise LedgerError(
+            f"'{path}' can't be written ({problem.strerror}). Choose a directory you may write to."
+        ) from problem
 
 
 def _create_file(path: Path, body: str) -> None:

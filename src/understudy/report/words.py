@@ -178,5 +178,5 @@ def internal_cautions(card: Mapping[str, Any], certificate: Mapping[str, Any] | 
     elif useless:
         cautions.append(f"No better than without private data: {', '.join(score['title'] for score in useless)}.")
     if failed:
-        cautions.append(f"Could not be measured because of a fault of ours: {', '.join(failed)}.")
+        cautions.append(f"Could not be measured because of an internal error: {', '.join(failed)}.")
     return cautions

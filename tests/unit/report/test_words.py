@@ -54,7 +54,7 @@ def test_an_epsilon_that_buys_nothing_is_called_that() -> None:
     assert internal_cautions(useless, certificate)[0].startswith("This epsilon buys nothing here: on 3 of the 4")
     assert internal_cautions(useless, None)[0].startswith("These series are worth no more than no data")
     assert internal_cautions({"scores": [score(0.01)] * 4}, certificate) == []
-    assert "fault of ours" in internal_cautions({"scores": [score(None)]}, certificate)[0]
+    assert "internal error" in internal_cautions({"scores": [score(None)]}, certificate)[0]
 
 
 def test_measures_that_the_control_passes_prove_nothing_about_epsilon() -> None:

@@ -30,7 +30,7 @@ _BATCH, _COLUMNS, _HIDDEN = 128, 30, 5
 _ROUNDS = {"quick": 40, "target": 200, "full": 1000}
 _SETS = {"quick": 2000, "target": 10_000, "full": 10_000}
 _POINTS = 128
-# Paper 002, section 5.1: five components of equal weight.
+# PPEM, section 5.1: five components of equal weight.
 _MEANS = np.array([6.9734, 7.1579, 2.4358, 9.2579, 3.0420])
 _VARIANCES = np.array([0.2622, 0.9046, 0.4533, 0.0773, 0.7823])
 

@@ -34,7 +34,7 @@ STEPS, UNITS, BATCH = 24, 2000, 64
 ATTRIBUTES = {"stock": 6, "energy": 28}
 _BLOCKS = {"quick": 4, "target": 12, "full": 30}
 _ITERATIONS, _WARM_UP = 20, 5  # of a block
-# Paper 004, Table 6, per participant: operations, parameters, bytes per round and of its training.
+# VFLGAN-TS, Table 6, per participant: operations, parameters, bytes per round and of its training.
 _PAPER = {
     "stock": {"forward_mega_flops": 61.95, "parameters_mb": 3.86, "round_mb": 1.0, "total_gb": 11.6},
     "energy": {"forward_mega_flops": 289.75, "parameters_mb": 17.98, "round_mb": 1.0, "total_gb": 30.8},
