@@ -167,7 +167,7 @@ def _working_series(
 ) -> np.ndarray:
     """Returns public series in working scale and random order; windows of one series stay together."""
     from understudy.synthesizers.pets import pretraining
-    from understudy.synthesizers.pets.public_side import read_public
+    from understudy.synthesizers.pets.method import read_public
 
     if schema is not None:
         series = pretraining.scaled_panel(read_public(path, Schema.load(schema)))

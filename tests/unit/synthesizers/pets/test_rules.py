@@ -8,8 +8,8 @@ from understudy.errors import InputError
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.pets import rules
+from understudy.synthesizers.pets.method import PETS
 from understudy.synthesizers.pets.pretraining import drawn_from
-from understudy.synthesizers.pets.public_side import by_rules
 from understudy.synthesizers.pets.rules import (
     BOUND,
     CHANGES,
@@ -84,7 +84,8 @@ def test_only_series_on_one_calendar_are_given_its_season(monkeypatch: pytest.Mo
     monkeypatch.setattr("understudy.synthesizers.pets.rules.draw_waves", watched)
     for align in ("calendar", "relative"):
         schema = plain_schema(time=Time(column="t", steps=60, align=align, start="2024-01-01T00:00:00"))
-        by_rules(Encoding.of(schema, (), linear_scales(schema, None)), np.zeros(3, dtype=np.int64), None, rng())
+        encoding = Encoding.of(schema, (), linear_scales(schema, None))
+        PETS().first_population(encoding, np.zeros(3, dtype=np.int64), rng())
     assert set(seen[: len(seen) // 2]) == {24}
     assert set(seen[len(seen) // 2 :]) == {None}
 
