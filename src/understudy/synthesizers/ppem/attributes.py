@@ -132,12 +132,6 @@ class Partition:
         return 0 if any(attribute.kind == "label" for attribute in self.attributes) else self._num_labels
 
     @property
-    def series_shape(self) -> tuple[int, int]:
-        """Steps and working channels of the rest, its first numbers."""
-        hidden = sum(_width(a.columns[:1]) for a in self.attributes if a.kind == "channel")
-        return self.schema.num_steps, self.encoding.num_channels - hidden
-
-    @property
     def _num_labels(self) -> int:
         return 0 if self.schema.label_column is None else num_labels(self.schema)
 
@@ -240,10 +234,11 @@ class Rows:
     sensitive: np.ndarray  # x′
     rest: np.ndarray  # x*
 
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What a training is given."""
-        return {"sensitive": self.sensitive, "rest": self.rest}
+    def at_least_one(self) -> "Rows":
+        """Return the rows, or where there is none a row of zeros to learn from."""
+        if len(self.rest):
+            return self
+        return Rows(*(np.zeros((1, own.shape[1]), own.dtype) for own in (self.values, self.sensitive, self.rest)))
 
 
 def check_target(target: Target, schema: Schema, attributes: tuple[Attribute, ...]) -> None:
