@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from understudy.data import Continuous, Population, PrivacyUnit, Schema, Time
-from understudy.statistics.encoding import Encoding, linear_scales
-from understudy.synthesizers.ppem.attributes import Partition, Rows, parse
+from understudy.synthesizers.ppem.attributes import Partition, Rows
 from understudy.synthesizers.ppem.published import (
     CONDITIONAL,
     CRITICAL_VALUE,
@@ -91,8 +90,7 @@ def _training(width: int, penalty: float) -> AdversarialTraining:
         time=Time(column="step", steps=1),
         channels=tuple(Continuous(name, -4.0, 4.0) for name in names),
     )
-    attributes = parse(schema, ("+".join(names[:_HIDDEN]),))[0]
-    partition = Partition(Encoding.of(schema, (), linear_scales(schema, None)), attributes)
+    partition = Partition.of(schema, ("+".join(names[:_HIDDEN]),))
     torch.manual_seed(0)
     rows = torch.randn(_BATCH, _COLUMNS).numpy()
     return AdversarialTraining(

@@ -19,7 +19,6 @@ References: PPEM; Zhao et al., arXiv:1609.03126 (EBGAN); Liu, Lee and Jordan, ar
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -35,7 +34,7 @@ from understudy.privacy.events import NonPrivate, PureDP
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan
 from understudy.privacy.private_series import PrivateSeries
-from understudy.statistics.encoding import Encoding, linear_scales
+from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import facts_of
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
 from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
@@ -43,12 +42,10 @@ from understudy.synthesizers.ppem import effect_size, hot_deck
 from understudy.synthesizers.ppem.attributes import (
     DIFFERENT,
     UNIFORM,
-    Attribute,
     Partition,
     Rows,
     Target,
     check_target,
-    parse,
     sample_target,
     target_table,
 )
@@ -140,8 +137,7 @@ class PPEM(Synthesizer):
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """Return the check and the releases of `spectral`; in the mode that protects no unit, the training."""
-        attributes = _flat(parse(schema, self.sets))
-        check_target(self.target, schema, attributes)
+        check_target(self.target, self._partition(schema).attributes)
         if self.mode != "sound":
             require_no_guarantee(guarantee, self.mode, NOT_PRIVATE)
             entries = [PlanEntry(CHECK, PureDP(_NON_PRIVATE_CHECK))] if self.effect is not None else []
@@ -172,20 +168,18 @@ class PPEM(Synthesizer):
         only; all others by `spectral` only. Both are charged to every unit. `docs/claims/ppem.md` has the proof.
         """
         learned, held_out = (private, None) if self.effect is None else _split(private, HELD_OUT)
-        schema, pools = learned.schema.without_context(), []
-        sets = parse(schema, self.sets)
-        attributes = _flat(sets)
-        linear = linear_scales(schema, None)
-        if self.mode == "lmdp":
-            grant.without_privacy(TRAINING)
-            linear = _linear(schema, learned.panel, attributes)
-        partition = Partition(Encoding.of(schema, (), linear), attributes)
+        partition, pools = self._partition(learned.schema), []
         if self.mode == "sound":
-            panels = hot_deck.released_pools(learned, grant, attributes, self.seed, progress)
+            panels = hot_deck.released_pools(learned, grant, partition, self.seed, progress)
             pools = [(panel, partition.rows(panel)) for panel in panels]
-        rows = pools[0][1] if pools else partition.rows(learned.panel)
-        table = target_table(self.target, partition)
-        run = _Run(self, partition, rows, table, effect_size.effect_sizes_of(sets), learned.population, grant, progress)
+            rows = pools[0][1]
+        else:
+            grant.without_privacy(TRAINING)
+            linear = _linear(learned.panel, partition)
+            partition = self._partition(learned.schema, linear)
+            rows = partition.rows(learned.panel)
+        table, sizes = target_table(self.target, partition), effect_size.effect_sizes_of(partition.sets)
+        run = _Run(self, partition, rows, table, sizes, learned.population, grant, progress)
         generators, values = run.accepted(held_out)
         found = {FIGURES: self._probed(partition, values, partition.decoded(rows.sensitive))}
         if pools:
@@ -202,8 +196,7 @@ class PPEM(Synthesizer):
         """Return series with x′ by the released marginal."""
         if self.mode == "sound":
             return hot_deck.sample(arrays, schema, request)
-        attributes = _flat(parse(schema, self.sets))
-        partition = Partition(Encoding.of(schema.without_context(), (), arrays[LINEAR]), attributes)
+        partition = self._partition(schema, arrays[LINEAR])
         generators = self.generators(partition, self.seed)
         load_arrays(generators, arrays, GENERATORS)
         values, rest = self._sampled_rows(partition, generators, arrays[TARGET], request)
@@ -239,8 +232,7 @@ class PPEM(Synthesizer):
     def findings(self, schema: Schema, arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
         """Return what probes found in a release: transformed copies of the secret, and x′ without support."""
         unsupported, *flags = arrays[FIGURES]
-        columns = [column.name for attribute in _flat(parse(schema, self.sets)) for column in attribute.columns]
-        copies = [name for name, flag in zip(columns, flags, strict=True) if flag > 0]
+        copies = [column.name for column, flag in zip(self._partition(schema).columns, flags, strict=True) if flag > 0]
         found = []
         if copies:
             found.append(
@@ -267,13 +259,16 @@ class PPEM(Synthesizer):
 
     def own_inputs(self) -> Mapping[str, str]:
         """Return the hash of the public table that x′ are sampled from."""
-        table = isinstance(self.target, str) and self.target not in (DIFFERENT, UNIFORM)
-        named = table and Path(str(self.target)).is_file()
-        return {"ppem target": file_sha256(str(self.target))} if named else {}
+        if not isinstance(self.target, str) or self.target in (DIFFERENT, UNIFORM):
+            return {}
+        return {"ppem target": file_sha256(self.target)}
+
+    def _partition(self, schema: Schema, linear: np.ndarray | None = None) -> Partition:
+        return Partition.of(schema.without_context(), self.sets, linear)
 
     def generators(self, partition: Partition, seed: int) -> nn.ModuleDict:
         """Return generators before they learned anything: of x′ unless a target is stated, of x* as published."""
-        pairs = (MARGINAL,) * self.has_generator + (CONDITIONAL,) * (self.mode == "lmdp")
+        pairs = ([MARGINAL] if self.has_generator else []) + ([CONDITIONAL] if self.mode == "lmdp" else [])
         return generators_of(pairs, partition, self.recipe.width, seed)
 
     def values(
@@ -289,10 +284,9 @@ class PPEM(Synthesizer):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (sensitive columns, x*) of the asked number of series, and of the asked label."""
         number, rng, label = request.num_series, request.rng, request.label
-        hidden = any(attribute.kind == "label" for attribute in partition.attributes)
-        times = 1 if label is None or hidden else _CHOICES
+        times = 1 if label is None or partition.hides_label else _CHOICES
         values = self.values(partition, generators, table, times * number, rng)
-        if label is not None and hidden:
+        if label is not None and partition.hides_label:
             place = [column.name for column in partition.columns].index(partition.schema.label or "")
             values[:, place] = label
         rest = sampled(generators[CONDITIONAL], len(values), rng, partition.encoded(values))
@@ -306,7 +300,7 @@ class PPEM(Synthesizer):
         """Return how many units a check expects (0 if not known yet), and from which effect size on it passes."""
         size = schema.population.size
         units = 0.0 if size is None else HELD_OUT * self.num_contributions(schema, size)
-        (asked,) = effect_size.effect_sizes_of((_flat(parse(self.learned_schema(schema), self.sets)),))
+        (asked,) = effect_size.effect_sizes_of((self._partition(self.learned_schema(schema)).attributes,))
         epsilon = _CHECK_SHARE * guarantee.epsilon
         return units, effect_size.needed(asked, self.effect or 0.0, units, epsilon, self.attempts, NUM_RELEASED)
 
@@ -387,23 +381,19 @@ class _Run:
         return lacking
 
 
-def _flat(sets: tuple[tuple[Attribute, ...], ...]) -> tuple[Attribute, ...]:
-    return tuple(attribute for group in sets for attribute in group)
-
-
-def _linear(schema: Schema, panel: Panel, attributes: tuple[Attribute, ...]) -> np.ndarray:
+def _linear(panel: Panel, partition: Partition) -> np.ndarray:
     """Return scales that standardise the columns of x* as the paper does; sensitive columns keep declared bounds.
 
     Privacy: reads private data without any; for the mode that protects no unit.
     """
+    schema = partition.schema
     scales, declared = linear_scales(schema, panel), linear_scales(schema, None)
-    static = [column.name for column in schema.static if column.name != schema.label]
-    for attribute in attributes:
-        if attribute.kind == "label":
-            continue
-        in_channels = attribute.kind in ("channel", "level")
-        place = attribute.place if in_channels else schema.num_channels + static.index(attribute.name)
-        scales[place] = declared[place]
+    columns = [*schema.channels, *partition.encoding.static_columns]
+    for attribute in partition.attributes:
+        if attribute.kind != "label":
+            of = schema.static if attribute.kind == "static" else schema.channels
+            place = columns.index(of[attribute.place])
+            scales[place] = declared[place]
     return scales
 
 

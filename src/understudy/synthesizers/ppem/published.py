@@ -9,7 +9,7 @@ which are released as a running average unless `ema` is 0, and the slope of an e
 backwards instead of by second derivatives.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -34,7 +34,7 @@ _CHUNK = 4096
 Lacking = Callable[[Tensor, Tensor], Tensor]  # (generated x′, reference x′) → what is missing of the asked effect size
 
 
-def generators_of(pairs: tuple[str, ...], partition: Partition, width: int, seed: int) -> nn.ModuleDict:
+def generators_of(pairs: Sequence[str], partition: Partition, width: int, seed: int) -> nn.ModuleDict:
     """Return the generators of some pairs; a pair is absent where its x′ or x* come from elsewhere."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -6,16 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from tests.unit.synthesizers.ppem.toy import SMALL, panel, schema
-from understudy.statistics.encoding import Encoding, linear_scales
-from understudy.synthesizers.ppem.attributes import Partition, parse
+from understudy.synthesizers.ppem.attributes import Partition
 from understudy.synthesizers.ppem.published import CONDITIONAL, MARGINAL, AdversarialTraining, generators_of
 from understudy.synthesizers.ppem.recipe import Recipe
 
 
 def partition() -> Partition:
-    contract = schema()
-    attributes = tuple(one for group in parse(contract, ("region", "mean(spending)")) for one in group)
-    return Partition(Encoding.of(contract, (), linear_scales(contract, None)), attributes)
+    return Partition.of(schema(), ("region", "mean(spending)"))
 
 
 def training(recipe: Recipe = SMALL, number: int = 60) -> AdversarialTraining:
