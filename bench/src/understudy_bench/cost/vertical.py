@@ -126,8 +126,8 @@ def _table_6(name: str) -> dict[str, float]:
     first = parties["first"]
     with FlopCounterMode(display=False) as flops, torch.no_grad():
         made = first.generators(torch.randn(BATCH, LATENT))
-        first.discriminators(made, [None, None])
-        first.extractor(made.flatten(1), None)
+        first.discriminators(made)
+        first.extractor(made.flatten(1))
     modules = (first.generators, first.discriminators, first.extractor)
     parameters = sum(parameter.numel() for module in modules for parameter in module.parameters())
     round_mb = sum(counted) / 1e6  # M and G of Table 6 are 10⁶ and 10⁹

@@ -26,25 +26,30 @@ import torch
 from torch import nn
 
 from understudy.data import Panel, Schema
+from understudy.errors import InputError
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts as bought
-from understudy.statistics.columns import classes_of
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
 from understudy.synthesizers.base import Progress, SampleRequest, Synthesizer
-from understudy.synthesizers.options import require_no_guarantee, require_one_of
+from understudy.synthesizers.options import recipe_of, require_no_guarantee, require_one_of
 from understudy.synthesizers.sampling import NODES, calibrated, num_pooled, panel_of, sample_classes, score_nodes
 from understudy.synthesizers.vflgan_ts import modes
 from understudy.synthesizers.vflgan_ts.modes import NOISY_ROWS, NOT_PRIVATE, Rule
-from understudy.synthesizers.vflgan_ts.network import AttributeDiscriminators, FeatureExtractor, SharedDiscriminator
+from understudy.synthesizers.vflgan_ts.network import (
+    AttributeDiscriminators,
+    AttributeGenerators,
+    FeatureExtractor,
+    SharedDiscriminator,
+)
 from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, num_values, partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, converse
-from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate, generators_for
-from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, PAPER, SCALES, Mode, Recipe, Scale
+from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate
+from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, MODES, PAPER, SCALES, Mode, Recipe, Scale
 from understudy.training.networks import load_arrays, meta_device, num_parameters, to_arrays
 from understudy.training.plan import TRAINING, DPSGDConfig, noise_ratio, training_plan
 
@@ -76,10 +81,10 @@ class VFLGANTS(Synthesizer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.recipe, dict):  # options of a release that was loaded
-            object.__setattr__(self, "recipe", Recipe(**self.recipe))
-        modes.check_mode(self.mode)
-        require_one_of(self, scale=SCALES)
+        object.__setattr__(self, "recipe", recipe_of(self.recipe, Recipe))
+        if self.mode == "masked":
+            raise InputError(modes.MASKED)
+        require_one_of(self, mode=MODES, scale=SCALES)
 
     def plan(self, schema: Schema, guarantee: Guarantee) -> SpendingPlan:
         """What is bought beside, then all iterations as one event, or one noisy copy of the rows (`local`)."""
@@ -91,7 +96,11 @@ class VFLGANTS(Synthesizer):
             return SpendingPlan((*facts, PlanEntry(TRAINING, NonPrivate(NOT_PRIVATE[self.mode]))), guarantee)
         if self.mode == "sound":
             return training_plan(self._config(schema), shares, guarantee)
-        modes.check_rows_stay(schema)
+        if schema.unit.kind == "event":
+            raise InputError(
+                "mode: 'local' can't protect events: one event less may empty a window or a series, whose noisy row "
+                "would be gone, which everybody sees. Use 'sound', or protect entities."
+            )
         shares[NOISY_ROWS] = 1 - sum(shares.values())
         entries = tuple(
             PlanEntry(label, Gaussian(multiplier, relation="values" if label == NOISY_ROWS else "add-or-remove"))
@@ -109,8 +118,8 @@ class VFLGANTS(Synthesizer):
         linear = linear_scales(schema, None)
         facts = bought.buy(private, grant, linear)
         encoding = Encoding.of(schema, facts.marginals, linear)
-        panel, labels, number = private.panel, classes_of(private.panel), num_classes(schema)
-        rows = [(own.party, rows_of(own, panel, encoding, labels, number)) for own in partition(schema)]
+        panel = private.panel
+        rows = [(own.party, rows_of(own, panel, encoding)) for own in partition(schema)]
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
             rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
@@ -197,7 +206,14 @@ class VFLGANTS(Synthesizer):
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""
-        return modes.trust(self.mode, plan)
+        if self.mode != "sound":
+            return modes.TRUST[self.mode]
+        cost = modes.against_a_party(plan)
+        return (
+            *modes.TRUST[self.mode],
+            "Against a party that keeps nothing, but knows which rows were drawn: "
+            f"epsilon = {cost:.4g} at the same delta.",
+        )
 
     def run_config(self, schema: Schema) -> RunConfig:
         """Returns what all sides of a run agree on."""
@@ -214,7 +230,7 @@ class VFLGANTS(Synthesizer):
         latent = torch.from_numpy(np.concatenate([noise, hot], 1).astype(np.float32))
         parts = []
         for place, own in enumerate(columns):
-            module = generators_for(config, own.num_attributes, schema.num_steps)
+            module = AttributeGenerators(own.num_attributes, config.num_latent, schema.num_steps)
             load_arrays(module, arrays, f"{PARTY}{place}.")
             parts.append(generate(module, latent).numpy())
         return joined(columns, tuple(parts), encoding)

@@ -68,8 +68,8 @@ def num_classes(schema: Schema) -> int:
     return num_labels(schema) if schema.label_column is not None else 0
 
 
-def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, classes: np.ndarray, number: int) -> Rows:
-    """Returns a party's rows: attributes [row, attribute, step], and which of `number` classes if it holds them.
+def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding) -> Rows:
+    """Returns a party's rows: attributes [row, attribute, step], and the class if it holds the label.
 
     Privacy: private; every row follows from its own series and from public facts.
     """
@@ -81,7 +81,7 @@ def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding, classes: np
         static = encoding.static(panel, some)[:, list(columns.static), None].repeat(panel.num_steps, axis=2)
         series[some] = torch.from_numpy(np.concatenate([channels, static], axis=1))
     series *= torch.from_numpy(_stretches(columns, encoding))[:, None]
-    hot = np.eye(number, dtype=np.float32)[classes] if columns.label and number else None
+    hot = np.eye(num_classes(panel.schema), dtype=np.float32)[classes_of(panel)] if columns.label else None
     return Rows(series, torch.zeros(panel.num_series, 0) if hot is None else torch.from_numpy(hot))
 
 
@@ -147,12 +147,12 @@ def num_values(schema: Schema) -> int:
     return schema.num_steps * sum(own.num_attributes for own in partition(schema)) + num_classes(schema)
 
 
-def own_rows(private: PrivateSeries, facts: Facts, schema: Schema) -> Rows:
+def own_rows(private: PrivateSeries, facts: Facts) -> Rows:
     """Returns a party's rows by what it has released about its columns; private."""
     own = private.schema
     encoding = Encoding.of(own, facts.marginals, linear_scales(own, None))
     (columns,) = partition(own)
-    return rows_of(columns, private.panel, encoding, classes_of(private.panel), num_classes(schema))
+    return rows_of(columns, private.panel, encoding)
 
 
 def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:
