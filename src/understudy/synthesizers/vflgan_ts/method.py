@@ -46,7 +46,7 @@ from understudy.synthesizers.vflgan_ts.network import (
     FeatureExtractor,
     SharedDiscriminator,
 )
-from understudy.synthesizers.vflgan_ts.partition import joined, num_classes, num_values, partition, rows_of
+from understudy.synthesizers.vflgan_ts.partition import encoding_of, joined, num_classes, num_values, partition, rows_of
 from understudy.synthesizers.vflgan_ts.protocol import RunConfig, converse
 from understudy.synthesizers.vflgan_ts.published import Aggregator, Party, Rows, generate
 from understudy.synthesizers.vflgan_ts.recipe import DEFAULT, LATENT, MODES, PAPER, SCALES, Mode, Recipe, Scale
@@ -115,10 +115,8 @@ class VFLGANTS(Synthesizer):
         by the updates of the mode's rule, which `docs/claims/vflgan-ts.md` bounds; generators see synthetic rows only.
         """
         schema = private.schema
-        linear = linear_scales(schema, None)
-        facts = bought.buy(private, grant, linear)
-        encoding = Encoding.of(schema, facts.marginals, linear)
-        panel = private.panel
+        panel, facts = private.panel, bought.buy(private, grant, linear_scales(schema, None))
+        encoding = encoding_of(schema, facts)
         rows = [(own.party, rows_of(own, panel, encoding)) for own in partition(schema)]
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
@@ -140,8 +138,7 @@ class VFLGANTS(Synthesizer):
         self, schema: Schema, facts: Facts, generators: Mapping[str, Mapping[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
         """Returns what a release holds, from all parties' generators by name; reads nothing private."""
-        linear = linear_scales(schema, None)
-        arrays = {**facts.to_arrays(), "linear": linear}
+        arrays = facts.to_arrays()
         for place, columns in enumerate(partition(schema)):
             named = generators[columns.party].items()
             arrays |= {f"{PARTY}{place}.{name}": np.asarray(array) for name, array in named}
@@ -149,14 +146,13 @@ class VFLGANTS(Synthesizer):
         if facts.marginals:  # quantiles by which scores are calibrated
             rng, share = np.random.default_rng(self.seed), facts.label_share
             classes = rng.choice(len(share), size=num_pooled(schema, _POOL), p=share / share.sum())
-            encoding = Encoding.of(schema, facts.marginals, linear)
-            arrays["nodes"] = score_nodes(self._working_rows(arrays, encoding, classes, rng)[0])
+            arrays["nodes"] = score_nodes(self._working_rows(arrays, encoding_of(schema, facts), classes, rng)[0])
         return arrays
 
     def sample(self, arrays: dict[str, np.ndarray], schema: Schema, request: SampleRequest) -> Panel:
         """Every party's attributes from one shared latent, joined."""
         facts = Facts.from_arrays(arrays)
-        encoding = Encoding.of(schema, facts.marginals, arrays["linear"])
+        encoding = encoding_of(schema, facts)
         classes = sample_classes(facts, request)
         series, static = self._working_rows(arrays, encoding, classes, request.rng)
         series = calibrated(series, arrays["nodes"], encoding)

@@ -147,42 +147,33 @@ def num_values(schema: Schema) -> int:
     return schema.num_steps * sum(own.num_attributes for own in partition(schema)) + num_classes(schema)
 
 
+def encoding_of(schema: Schema, facts: Facts) -> Encoding:
+    """Returns the encoding by bought distributions, or by declared bounds where none were bought."""
+    return Encoding.of(schema, facts.marginals, linear_scales(schema, None))
+
+
 def own_rows(private: PrivateSeries, facts: Facts) -> Rows:
     """Returns a party's rows by what it has released about its columns; private."""
-    own = private.schema
-    encoding = Encoding.of(own, facts.marginals, linear_scales(own, None))
-    (columns,) = partition(own)
-    return rows_of(columns, private.panel, encoding)
+    (columns,) = partition(private.schema)
+    return rows_of(columns, private.panel, encoding_of(private.schema, facts))
 
 
 def joined_facts(schema: Schema, parts: Mapping[str, Facts]) -> Facts:
     """Returns the facts of the joined table, in the order of its columns."""
-    static = single_columns(schema, with_context=False)
-    every = (*schema.channels, *static)  # a party's own columns stand in the same order
+    static, label = single_columns(schema, with_context=False), schema.label_column
 
     def in_order(columns: Sequence[Channel], pieces: Mapping[str, Iterable[Any]]) -> list[Any]:
-        waiting = {party: iter(own) for party, own in pieces.items()}
+        waiting = {party: iter(own) for party, own in pieces.items()}  # a party's own columns stand in the same order
         return [next(waiting[str(column.party)]) for column in columns]
 
-    def all_of(name: str) -> dict[str, np.ndarray]:
-        return {party: getattr(facts, name) for party, facts in parts.items()}
-
-    def end_to_end(name: str, extra: int) -> np.ndarray:
-        if not with_cells:
-            return np.asarray(getattr(next(iter(parts.values())), name))
-        ends = {party: np.cumsum(own + extra) for party, own in all_of("column_cells").items()}
-        pieces = {party: np.split(own, ends[party], axis=-1)[:-1] for party, own in all_of(name).items()}
-        return np.concatenate(in_order(every, pieces), axis=-1)
-
-    with_cells = any(map(len, all_of("column_cells").values()))  # or distributions were not bought
-    gaps, label = all_of("gap_model"), schema.label_column
+    marginals = {party: facts.marginals for party, facts in parts.items()}
+    missing = {party: facts.static_missing for party, facts in parts.items()}
+    gaps = {party: facts.gap_model for party, facts in parts.items()}
     gappy = [schema.channels[place] for place in gappy_channels(schema)]
-    return Facts(
-        cells=end_to_end("cells", 0),
-        cumulative=end_to_end("cumulative", 1),
-        column_cells=np.array(in_order(every if with_cells else (), all_of("column_cells")), dtype=int),
+    return bought.facts_of(
+        marginals=in_order((*schema.channels, *static), marginals) if any(marginals.values()) else [],
         label_share=np.ones(1) if label is None else parts[str(label.party)].label_share,
-        static_missing=np.array(in_order(static, all_of("static_missing")), float),
+        static_missing=np.array(in_order(static, missing), float),
         gap_model=np.stack(in_order(gappy, gaps)) if any(map(len, gaps.values())) else np.zeros((0, 1)),
         length_share=np.zeros(0),
     )

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -138,7 +138,7 @@ class Stage(NamedTuple):
     """One exchange: its iteration and what is done in it."""
 
     iteration: int
-    name: Literal["discriminate", "generate", "end"]
+    name: str  # "discriminate", "generate", or "end"
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ class RunConfig:
         A run that was stopped ends earlier, because iterations that were counted and lost are not given back.
         """
         last = self.recipe.iterations if last is None else last
-        both: tuple[Literal["discriminate", "generate"], ...] = ("discriminate", "generate")
-        return [*(Stage(n, name) for n in range(done + 1, last + 1) for name in both), Stage(last, "end")]
+        both = ("discriminate", "generate")
+        return [*(Stage(n, name) for n in range(done + 1, last + 1) for name in both), Stage(last, END)]
 
 
 def greeting(num_rows: int) -> Frame:
