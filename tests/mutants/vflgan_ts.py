@@ -111,7 +111,7 @@ MUTANTS = (
         name="local trains on the rows themselves",
         why="noisy rows are made and not used",
         file="synthesizers/vflgan_ts/method.py",
-        before="            rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]\n",
+        before="            rows = dict(zip(rows, noisy, strict=True))\n",
         after="            assert noisy\n",
         tests=(f"{METHOD}::test_local_training_sees_noisy_rows_only",),
     ),

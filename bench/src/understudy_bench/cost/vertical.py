@@ -84,7 +84,7 @@ def _measured(name: str, num_blocks: int) -> dict[str, Any]:
 def _world(name: str, mode: str, iterations: int) -> tuple[dict[str, Party], Aggregator]:
     """Returns two parties with half of the attributes each, and their aggregator."""
     recipe = Recipe(iterations=iterations, batch=BATCH, learning_rate=2e-4, features=256)
-    config = RunConfig(_schema(), recipe, mode, 0, 0)
+    config = RunConfig(_schema(), recipe, mode, 0)
     plain = Rule(PlainUpdate, PlainUpdate, fixed_batches(BATCH, 0))
     rule = plain if mode == "plain" else _sound_rule(iterations)
     size = (UNITS, ATTRIBUTES[name] // 2, STEPS)

@@ -17,13 +17,12 @@ References: VFLGAN-TS (doi:10.1145/3776587); Seyfi et al. 2022 (CosciGAN); Abadi
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
@@ -58,7 +57,6 @@ _RATE_OF_UNKNOWN = 0.02  # sampling rate where the population is still to be cou
 _FACTS_UNNOISED = 1e-3  # noise multiplier of what is bought in modes that protect nobody
 _POOL = 4096  # synthetic rows by which scores are calibrated
 _COMPARED_ROWS, _CHECKPOINTS = 1024, 20  # of each side, and in a run, for the distance that chooses a checkpoint
-Named = Sequence[tuple[str, Rows]]  # parties and their rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +115,7 @@ class VFLGANTS(Synthesizer):
         schema = private.schema
         panel, facts = private.panel, bought.buy(private, grant, linear_scales(schema, None))
         encoding = encoding_of(schema, facts)
-        rows = [(own.party, rows_of(own, panel, encoding)) for own in partition(schema)]
+        rows = {own.party: rows_of(own, panel, encoding) for own in partition(schema)}
         if self.mode == "sound":
             unit = np.arange(panel.num_series) if schema.unit.kind == "event" else panel.unit
             rule = modes.sound_rule(grant, self.recipe, len(rows), private.population, private.influence, unit)
@@ -125,14 +123,38 @@ class VFLGANTS(Synthesizer):
         else:
             rule = modes.unprotected_rule(self.mode, grant, self.recipe, private.population, self.seed)
         if self.mode == "local":
-            noisy = modes.noisy_rows([own for _, own in rows], grant, private)
-            rows = [(name, own) for (name, _), own in zip(rows, noisy, strict=True)]
+            noisy = modes.noisy_rows([*rows.values()], grant, private)
+            rows = dict(zip(rows, noisy, strict=True))
+        parties = self._trained(schema, rows, rule, facts.label_share, progress)
+        generators = {name: to_arrays(party.generators, "") for name, party in parties.items()}
+        return self.released_arrays(schema, facts, generators)
+
+    def _trained(
+        self, schema: Schema, rows: Mapping[str, Rows], rule: Rule, class_share: np.ndarray, progress: Progress
+    ) -> dict[str, Party]:
+        """Returns the parties after a whole run in one process.
+
+        Privacy: what the rule's updates promise. Where no guarantee is claimed, the nearest checkpoint is kept.
+        """
+        config = self.run_config(schema)
+        parties = {name: Party(name, own, config, rule.party) for name, own in rows.items()}
+        aggregator = Aggregator(tuple(parties), config, rule.aggregator, rule.batches, class_share)
         nearest = self.mode in NOT_PRIVATE  # an exact statistic of real rows chooses; no guarantee covers that
-        generators = train(
-            self.run_config(schema), rows, rule, facts.label_share, nearest_checkpoint=nearest, progress=progress
-        )
-        own = {name: to_arrays(module, "") for (name, _), module in zip(rows, generators, strict=True)}
-        return self.released_arrays(schema, facts, own)
+        best = _Nearest([*parties.values()], [*rows.values()], config) if nearest else None
+        every = max(1, self.recipe.iterations // _CHECKPOINTS)
+
+        def before_iteration(iteration: int) -> None:
+            if iteration % every == 1 or every == 1:
+                progress("training", iteration / self.recipe.iterations)
+                if best is not None:
+                    best.compare()
+
+        sides = {name: party.side(lambda iteration: None) for name, party in parties.items()}
+        converse(sides, aggregator.side(before_iteration))
+        if best is not None:
+            best.compare()
+            best.restore()
+        return parties
 
     def released_arrays(
         self, schema: Schema, facts: Facts, generators: Mapping[str, Mapping[str, np.ndarray]]
@@ -213,7 +235,7 @@ class VFLGANTS(Synthesizer):
 
     def run_config(self, schema: Schema) -> RunConfig:
         """Returns what all sides of a run agree on."""
-        return RunConfig(schema, self.recipe, self.mode, self.seed, num_classes(schema))
+        return RunConfig(schema, self.recipe, self.mode, self.seed)
 
     def _working_rows(
         self, arrays: Mapping[str, np.ndarray], encoding: Encoding, classes: np.ndarray, rng: np.random.Generator
@@ -241,38 +263,6 @@ class VFLGANTS(Synthesizer):
             expected_batch=recipe.batch,
             clip_norm=recipe.clip_norm,
         )
-
-
-def train(
-    config: RunConfig,
-    parties: Named,
-    rule: Rule,
-    class_share: np.ndarray,
-    *,
-    nearest_checkpoint: bool,
-    progress: Progress,
-) -> tuple[nn.Module, ...]:
-    """Returns every party's generators after a whole run in one process: the last, or those of the nearest checkpoint.
-
-    Privacy: what the rule's updates promise. The nearest checkpoint is found by real rows without noise.
-    """
-    made = {name: Party(name, rows, config, rule.party) for name, rows in parties}
-    aggregator = Aggregator(tuple(made), config, rule.aggregator, rule.batches, class_share)
-    best = _Nearest(list(made.values()), [rows for _, rows in parties], config) if nearest_checkpoint else None
-    every = max(1, config.recipe.iterations // _CHECKPOINTS)
-
-    def before_iteration(iteration: int) -> None:
-        if iteration % every == 1 or every == 1:
-            progress("training", iteration / config.recipe.iterations)
-            if best is not None:
-                best.compare()
-
-    sides = {name: party.side(lambda iteration: None) for name, party in made.items()}
-    converse(sides, aggregator.side(before_iteration))
-    if best is not None:
-        best.compare()
-        best.restore()
-    return tuple(party.generators for party in made.values())
 
 
 class _Nearest:

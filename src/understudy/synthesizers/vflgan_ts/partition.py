@@ -21,9 +21,10 @@ from understudy.errors import InputError
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import facts as bought
-from understudy.statistics.columns import classes_of, gappy_channels, num_labels, single_columns
+from understudy.statistics.columns import classes_of, gappy_channels, single_columns
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.statistics.facts import Facts
+from understudy.synthesizers.vflgan_ts.protocol import num_classes
 from understudy.synthesizers.vflgan_ts.published import Rows
 
 ALONE = "holder"  # name of the only party where no column names one
@@ -61,11 +62,6 @@ def partition(schema: Schema) -> tuple[PartyColumns, ...]:
         if not found[-1].num_attributes:
             raise InputError(f"party '{party}': a column other than the label is expected. Give it to another party.")
     return tuple(found)
-
-
-def num_classes(schema: Schema) -> int:
-    """Returns how many classes generators are told; 0 without a label."""
-    return num_labels(schema) if schema.label_column is not None else 0
 
 
 def rows_of(columns: PartyColumns, panel: Panel, encoding: Encoding) -> Rows:

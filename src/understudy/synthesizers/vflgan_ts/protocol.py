@@ -30,6 +30,7 @@ from torch import Tensor
 from understudy.data import Schema
 from understudy.errors import InputError
 from understudy.privacy import canonical
+from understudy.statistics.columns import num_labels
 from understudy.synthesizers.vflgan_ts.recipe import DROPOUT, LATENT, Recipe
 
 END = "end"  # stage of the last answer
@@ -134,6 +135,11 @@ def _fits(tensor: Tensor, shape: tuple[int | None, ...]) -> bool:
     return known and all(wanted in (None, size) for size, wanted in zip(tensor.shape, shape, strict=True))
 
 
+def num_classes(schema: Schema) -> int:
+    """Returns how many classes generators are told; 0 without a label."""
+    return num_labels(schema) if schema.label_column is not None else 0
+
+
 class Stage(NamedTuple):
     """One exchange: its iteration and what is done in it."""
 
@@ -149,7 +155,11 @@ class RunConfig:
     recipe: Recipe
     mode: str
     seed: int  # of everything but privacy noise and batches; in the mode `sound` of the initial weights alone
-    num_classes: int  # that condition the generators; 0 without a label
+
+    @property
+    def num_classes(self) -> int:
+        """Classes that condition the generators; 0 without a label."""
+        return num_classes(self.schema)
 
     @property
     def num_latent(self) -> int:
