@@ -49,7 +49,8 @@ def pets(
 
     def train(provenance: dict[str, Any], progress: Progress) -> Pack:
         from understudy.synthesizers.pets.modules import Generation
-        from understudy.synthesizers.pets.pretraining import Effort, drawn_from, general_rules, pretrain
+        from understudy.synthesizers.pets.pretraining import Effort, drawn_from, pretrain
+        from understudy.synthesizers.pets.rules import general_rules
 
         rng = np.random.default_rng([seed, 1])
         source: Generation = general_rules

@@ -204,10 +204,12 @@ class PETS(Synthesizer):
             progress("evolution", _FACTS_SHARE + (1 - _FACTS_SHARE) * done / len(stages))
 
         population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)
-        arrays = {**population.arrays(_POPULATION), **bought, "nodes": _nodes(population, Facts.from_arrays(bought))}
+        arrays = prefixed(_POPULATION, population.arrays()) | bought
+        arrays["nodes"] = _nodes(population, Facts.from_arrays(bought))
+        arrays["ancestors"] = np.array(ancestors, dtype=np.int64)
         if self.pack != GENERAL:
             arrays[_PACK] = np.frombuffer(load_pack(self.pack, self.name).to_bytes(), dtype=np.uint8).copy()
-        return {**arrays, "ancestors": np.array(ancestors, dtype=np.int64)}
+        return arrays
 
     def prepared(self, schema: Schema, bought: dict[str, np.ndarray], size: int, rng: np.random.Generator) -> Setup:
         """Return the public side of a run before its first vote."""
@@ -322,6 +324,11 @@ class PETS(Synthesizer):
 def encoding_of(schema: Schema, bought: dict[str, np.ndarray]) -> Encoding:
     """Return the encoding that released facts define."""
     return Encoding.of(schema, Facts.from_arrays(bought).marginals, bought["linear"])
+
+
+def prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays with a prefix before their names."""
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
 
 
 def below(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -31,9 +31,9 @@ class Population:
         series, static, group = series.astype(np.float32), static.astype(np.float32), group.astype(np.int64)
         return cls(series=series, static=static, group=group, ancestor=np.arange(len(series), dtype=np.int64))
 
-    def arrays(self, prefix: str = "") -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays by name."""
-        return {f"{prefix}{field.name}": getattr(self, field.name) for field in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def take(self, rows: np.ndarray) -> "Population":
         """Return the chosen members, as often as they were chosen."""

@@ -24,7 +24,7 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics.columns import num_labels
 from understudy.synthesizers.base import shared_context
 from understudy.synthesizers.packs import GENERAL, UNREADABLE, from_file, load_pack, to_file
-from understudy.synthesizers.pets.method import PETS, Setup, below, encoding_of
+from understudy.synthesizers.pets.method import PETS, Setup, below, encoding_of, prefixed
 from understudy.synthesizers.pets.published import Vote
 from understudy.synthesizers.pets.voting import LABEL, Lattice, private_vote, voters_of, votes_event
 from understudy.synthesizers.release import PUBLIC_CONTEXT, Release
@@ -110,7 +110,7 @@ def open_run(
         "pack": load_pack(method.pack, method.name).sha256,
         "left": grant.remaining(LABEL),
     }
-    arrays = {**_prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}
+    arrays = {**prefixed(BOUGHT, bought), PUBLIC_CONTEXT: shared_context(private)}
     return Message(kind="ballot", facts=facts, arrays=arrays)
 
 
@@ -203,7 +203,7 @@ def evolved(state: Message) -> "Message | Release":
         def vote(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
             answer = next(answers, None)
             if answer is None:
-                raise _NotVoted(_prefixed(LATTICE, vars(here.lattice)) | {"embeddings": embeddings, "group": group})
+                raise _NotVoted(prefixed(LATTICE, vars(here.lattice)) | {"embeddings": embeddings, "group": group})
             return np.asarray(answer)
 
         return vote
@@ -212,7 +212,7 @@ def evolved(state: Message) -> "Message | Release":
         arrays = method.evolved(schema, bought, counted.shape[1], stages, recorded, lambda *done: None)
     except _NotVoted as asked:
         named = {name: facts[name] for name in ("run", "pack", "options", "left")}
-        return Message(kind="proposal", facts=named, arrays={**_prefixed(BOUGHT, bought), **asked.args[0]})
+        return Message(kind="proposal", facts=named, arrays={**prefixed(BOUGHT, bought), **asked.args[0]})
     if facts.get("certificate") is None:
         raise InputError("The last ballot carries no certificate. Ask the data holder for it.")
     arrays[PUBLIC_CONTEXT] = state.arrays[PUBLIC_CONTEXT]
@@ -222,7 +222,3 @@ def evolved(state: Message) -> "Message | Release":
 
 class _NotVoted(Exception):
     """Candidates that no ballot has counted yet: arrays by name, as they are proposed."""
-
-
-def _prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {f"{prefix}{name}": array for name, array in arrays.items()}

@@ -140,7 +140,7 @@ class VFLGANTS(Synthesizer):
         parties = {name: Party(name, own, config, rule.party) for name, own in rows.items()}
         aggregator = Aggregator(tuple(parties), config, rule.aggregator, rule.batches, class_share)
         nearest = self.mode in NOT_PRIVATE  # an exact statistic of real rows chooses; no guarantee covers that
-        best = _Nearest([*parties.values()], [*rows.values()], config) if nearest else None
+        best = _Nearest(parties, rows, config) if nearest else None
         every = max(1, self.recipe.iterations // _CHECKPOINTS)
 
         def before_iteration(iteration: int) -> None:
@@ -193,8 +193,8 @@ class VFLGANTS(Synthesizer):
             return (
                 f"Every value of every row gets noise {size:.3g} times as large as a typical value, before training.",
             )
-        training, number = modes.training_event(plan), self._num_noised(learned)
-        noise, drawn = training.noise_multiplier * math.sqrt(number), self._units_drawn(learned, training)
+        training, number, drawn = self._training(plan, learned)
+        noise = training.noise_multiplier * math.sqrt(number)
         return (
             f"{len(columns)} parties and an aggregator noise {number} parameters {training.iterations} times: the sum "
             f"of {drawn:.3g} gradients of length {self.recipe.clip_norm:g} at the most against noise of length "
@@ -207,20 +207,22 @@ class VFLGANTS(Synthesizer):
         if self.mode != "sound":
             return None
         learned = self.learned_schema(schema)
-        event = modes.training_event(self.plan(learned, guarantee))
-        return noise_ratio(event.noise_multiplier, self._num_noised(learned), self._units_drawn(learned, event))
+        event, number, drawn = self._training(self.plan(learned, guarantee), learned)
+        return noise_ratio(event.noise_multiplier, number, drawn)
 
-    def _num_noised(self, schema: Schema) -> int:
-        """Returns how many parameters see real rows: discriminators, extractors and the shared discriminator."""
-        recipe, steps, sizes = self.recipe, schema.num_steps, [own.num_attributes for own in partition(schema)]
+    def _training(self, plan: SpendingPlan, schema: Schema) -> tuple[SubsampledGaussian, int, float]:
+        """Returns the event of all iterations, how many parameters see real rows, and how many units are drawn.
+
+        Parameters are those of discriminators, extractors and the shared discriminator.
+        """
+        event, recipe, steps = modes.training_event(plan), self.recipe, schema.num_steps
+        sizes = [own.num_attributes for own in partition(schema)]
         with meta_device():
             shared = SharedDiscriminator(recipe.features * len(sizes), recipe.shared_widths)
             own = [AttributeDiscriminators(number, steps, recipe.widths) for number in sizes]
             extractors = [FeatureExtractor(number * steps, recipe.features) for number in sizes]
-        return sum(map(num_parameters, (shared, *own, *extractors)))
-
-    def _units_drawn(self, schema: Schema, event: SubsampledGaussian) -> float:
-        return event.sampling_rate * (schema.population.size or 1)
+        number = sum(map(num_parameters, (shared, *own, *extractors)))
+        return event, number, event.sampling_rate * (schema.population.size or 1)
 
     def trust(self, schema: Schema, plan: SpendingPlan) -> tuple[str, ...]:
         """Who is trusted in this mode, and what a party could learn."""
@@ -271,26 +273,23 @@ class _Nearest:
     Privacy: none; an exact statistic of private rows chooses. For `plain` and `paper` only.
     """
 
-    def __init__(self, parties: list[Party], rows: list[Rows], config: RunConfig) -> None:
-        self._parties, self._config = parties, config
-        self._real = [torch.sort(part.series[:_COMPARED_ROWS], dim=0).values for part in rows]
-        self._least, self._kept = math.inf, [party.generator_update.flat.values.clone() for party in parties]
+    def __init__(self, parties: Mapping[str, Party], rows: Mapping[str, Rows], config: RunConfig) -> None:
+        self._generators = [party.generators for party in parties.values()]
+        self._values = [party.generator_update.flat.values for party in parties.values()]
+        self._real = [torch.sort(own.series[:_COMPARED_ROWS], dim=0).values for own in rows.values()]
+        noise = torch.randn(len(self._real[0]), LATENT, generator=torch.Generator().manual_seed(config.seed))
+        classes = torch.arange(len(noise)) % max(1, config.num_classes)
+        self._latent = torch.cat([noise, torch.eye(config.num_classes)[classes]], 1) if config.num_classes else noise
+        self._least, self._kept = math.inf, [values.clone() for values in self._values]
 
     def compare(self) -> None:
         """Keeps the generators if they are nearer than any before."""
-        generator = torch.Generator().manual_seed(self._config.seed)
-        latent = torch.randn(len(self._real[0]), LATENT, generator=generator)
-        if number := self._config.num_classes:
-            latent = torch.cat([latent, torch.eye(number)[torch.arange(len(latent)) % number]], 1)
-        distance = sum(
-            float((torch.sort(generate(party.generators, latent), dim=0).values - real).abs().mean())
-            for party, real in zip(self._parties, self._real, strict=True)
-        )
+        made = (torch.sort(generate(own, self._latent), dim=0).values for own in self._generators)
+        distance = sum(float((one - real).abs().mean()) for one, real in zip(made, self._real, strict=True))
         if distance < self._least:
-            self._least = distance
-            self._kept = [party.generator_update.flat.values.clone() for party in self._parties]
+            self._least, self._kept = distance, [values.clone() for values in self._values]
 
     def restore(self) -> None:
         """Puts the nearest generators back."""
-        for party, values in zip(self._parties, self._kept, strict=True):
-            party.generator_update.flat.values.copy_(values)
+        for values, kept in zip(self._values, self._kept, strict=True):
+            values.copy_(kept)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from understudy.data import Time
-from understudy.errors import InputError
 from understudy.statistics.encoding import Encoding, linear_scales
 from understudy.synthesizers.contract.panels import plain_schema
 from understudy.synthesizers.pets import rules
@@ -145,11 +144,6 @@ def test_public_levels_are_taken_over_and_nothing_else_is() -> None:
     assert abs(levels[:, 0, 0][:, None] - public[:, 0, 0]).min(axis=1).max() < 1e-4
     assert len(np.unique(levels[:, 0, 0].round(3))) > 20
     np.testing.assert_allclose(levels[:, 0, 1], 2, atol=1e-3)
-
-
-def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(InputError, match="rich, pets"):
-        RuleBased(num_steps=32, preset="poor")(1, rng())
 
 
 def test_public_series_are_all_used_before_one_is_repeated() -> None:
