@@ -59,10 +59,10 @@ embedded = in_equal_batches(environment.embed, _BATCH, *shown)
         name="votes counted once more than charged",
         why="a histogram that nobody paid for guides the start",
         file="synthesizers/pets/method.py",
-        before="        population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)\n",
+        before="        population = here.population\n",
         after="""\
         vote_of(here)(here.environment.embed(here.population.series, here.population.static), here.population.group)
-        population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)
+        population = here.population
 """,
         tests=(f"{METHOD}::test_private_series_are_counted_once_per_iteration",),
     ),

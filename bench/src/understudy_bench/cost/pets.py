@@ -155,11 +155,12 @@ def _child(steps: int, candidates: int, series: int) -> dict[str, float]:
 
     modules = pets.PETS().modules_for(_walks(steps, 1).schema)
     network = modules.variation.network  # type: ignore[attr-defined] # of the general pack
+    evolving = pets.evolve
     clocks = {"encode": _Clock(network.encode), "decode": _Clock(network.decode)}
     network.encode, network.decode = clocks["encode"], clocks["decode"]
     clocks["embedding"] = _Clock(modules.similarity)
     timed = replace(modules, similarity=clocks["embedding"])
-    loop, search, before = _Clock(pets.evolve), _Clock(votes.nearest), {}
+    loop, search, before = _Clock(lambda *arguments: list(evolving(*arguments))), _Clock(votes.nearest), {}
 
     def evolve(*arguments: Any) -> Any:
         before.update({name: clock.seconds for name, clock in clocks.items()})

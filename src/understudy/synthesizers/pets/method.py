@@ -198,12 +198,10 @@ class PETS(Synthesizer):
         """
         rng, ancestors = np.random.default_rng(self.seed), list[int]()
         here = self.prepared(schema, bought, size, rng)
-
-        def watch(done: int, population: Population) -> None:
+        population = here.population
+        for population in evolve(here.population, here.environment, vote_of(here), stages, rng):
             ancestors.append(population.num_ancestors)
-            progress("evolution", _FACTS_SHARE + (1 - _FACTS_SHARE) * done / len(stages))
-
-        population = evolve(here.population, here.environment, vote_of(here), stages, rng, watch)
+            progress("evolution", _FACTS_SHARE + (1 - _FACTS_SHARE) * len(ancestors) / len(stages))
         arrays = prefixed(_POPULATION, population.arrays()) | bought
         arrays["nodes"] = _nodes(population, Facts.from_arrays(bought))
         arrays["ancestors"] = np.array(ancestors, dtype=np.int64)

@@ -1,6 +1,7 @@
 """What `pets` promises: who moves what by how much, what a run costs, and what the control never sees."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,7 @@ def heard(panel: Panel, method: PETS, noise: float, monkeypatch: pytest.MonkeyPa
     """The histograms that the evolution hears, if it selects as if all votes were equal."""
     histograms: list[np.ndarray] = []
 
-    def deaf(population: Population, environment: Environment, vote: Vote, *rest: object) -> Population:
+    def deaf(population: Population, environment: Environment, vote: Vote, *rest: object) -> Iterator[Population]:
         def hear(embeddings: np.ndarray, group: np.ndarray) -> np.ndarray:
             histograms.append(vote(embeddings, group))
             return np.ones(len(group))
