@@ -97,7 +97,7 @@ class AdversarialTraining:
 
     def energy_loss(self, sensitive: Tensor, rest: Tensor, coins: torch.Generator) -> Tensor:
         """Return the loss of all energies on a batch; generators are constants here."""
-        sensitive, rest = (real + _BLUR * _normal(real.shape, coins) for real in (sensitive, rest))
+        sensitive, rest = (real + _BLUR * torch.randn(real.shape, generator=coins) for real in (sensitive, rest))
         total = torch.zeros(())
         for pair, energy in self.energies.items():
             real, given = (sensitive, None) if pair == MARGINAL else (rest, sensitive)
@@ -128,7 +128,7 @@ class AdversarialTraining:
 
     def generated(self, pair: str, number: int, given: Tensor | None, coins: torch.Generator) -> Tensor:
         """Return rows of a generator [row, number], with a gradient."""
-        rows: Tensor = self.generators[pair](_normal((number, LATENT), coins), given)
+        rows: Tensor = self.generators[pair](torch.randn(number, LATENT, generator=coins), given)
         return rows
 
 
@@ -208,7 +208,3 @@ def normalised_discrepancy(pairs: Tensor) -> Tensor:
     total = pairs.sum(-1) ** 2
     ratio = torch.where(squares > 0, total / torch.where(squares > 0, squares, torch.ones_like(squares)), squares)
     return (number - 1) / number * ratio  # Eq. 17
-
-
-def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    return torch.randn(shape, generator=generator)
