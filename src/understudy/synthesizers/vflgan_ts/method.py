@@ -26,7 +26,7 @@ import torch
 
 from understudy.data import Panel, Schema
 from understudy.errors import InputError
-from understudy.privacy.budget import Guarantee
+from understudy.privacy.budget import Guarantee, at_most
 from understudy.privacy.events import Gaussian, NonPrivate, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers
@@ -232,7 +232,7 @@ class VFLGANTS(Synthesizer):
         return (
             *modes.TRUST[self.mode],
             "Against a party that keeps nothing, but knows which rows were drawn: "
-            f"epsilon = {cost:.4g} at the same delta.",
+            f"epsilon = {at_most(cost, 4)} at the same delta.",
         )
 
     def run_config(self, schema: Schema) -> RunConfig:
