@@ -130,7 +130,7 @@ def test_batches_differ_between_runs() -> None:
 
 def agreed(mode: str, name: str) -> torch.Generator:
     with seeded(0, name):
-        return RunConfig(small_schema(parties=True), Recipe(), mode, 0, 0).randomness()
+        return RunConfig(small_schema(parties=True), Recipe(), mode, 0).randomness()
 
 
 def test_every_owner_of_a_vertical_run_has_coins_of_its_own_in_every_run() -> None:
