@@ -97,8 +97,8 @@ MUTANTS = (
         name="a test chosen on the runs it is counted on",
         why="an audit finds leaks in noise",
         file="audit/scores.py",
-        before="    first, rest = _split(scores, chosen_on)\n    sign,",
-        after="    first, rest = scores, _split(scores, chosen_on)[1]\n    sign,",
+        before="    first, rest = _split(scores)\n    sign,",
+        after="    first, rest = scores, _split(scores)[1]\n    sign,",
         tests=(f"{SCORES}::test_the_runs_that_count_do_not_choose",),
     ),
     Mutant(

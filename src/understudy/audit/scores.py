@@ -141,24 +141,22 @@ def audit_scores(
     *,
     delta: float,
     confidence: float = 0.95,
-    chosen_on: float = 0.5,
     aim: Aim = "epsilon",
 ) -> AuditResult:
     """Returns the strongest lower bound that a family of attacks proves, all of them together at `confidence`.
 
     Args:
         family: every attack that was tried, by name; leaving out those that failed would be cheating.
-        chosen_on: share of the runs, the first, that choose each attack's test; the others count. Fixed beforehand.
         aim: what the test is chosen for: the epsilon it proves at `delta`, or the mu of a Gaussian-DP claim.
     """
     if not family:
         raise InputError("Expected at least one attack, got none.")
-    if not 0 <= delta < 1 or not 0 < confidence < 1 or not 0 < chosen_on < 1:
-        raise InputError("Expected delta in [0, 1), confidence and chosen_on between 0 and 1.")
+    if not 0 <= delta < 1 or not 0 < confidence < 1:
+        raise InputError("Expected delta in [0, 1) and confidence between 0 and 1.")
     if min(scores.runs for scores in family.values()) < 4:
         raise InputError("Expected at least four runs per arm, two to choose a test and two to count, got fewer.")
     alpha = (1 - confidence) / len(family)
-    found = {name: _counted(scores, delta, alpha, chosen_on, aim) for name, scores in family.items()}
+    found = {name: _counted(scores, delta, alpha, aim) for name, scores in family.items()}
     value = {name: rates.mu if aim == "mu" else rates.epsilon(delta) for name, (rates, _) in found.items()}
     best = max(value, key=lambda name: value[name])
     rates, runs = found[best]
@@ -179,24 +177,24 @@ def ceiling(runs: int, *, delta: float, confidence: float = 0.95, family: int = 
     return ErrorRates(least, least).epsilon(delta)
 
 
-def counted(runs: int, chosen_on: float = 0.5) -> int:
-    """Returns how many of the given runs are counted; the others choose a test."""
-    return runs - max(2, min(runs - 2, round(chosen_on * runs)))
+def counted(runs: int) -> int:
+    """Returns how many of the given runs are counted; the first half chooses a test."""
+    return runs - max(2, round(runs / 2))
 
 
-def _counted(scores: Scores, delta: float, alpha: float, chosen_on: float, aim: Aim) -> tuple[ErrorRates, int]:
+def _counted(scores: Scores, delta: float, alpha: float, aim: Aim) -> tuple[ErrorRates, int]:
     """Returns error rates of the chosen test on the runs that did not choose it, and the number of these runs."""
-    first, rest = _split(scores, chosen_on)
+    first, rest = _split(scores)
     sign, threshold = _best_test(first, delta, alpha, aim)
     errors = np.count_nonzero(sign * rest.absent > threshold), np.count_nonzero(sign * rest.present <= threshold)
     arms = zip(errors, (rest.absent, rest.present), strict=True)
     return ErrorRates(*(float(_upper(np.array(wrong), len(arm), alpha / 2)) for wrong, arm in arms)), rest.runs
 
 
-def _split(scores: Scores, chosen_on: float) -> tuple[Scores, Scores]:
-    cut, other = (len(arm) - counted(len(arm), chosen_on) for arm in (scores.absent, scores.present))
-    first = Scores(scores.absent[:cut], scores.present[:other])
-    return first, Scores(scores.absent[cut:], scores.present[other:])
+def _split(scores: Scores) -> tuple[Scores, Scores]:
+    arms = (scores.absent, scores.present)
+    first, rest = zip(*(np.split(arm, [len(arm) - counted(len(arm))]) for arm in arms), strict=True)
+    return Scores(*first), Scores(*rest)
 
 
 def _best_test(scores: Scores, delta: float, alpha: float, aim: Aim) -> tuple[float, float]:

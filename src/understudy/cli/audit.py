@@ -127,9 +127,9 @@ def _shadows(
     told, shadows, workers = [], refits.shadows, workers_of(refits.workers)
     if refits.budget_minutes is not None:
         progress("timing one shadow", 0.1)
-        plan = audits.planned(audited, refits.attack, refits.budget_minutes, workers)
-        shadows, told = plan.per_arm, [plan.sentence()]
-        output.say(plan.sentence())  # before the work, so that it can be stopped
+        shadows, sentence = audits.planned(audited, refits.attack, refits.budget_minutes, workers)
+        told = [sentence]
+        output.say(sentence)  # before the work, so that it can be stopped
     made = audits.shadow_audits(
         audited, refits.attack, refits.work, per_arm=shadows, workers=workers, progress=progress
     )
