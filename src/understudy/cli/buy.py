@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import charging, check_budget, left_in
 from understudy.cli.console import Commands, Output
+from understudy.cli.ledger import charging, check_budget, left_in
 from understudy.cli.options import TableFile
 from understudy.cli.places import existing, existing_table, named, require_room, unused, whole_file
 from understudy.data import Schema

@@ -9,12 +9,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from understudy.cli.charging import charging, record_uncovered
 from understudy.cli.console import Output, Progress, bold, table
 from understudy.cli.evaluate import judge, record_of
-from understudy.cli.holdouts import read_list, require_unseen
+from understudy.cli.ledger import charging, record_uncovered
 from understudy.cli.options import Measures, RealTables
-from understudy.cli.panels import Candidate, read_candidate, read_real
+from understudy.cli.panels import Candidate, read_candidate, read_list, read_real, require_unseen
 from understudy.cli.places import existing, existing_table, named, outside, unused, whole_file, write
 from understudy.data import Schema
 from understudy.errors import InputError, Stopped

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from understudy.cli.charging import charging, left_in
 from understudy.cli.console import Commands, Output
+from understudy.cli.ledger import charging, left_in
 from understudy.cli.options import ContextFile, Delta, FewUnits, WindowSteps
 from understudy.cli.places import existing, folder_for, require_room, unused
 from understudy.data import Schema, read_panel

@@ -5,7 +5,7 @@ key, then the charge. Whatever can fail should fail before it costs something.
 """
 
 import csv
-import os
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from understudy.cli.charging import charging, check_budget, left_in, without_limit
 from understudy.cli.console import Output
-from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
+from understudy.cli.ledger import charging, check_budget, left_in, without_limit
 from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
-from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, whole_file
+from understudy.cli.panels import check_share, check_split, list_beside, split_table
+from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, write
 from understudy.cli.sample import sample_in_pieces, usual_number
 from understudy.data import Panel, Schema
 from understudy.data.dtypes import require_fit
@@ -196,12 +196,11 @@ def _listed(held_out: Panel | None, request: Request, schema: Schema) -> Iterato
     if held_out is None or target is None:
         yield
         return
-    with whole_file(target) as draft:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow([schema.unit.column or "series"])
-            rows.writerows([identifier] for identifier in held_out.unit_ids)  # type: ignore[union-attr]
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow([schema.unit.column or "series"])
+    rows.writerows([identifier] for identifier in held_out.unit_ids)  # type: ignore[union-attr]
+    write(target, text.getvalue(), private=True)
     try:
         yield
     except BaseException:

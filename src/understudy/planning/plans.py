@@ -112,7 +112,7 @@ def plan(
         if isinstance(method, Synthesizer)
         else chosen(assumed, guarantee, method=method, task=task, **options)
     )
-    size, ledger = assumed.population.size or 1, None if file is None else _left(file, declared)
+    size, ledger = assumed.population.size or 1, None if file is None else existing_ledger(file, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:
         spending = spending_plan(own, declared if population is None else assumed, guarantee)
@@ -139,7 +139,7 @@ def plan(
         replace_one_epsilon=paid[1],
         releases=releases,
         outlook=outlook,
-        ledger=ledger,
+        ledger=None if ledger is None else {"file": str(ledger.path), **asdict(ledger.remaining())},
         cost=cost,
         verdict=foreseen if trial is None or not releases else _tried_verdict(trial, guarantee, foreseen),
         simulation=trial,
@@ -203,8 +203,3 @@ def _assumed(schema: Schema, population: int | None) -> Schema:
             "with."
         )
     return schema
-
-
-def _left(file: Path, schema: Schema) -> dict[str, Any] | None:
-    ledger = existing_ledger(file, schema)
-    return None if ledger is None else {"file": str(ledger.path), **asdict(ledger.remaining())}
