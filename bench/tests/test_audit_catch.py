@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from understudy_bench.audit import catch as audit_catch
-from understudy_bench.audit.defects import DEFECTS, stretched
+from understudy_bench.audit.defects import DEFECTS, noise_times, stretched
 from understudy_bench.audit.subjects import SUBJECTS
 
-from tests.canaries.fits import ALL, DIFFERENCES, answer_scores, random_panel, recorded_fit
-from tests.defects import noise_times
+from understudy.audit.canaries import ALL, DIFFERENCES, answer_scores, random_panel, recorded_fit
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.events import DiscreteGaussian, Gaussian, SubsampledGaussian
 from understudy.privacy.noise import NoiseSource

@@ -9,7 +9,7 @@ TRAINED = f"{STATISTICAL}/test_canary_training.py"
 SAMPLING = "tests/unit/training/test_plan.py"
 SCORES = "tests/unit/audit/test_scores.py"
 RESULT = "tests/unit/audit/test_result.py"
-MU = "tests/unit/audit/test_gaussian_test.py"
+MU = "tests/unit/audit/test_shift.py"
 
 MUTANTS = (
     Mutant(
@@ -87,8 +87,7 @@ MUTANTS = (
     Mutant(
         name="scenes that are not paid for",
         why="a true claim is contradicted more often than was stated",
-        file="canaries/gaussian_test.py",
-        package="tests",
+        file="audit/shift.py",
         before="each = 1 - (1 - confidence) / len(family)",
         after="each = confidence",
         tests=(f"{MU}::test_the_best_scene_of_a_family_speaks_and_all_of_them_are_paid_for",),

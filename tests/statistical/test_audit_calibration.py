@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.canaries.gaussian_test import mu_test
 from tests.canaries.mechanisms import gaussian_sum, observe
 from tests.canaries.scenes import scenes
 from understudy.audit.scores import Scores, audit_scores
+from understudy.audit.shift import mu_test
 from understudy.privacy.events import Gaussian
 from understudy.privacy.noise import NoiseSource
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.canaries.fits import Answers, RecordingLedger
+from understudy.audit.canaries import Answers, RecordingLedger
 from understudy.errors import BudgetExceeded
 from understudy.privacy.border import Given, Statistic
 from understudy.privacy.budget import Guarantee

@@ -21,10 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from understudy.audit.scores import Scores
+from understudy.audit.scores import Scores, counted
 from understudy.data import Panel, Schema
 from understudy.data.panel import broadcast_context
-from understudy.errors import InputError
 from understudy.privacy.border import Private, Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import Certificate
@@ -32,6 +31,7 @@ from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.base import Synthesizer
+from understudy.synthesizers.contract.panels import shared_context
 from understudy.synthesizers.vflgan_ts import protocol
 from understudy.training import loop
 from understudy.training.private_gradient import NormalReserve
@@ -138,39 +138,31 @@ def answer_scores(neighbours: Neighbours, reach: Reach, runs: int) -> dict[str, 
 
     `DIFFERENCES` leaves out what all coordinates of an answer have in common.
     """
+    found: dict[str, tuple[list[float], list[float]]]
+    found = {label: ([], []) for label in (*reach.moved, ALL, DIFFERENCES)}
+    for arm, panel in enumerate((neighbours.absent, neighbours.present)):
+        for _ in range(runs):
+            answers = neighbours.fit(panel, told=reach.told).answers
+            shares = {label: float(np.sum(answers[label] * reach.weights[label])) for label in answers}
+            common = sum(float(np.sum(answers[label]) * np.mean(reach.weights[label])) for label in answers)
+            whole = sum(shares.values())
+            for label, share in {**shares, ALL: whole, DIFFERENCES: whole - common}.items():
+                found[label][arm].append(share)
+    return {label: Scores(*map(np.array, arms)) for label, arms in found.items()}
+
+
+def release_scores(neighbours: Neighbours, runs: int) -> Scores:
+    """Projects released arrays on the difference of means in the half of the runs that chooses a test."""
     absent, present = (
-        _projections(neighbours, panel, reach, runs) for panel in (neighbours.absent, neighbours.present)
-    )
-    return {label: Scores(absent[label], present[label]) for label in absent}
-
-
-def release_scores(neighbours: Neighbours, runs: int, chosen_on: float = 0.5) -> Scores:
-    """Projects the released arrays on the difference of means, as the first share of the runs shows it.
-
-    Hand the same share to `audit_scores`: those runs have chosen the axis already.
-    """
-    absent, present = (
-        _equally_long([_flat(neighbours.fit(panel)) for _ in range(runs)])
+        np.stack([_flat(neighbours.fit(panel)) for _ in range(runs)])
         for panel in (neighbours.absent, neighbours.present)
     )
-    first = max(2, round(chosen_on * runs))
+    first = runs - counted(runs)
     spread = absent[:first].var(axis=0) + present[:first].var(axis=0)
     mean = absent[:first].mean(axis=0)
     axis = present[:first].mean(axis=0) - mean
     weight = axis / (spread + 1e-12 * np.maximum(1.0, mean**2))  # what never varies and yet differs outweighs all
     return Scores(absent @ weight, present @ weight)
-
-
-def _projections(neighbours: Neighbours, panel: Panel, reach: Reach, runs: int) -> dict[str, NDArray[np.float64]]:
-    found: dict[str, list[float]] = {label: [] for label in (*reach.moved, ALL, DIFFERENCES)}
-    for _ in range(runs):
-        answers = neighbours.fit(panel, told=reach.told).answers
-        shares = {label: float(np.sum(answers[label] * reach.weights[label])) for label in answers}
-        common = sum(float(np.sum(answers[label]) * np.mean(reach.weights[label])) for label in answers)
-        whole = sum(shares.values())
-        for label, share in {**shares, ALL: whole, DIFFERENCES: whole - common}.items():
-            found[label].append(share)
-    return {label: np.array(values) for label, values in found.items()}
 
 
 def _weights(change: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -183,12 +175,6 @@ def _in_deviations(change: NDArray[np.float64], noise: NDArray[np.float64]) -> N
     """A change where there is no noise is infinitely far."""
     still = np.where(change == 0, 0.0, np.inf)
     return np.divide(change, noise, out=still, where=noise > 0)
-
-
-def _equally_long(rows: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    if len({len(row) for row in rows}) > 1:
-        raise InputError("Expected released arrays of one size, got several: noise chose them. Use answer_scores.")
-    return np.stack(rows)
 
 
 def _flat(fit: Fit) -> NDArray[np.float64]:
@@ -318,14 +304,5 @@ def _panel(schema: Schema, shares: Series) -> Panel:
         lengths=np.full(len(shares), schema.num_steps, dtype=np.int32),
         unit=np.arange(len(shares), dtype=np.int64),
         static=static.reshape(len(shares), len(schema.static)).astype(np.float32),
-        context=_context(schema, len(shares)),
+        context=broadcast_context(shared_context(schema), len(shares)) if schema.context else None,
     )
-
-
-def _context(schema: Schema, number: int) -> NDArray[np.float32] | None:
-    """Public context that rises from bound to bound, the same for all."""
-    if not schema.context:
-        return None
-    low, high = np.array([channel.bounds for channel in schema.context]).T
-    shared = low + (high - low) * np.linspace(0, 1, schema.num_steps)[:, None]
-    return broadcast_context(shared.astype(np.float32), number)

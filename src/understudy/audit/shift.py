@@ -8,6 +8,7 @@ tells far more than counting errors, but only about noise that is (nearly) norma
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -16,12 +17,12 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from understudy.audit.scores import AuditResult, Scores
+from understudy.audit.scores import AuditResult, Interval, Scores
 from understudy.errors import InputError
 from understudy.privacy.accounting import gaussian_epsilon, gaussian_log_delta
 
 _LARGEST_MU = 1000.0  # stands for "no noise at all"
-_MOST_RUNS = 10_000_000
+_RUNS = range(2, 10_000_000)
 
 
 @dataclass(frozen=True)
@@ -43,32 +44,27 @@ class GaussianShift:
         return np.linspace(0.0, self.mu**2 / 2 + 4 * self.mu, 60)
 
 
-@dataclass(frozen=True)
-class MuInterval:
-    """An estimate of mu, and bounds that all hold with the confidence asked for; `lower` is 0 or above."""
-
-    estimate: float
-    lower: float
-    upper: float
-
-
-def mu_interval(scores: Scores, confidence: float = 0.95) -> MuInterval:
-    """How far apart the arms are, in standard deviations, whichever of them is higher."""
-    observed, scale, freedom = _statistic(scores)
-    tail = (1 - confidence) / 2
-    return MuInterval(
-        estimate=observed,
-        lower=_where(lambda mu: student_tail(observed * scale, freedom, mu * scale), tail),
-        upper=_where(lambda mu: student_tail(observed * scale, freedom, mu * scale), 1 - tail),
+def mu_interval(scores: Scores, confidence: float = 0.95) -> Interval:
+    """Returns how far apart the arms are, in standard deviations, whichever of them is higher."""
+    absent, present = scores.absent, scores.present
+    freedom = len(absent) + len(present) - 2
+    squares = ((absent - absent.mean()) ** 2).sum() + ((present - present.mean()) ** 2).sum()
+    distance = abs(float(present.mean() - absent.mean()))
+    deviation = max(math.sqrt(squares / freedom), distance / _LARGEST_MU)
+    observed = distance / deviation if distance else 0.0
+    scale, tail = math.sqrt(len(absent) * len(present) / (len(absent) + len(present))), (1 - confidence) / 2
+    low, high = (
+        _where(lambda mu: student_tail(observed * scale, freedom, mu * scale), level) for level in (tail, 1 - tail)
     )
+    return Interval(observed, low, high)
 
 
 def mu_test(family: Mapping[str, Scores], *, delta: float, confidence: float = 0.95) -> AuditResult:
-    """The largest lower bound on mu of several scenes, all of them together at `confidence`."""
+    """Returns the largest lower bound on mu of several scenes, all of them together at `confidence`."""
     if not family:
         raise InputError("Expected at least one scene, got none.")
     each = 1 - (1 - confidence) / len(family)
-    lower = {name: mu_interval(scores, each).lower for name, scores in family.items()}
+    lower = {name: mu_interval(scores, each).low for name, scores in family.items()}
     best = max(lower, key=lambda name: lower[name])
     return AuditResult(
         attack=best,
@@ -81,8 +77,8 @@ def mu_test(family: Mapping[str, Scores], *, delta: float, confidence: float = 0
     )
 
 
-def power(mu: float, excess: float, runs: int, alpha: float) -> float:
-    """Chance that `runs` per arm contradict a claim of `mu` when the truth is mu · (1 + excess).
+def power_of(mu: float, excess: float, runs: int, alpha: float) -> float:
+    """Returns the chance that `runs` per arm contradict a claim of `mu` when the truth is mu · (1 + excess).
 
     Args:
         alpha: how often a true claim is contradicted; half of it belongs to each sign.
@@ -93,7 +89,7 @@ def power(mu: float, excess: float, runs: int, alpha: float) -> float:
 
 
 def required_runs(mu: float, excess: float, *, alpha: float = 0.05, power: float = 0.9) -> int:
-    """The fewest runs per arm that find an excess of mu with the power asked for.
+    """Returns the fewest runs per arm that find an excess of mu with the power asked for.
 
     Half of the noise is an excess of 1; ten percent less of it is an excess of 1/0.9 − 1.
 
@@ -101,17 +97,12 @@ def required_runs(mu: float, excess: float, *, alpha: float = 0.05, power: float
         >>> required_runs(1.0, 1.0)
         28
     """
-    reached = _power_of(mu, excess, alpha)
-    high = 2
-    while reached(high) < power:
-        high *= 2
-        if high > _MOST_RUNS:
-            raise InputError(f"Expected an excess that {_MOST_RUNS} runs per arm can show, got {excess:g} of {mu:g}.")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) >= power else (middle, high)
-    return high
+    if not mu > 0 or not excess >= 0 or not 0 < alpha < 1:
+        raise InputError("Expected a positive mu, an excess of 0 or more and alpha between 0 and 1.")
+    place = bisect_left(_RUNS, power, key=lambda runs: power_of(mu, excess, runs, alpha))
+    if place == len(_RUNS):
+        raise InputError(f"Expected an excess that {_RUNS.stop} runs per arm can show, got {excess:g} of {mu:g}.")
+    return _RUNS[place]
 
 
 def student_tail(t: float, freedom: int, shift: float) -> float:
@@ -125,23 +116,6 @@ def student_tail(t: float, freedom: int, shift: float) -> float:
     log_density = (freedom - 1) * np.log(ratio) - freedom * ratio**2 / 2
     weights = np.exp(log_density - log_density.max())
     return float(weights @ ndtr(shift - t * ratio) / weights.sum())
-
-
-def _power_of(mu: float, excess: float, alpha: float) -> Callable[[int], float]:
-    if not mu > 0 or not excess >= 0 or not 0 < alpha < 1:
-        raise InputError("Expected a positive mu, an excess of 0 or more and alpha between 0 and 1.")
-    return lambda runs: power(mu, excess, runs, alpha)
-
-
-def _statistic(scores: Scores) -> tuple[float, float, int]:
-    """|difference of means| in pooled deviations; what turns it into Student's t; degrees of freedom."""
-    absent, present = scores.absent, scores.present
-    freedom = len(absent) + len(present) - 2
-    squares = ((absent - absent.mean()) ** 2).sum() + ((present - present.mean()) ** 2).sum()
-    deviation = math.sqrt(squares / freedom)
-    distance = abs(float(present.mean() - absent.mean()))
-    observed = 0.0 if distance == 0 else min(_LARGEST_MU, distance / max(deviation, distance / _LARGEST_MU))
-    return observed, math.sqrt(len(absent) * len(present) / (len(absent) + len(present))), freedom
 
 
 def _where(rising: Callable[[float], float], level: float) -> float:
