@@ -87,7 +87,7 @@ MUTANTS = (
     Mutant(
         name="scenes that are not paid for",
         why="a true claim is contradicted more often than was stated",
-        file="audit/shift.py",
+        file="audit/scores.py",
         before="each = 1 - (1 - confidence) / len(family)",
         after="each = confidence",
         tests=(f"{MU}::test_the_best_scene_of_a_family_speaks_and_all_of_them_are_paid_for",),

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from understudy.audit.canaries import ALL, Neighbours, Reach, answer_scores, panel_scenes, reach_of, release_scores
-from understudy.audit.scores import audit_scores
-from understudy.audit.shift import mu_test, required_runs
+from understudy.audit.scores import audit_scores, mu_test, required_runs
 from understudy.data import Continuous, Panel, Population, Time
 from understudy.privacy.border import Private, Statistic, lattice_step
 from understudy.privacy.budget import Guarantee

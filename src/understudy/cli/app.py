@@ -33,7 +33,13 @@ _COMMANDS = {
     "data": "Make example data; partition large tables.",
     "demo": "Make invented homes, spend a budget on them, and show synthetic homes with their certificate.",
 }
-_ELSEWHERE = {"impute": "complete", "forecast": "complete", "certificate": "verify"}
+_ELSEWHERE = {
+    "impute": "complete",
+    "forecast": "complete",
+    "certificate": "verify",
+    "compare": "evaluate",
+    "report": "evaluate",
+}
 
 
 class _OnDemand(typer.core.TyperGroup):

@@ -141,10 +141,9 @@ def _buy(
         except OSError as problem:  # the disk fails now, and the fact is paid
             problem.add_note(f"Write what was bought into the schema by hand: {bought.facts}.")
             raise
-        left = left_in(ledger)
+        left, left_words = left_in(ledger)
     first, *more = words(bought, draft, guarantee)
     price, unknown = plan.epsilon(), still_open(bought.schema)
-    runs = "" if left["runs_left"] is None else f", and {left['runs_left']} of {ledger.composition.max_runs} runs"
     output.result(
         {
             "schema": str(out),
@@ -159,6 +158,6 @@ def _buy(
         *more,
         f"Charged epsilon = {at_most(price, 4)} as '{purchase.label}'. The ledger counts it as a run, with a run's "
         f"share of delta ({at_most(guarantee.delta)}); `understudy ledger show` keeps where the fact came from.",
-        f"Left in the ledger of '{ledger.name}': {left['epsilon_left']:.4g}{runs}.",
+        left_words,
         f"Wrote {out}." + (f" Still open: {', '.join(unknown)}." if unknown else ""),
     )

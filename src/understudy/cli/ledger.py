@@ -169,10 +169,15 @@ def check_budget(schema_file: Path, schema: Schema, plan: SpendingPlan, label: s
     ledger.check(plan, label=label)
 
 
-def left_in(ledger: Ledger) -> dict[str, Any]:
-    """Returns what the ledger has left, as every command that charges it reports it."""
+Left = tuple[dict[str, Any], str]
+
+
+def left_in(ledger: Ledger) -> Left:
+    """Returns what the ledger has left, as facts and in words."""
     left = ledger.remaining()
-    return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}
+    runs = "" if left.runs is None else f", and {left.runs} of {ledger.composition.max_runs} runs"
+    words = f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}{runs}."
+    return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}, words
 
 
 def record_uncovered(ledger: Ledger, what: str) -> None:

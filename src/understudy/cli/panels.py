@@ -37,11 +37,6 @@ class Candidate:
     panel: Panel
     release: Release | None
 
-    @property
-    def folders(self) -> list[Path]:
-        """Where the release lies; none for a table made elsewhere."""
-        return [self.release.source] if self.release is not None and self.release.source is not None else []
-
     def cut(self, panel: Panel) -> Panel:
         """Returns real series in windows where the release was made of windows."""
         steps = None if self.release is None else self.release.synthesizer.window_steps
@@ -83,7 +78,7 @@ def read_real(
     listed = read_list(existing(tables.holdout, "--holdout"), schema)
     if listed is None:
         return _read(table, max_units, seed), _read(_table(tables.holdout, schema, tables), max_units, seed)
-    require_unseen(listed, candidate.folders, schema, strict=False)
+    require_unseen(listed, [candidate], schema, strict=False)
     table, rng = _with_names(table), np.random.default_rng(seed)
     others, held_out = (
         table.sample_units(
@@ -255,13 +250,13 @@ def check_split(train: Table, held_out: Panel | None, schema: Schema, *, allow_f
         )
 
 
-def require_unseen(listed: set[str], releases: Sequence[Path], schema: Schema, *, strict: bool) -> None:
+def require_unseen(listed: set[str], candidates: Sequence[Candidate], schema: Schema, *, strict: bool) -> None:
     """Refuses units that one of the releases was trained on.
 
     Args:
         strict: Whether a release without its list in the same folder is refused, too.
     """
-    for release in releases:
+    for release in filter(None, (one.release.source for one in candidates if one.release is not None)):
         own = list_beside(release)
         known = read_list(own, schema) if own.exists() else None
         if known is None and strict:

@@ -86,12 +86,12 @@ def vote(
         with charging(schema, contract) as ledger:
             ballot = two_places.answer(asked, panels, contract, ledger, noise, pack=pack, overrides=overrides)
             ballot.save(out)
-    left, paid = ballot.facts["left"], left_in(ledger)
+    left, (paid, paid_words) = ballot.facts["left"], left_in(ledger)
     done = "The run is complete." if left == 0 else f"{left} votes of the run are left."
     output.result(
         {"ballot": str(out), "run": ballot.facts["run"], "votes_left": left, "ledger": paid},
         f"Wrote {out}. {done}",
-        f"Left in the ledger of '{ledger.name}': {paid['epsilon_left']:.4g}.",
+        paid_words,
     )
 
 

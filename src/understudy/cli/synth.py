@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from understudy.cli.console import Output
-from understudy.cli.ledger import charging, check_budget, left_in, without_limit
+from understudy.cli.ledger import Left, charging, check_budget, left_in, without_limit
 from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
 from understudy.cli.panels import check_share, check_split, list_beside, split_table
 from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, write
@@ -78,7 +78,7 @@ class Request:
 
 def synth(output: Output, request: Request, method: MethodOptions) -> None:
     """Charge the ledger, learn, and write synthetic series with their certificate."""
-    release, left, cautions = run(request, method, output)
+    release, (left, left_words), cautions = run(request, method, output)
     certificate = release.certificate
     held_out = None if request.written_list is None else str(request.written_list)
     findings, shipped = release.synthesizer.findings(release.schema, release.arrays), _ships(release, request)
@@ -97,7 +97,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     lines = [
         f"Wrote {request.out}.",
         certificate.sentence(),
-        f"Left in the ledger of '{certificate.population}': {left['epsilon_left']:.4g}.",
+        left_words,
         *(f"Of the release: {sentence}" for sentence in findings),
     ]
     if held_out:
@@ -108,7 +108,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     output.result(facts, *lines)
 
 
-def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, dict[str, Any], list[str]]:
+def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, Left, list[str]]:
     """Returns the saved release, what is left in the population's ledger, and what public facts say against the run.
 
     Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.

@@ -233,15 +233,17 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
     panel = replace(panel, schema=sized(panel.schema, max(num_series, _FEWEST_DECLARED)))
     short = with_updates(method, updates)
     short.spending_plan(panel.schema, guarantee)  # remembered
+    # A table of invented series looks like the user's, but for one of event-like records.
+    readable = schema.time.column is not None and not any(is_event_like(channel) for channel in schema.channels)
     with tempfile.TemporaryDirectory(prefix="understudy-plan-") as folder:
         table = Path(folder) / "table.parquet"
-        if _readable(schema):
+        if readable:
             write_panel(panel, table)
         reports: dict[str, list[float]] = {}
         note: Progress = lambda stage, share: reports.setdefault(stage, []).append(time.perf_counter())  # noqa: E731
         begin = time.perf_counter()
         given = panel
-        if _readable(schema):
+        if readable:
             context = None if panel.context is None else np.array(panel.context[0])
             given = read_panel(table, panel.schema, context=context, allow_few_units=True)
         ledger = Ledger.in_memory(guarantee)
@@ -254,11 +256,6 @@ def _timed(method: Synthesizer, schema: Schema, guarantee: Guarantee, num_series
     every = [times[-updates:] for times in reports.values() if updates > 1 and len(times) in (updates, updates + 1)]
     update = (every[-1][-1] - every[-1][0]) / (updates - 1) if every else None
     return Trial(num_series, updates, ended - begin, ended - fitted, update, _peak_bytes())
-
-
-def _readable(schema: Schema) -> bool:
-    """Whether a table of invented series looks like the user's; one of event-like records would not."""
-    return schema.time.column is not None and not any(is_event_like(channel) for channel in schema.channels)
 
 
 def _peak_bytes() -> int:

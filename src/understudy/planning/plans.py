@@ -105,7 +105,12 @@ def plan(
     """
     declared, file = (schema, None) if isinstance(schema, Schema) else (Schema.load(schema), Path(schema))
     declared.require_declared()
-    assumed = _assumed(declared, population)
+    if population is None and declared.population.size is None:
+        raise InputError(
+            "--population: a guess is expected, because this schema buys its number of units. Give the number to plan "
+            "with."
+        )
+    assumed = declared if population is None else sized(declared, population)
     guarantee = guarantee_for(assumed, epsilon, delta, not_private=not_private)
     own, why = (
         (method, ())
@@ -115,7 +120,7 @@ def plan(
     size, ledger = assumed.population.size or 1, None if file is None else existing_ledger(file, declared)
     progress("timing", 0.0)
     with expected_cost(own, assumed, guarantee, size) as finish:
-        spending = spending_plan(own, declared if population is None else assumed, guarantee)
+        spending = spending_plan(own, assumed, guarantee)
         outlook = (*own.outlook(assumed, guarantee), *doubts(own, assumed, guarantee, task))
         events, delta = spending.events, guarantee.delta
         paid = accounting.epsilon(events, delta), accounting.replace_one_epsilon(events, delta)
@@ -191,15 +196,3 @@ def _release(label: str, event: Event, schema: Schema, window_steps: int | None)
         contributions *= (schema.num_steps // steps) / (2 * windows.stability(schema, steps, steps))
     signal = contributions * getattr(event, "sampling_rate", 1.0) / multiplier
     return PlannedRelease(label, type(event).__name__, multiplier, signal)
-
-
-def _assumed(schema: Schema, population: int | None) -> Schema:
-    """Returns the schema with a population to compute with."""
-    if population is not None:
-        return sized(schema, population)
-    if schema.population.size is None:
-        raise InputError(
-            "--population: a guess is expected, because this schema buys its number of units. Give the number to plan "
-            "with."
-        )
-    return schema

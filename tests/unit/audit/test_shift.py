@@ -6,8 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, nct
 
 from tests.meta.pages import ROOT
-from understudy.audit.scores import Scores
-from understudy.audit.shift import mu_interval, mu_test, power_of, required_runs, student_tail
+from understudy.audit.scores import Scores, mu_interval, mu_test, power_of, required_runs, student_tail
 from understudy.errors import InputError
 from understudy.privacy.events import Gaussian
 

@@ -26,8 +26,7 @@ from understudy.audit.canaries import (
     reach_of,
     release_scores,
 )
-from understudy.audit.scores import AuditResult, audit_scores
-from understudy.audit.shift import mu_test, required_runs
+from understudy.audit.scores import AuditResult, audit_scores, mu_test, required_runs
 from understudy.privacy import accounting
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import parsed_events
