@@ -9,11 +9,11 @@ Privacy: only for made-up data. Under noise of constant zero the recorded answer
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -43,7 +43,6 @@ _SEED = 0
 _LOUD = 1000.0  # deviations of noise to measure its scale with: whole-numbered noise is rounded to a thousandth
 _QUIETEST = 1e-6  # of what a unit changes: noise below counts as so much, where a score has to be a number
 Answers = Mapping[str, NDArray[np.float64]]
-Record = Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
 Series = NDArray[np.float64]  # [step, channel], as shares of the declared range
 
 
@@ -101,17 +100,11 @@ def recorded_fit(
     *,
     noise: NoiseSource | None = None,
     told: Answers | None = None,
-    known: bool = True,
 ) -> Fit:
-    """Fits once under a ledger of its own; answers and noisy gradients are recorded.
-
-    Args:
-        known: Whether the random numbers of losses are known beforehand, as `recorded_gradients` says.
-    """
-    recorder = RecordingLedger(Ledger.in_memory(guarantee), told)
-    with recorded_gradients(recorder.record, known=known):
-        release = method.fit(panel, recorder.as_ledger, guarantee=guarantee, noise=noise)
-    return Fit(answers=recorder.answers, arrays=release.arrays, certificate=release.certificate)
+    """Fits once under a ledger of its own; answers and noisy gradients are recorded."""
+    with recorded_answers(told) as answers:
+        release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=noise)
+    return Fit(answers=answers, arrays=release.arrays, certificate=release.certificate)
 
 
 def reach_of(neighbours: Neighbours, told: Answers | None = None) -> Reach:
@@ -181,76 +174,47 @@ def _flat(fit: Fit) -> NDArray[np.float64]:
     return np.concatenate([np.asarray(fit.arrays[name], dtype=np.float64).ravel() for name in sorted(fit.arrays)])
 
 
-class RecordingLedger:
-    """A ledger whose grants record every noisy answer.
-
-    With `told`, the method gets the answers of an earlier run in place of its own: later statistics depend on earlier
-    answers, and neighbours have to be compared under the same ones.
-    """
-
-    def __init__(self, ledger: Ledger, told: Answers | None = None) -> None:
-        self._ledger, self._told = ledger, told
-        self._turns: Counter[str] = Counter()
-        self.answers: dict[str, NDArray[np.float64]] = {}
-
-    @property
-    def as_ledger(self) -> Ledger:
-        """The recorder, for code that expects a ledger; it has all that a ledger has."""
-        return cast(Ledger, self)
-
-    def charge(self, *args: Any, **kwargs: Any) -> Grant:
-        """Charges the ledger and returns a grant that is recorded."""
-        return cast(Grant, _RecordedGrant(self._ledger.charge(*args, **kwargs), self))
-
-    def record(self, label: str, answer: NDArray[Any]) -> NDArray[Any]:
-        """Records an answer, under its label and its turn, and returns what the method is told."""
-        self._turns[label] += 1
-        name = label if self._turns[label] == 1 else f"{label} {self._turns[label]}"
-        self.answers[name] = np.asarray(answer, dtype=np.float64)
-        return answer if self._told is None else self._told[name].astype(answer.dtype)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._ledger, name)
-
-
-class _RecordedGrant:
-    """A grant whose answers are recorded."""
-
-    def __init__(self, grant: Grant, recorder: RecordingLedger) -> None:
-        self._grant, self._recorder = grant, recorder
-
-    def release(self, statistic: Statistic, private: Private) -> NDArray[np.float64]:
-        return self._recorder.record(statistic.label, self._grant.release(statistic, private))
-
-    def distances(self, statistic: Statistic, private: Private, expected: Any) -> NDArray[np.float64]:
-        return self._recorder.record(statistic.label, self._grant.distances(statistic, private, expected))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._grant, name)
-
-
 @contextmanager
-def recorded_gradients(record: Record, *, known: bool = True) -> Iterator[None]:
-    """Hands every noisy sum of gradients to `record`, and to the method what that returns.
+def recorded_answers(told: Answers | None = None) -> Iterator[dict[str, NDArray[np.float64]]]:
+    """Records what every grant answers and every noisy sum of gradients, by label and turn.
+
+    Times, noises and masks at which losses are taken come from a fixed seed meanwhile, so that the gradient of a lone
+    unit is known beforehand. Among others it is not: their numbers shift by one place when a unit is added.
 
     Args:
-        known: The times, noises and masks at which losses are taken come from a fixed seed meanwhile, so that a lone
-            unit's gradient is known beforehand. Among others it is not: their numbers shift by one place when a
-            unit is added.
+        told: What the method gets in place of its answers: later statistics depend on earlier answers, and neighbours
+            have to be compared under the same ones.
     """
-    genuine = NormalReserve.add_to
+    turns: Counter[str] = Counter()
+    answers: dict[str, NDArray[np.float64]] = {}
+    release, distances, add_to = Grant.release, Grant.distances, NormalReserve.add_to
 
-    def add_to(reserve: NormalReserve, vector: Tensor) -> None:
-        genuine(reserve, vector)
-        told = record(GRADIENTS, vector.detach().cpu().double().numpy().copy())  # the vector is used again
-        vector.copy_(torch.from_numpy(np.array(told)).reshape(vector.shape))
+    def record(label: str, answer: NDArray[Any]) -> NDArray[Any]:
+        turns[label] += 1
+        name = label if turns[label] == 1 else f"{label} {turns[label]}"
+        answers[name] = np.asarray(answer, dtype=np.float64)
+        return answer if told is None else told[name].astype(answer.dtype)
+
+    def released(grant: Grant, statistic: Statistic, private: Private) -> NDArray[np.float64]:
+        return record(statistic.label, release(grant, statistic, private))
+
+    def measured(grant: Grant, statistic: Statistic, private: Private, expected: Any) -> NDArray[np.float64]:
+        return record(statistic.label, distances(grant, statistic, private, expected))
+
+    def noised(reserve: NormalReserve, vector: Tensor) -> None:
+        add_to(reserve, vector)
+        own = record(GRADIENTS, vector.detach().cpu().double().numpy().copy())  # the vector is used again
+        vector.copy_(torch.from_numpy(np.array(own)).reshape(vector.shape))
 
     seed = SimpleNamespace(randbits=lambda bits: _SEED)
-    with ExitStack() as patches:
-        patches.enter_context(patch.object(NormalReserve, "add_to", add_to))
-        for module in (loop, protocol) if known else ():
-            patches.enter_context(patch.object(module, "secrets", seed))
-        yield
+    with (
+        patch.object(Grant, "release", released),
+        patch.object(Grant, "distances", measured),
+        patch.object(NormalReserve, "add_to", noised),
+        patch.object(loop, "secrets", seed),
+        patch.object(protocol, "secrets", seed),
+    ):
+        yield answers
 
 
 def panel_scenes(schema: Schema, *, num_others: int = 4, rng: np.random.Generator) -> dict[str, tuple[Panel, Panel]]:
