@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from understudy.cli.console import LINE_SECONDS, Output, Progress, bold, duration, table
-from understudy.cli.ledger import charging, facts_of_payer, record_uncovered
+from understudy.cli.ledger import charging, facts_of_payer, known, record_uncovered
 from understudy.cli.options import Measures, RealTables
 from understudy.cli.panels import Candidate, read_candidate, read_list, read_real, read_release, require_unseen
 from understudy.cli.places import existing, existing_table, named, outside, unused, whole_file, write
@@ -32,10 +32,9 @@ from understudy.evaluate.scorecard import evaluate as measure
 from understudy.extras import require_extra
 from understudy.files import whole_folder
 from understudy.planning.choices import guarantee_for, require_budget
-from understudy.privacy import keys, registry
+from understudy.privacy import keys
 from understudy.privacy.canonical import file_sha256
 from understudy.privacy.certificate import FILE_NAME, Certificate, issue, sign, verify
-from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
 from understudy.report.record import RunRecord, make_record, public_record
 from understudy.report.words import UNKNOWN, figure, verdict, with_verdicts
@@ -212,7 +211,10 @@ def compare(
 
             recorded, records, cards = _record(candidates), {}, {}
             for place, candidate in enumerate(candidates):
-                part = _part(progress, place, len(candidates))
+
+                def part(what: str, share: float, place: int = place) -> None:
+                    progress(what, (place + share) / len(candidates))
+
                 since = time.monotonic()
                 panels, card = judge(candidate, tables, metrics, measures, since=since, output=output, progress=part)
                 if card.stopped:
@@ -289,16 +291,11 @@ def side_by_side(cards: Mapping[str, Any]) -> list[RenderableType]:
 
 def _record(candidates: list[Candidate]) -> str:
     """Writes into the population's ledger that releases were compared with real data, as a charge of nothing."""
-    path = registry.lookup(candidates[0].panel.schema.name)
-    if path is None or not path.exists():
+    ledger, names = known(candidates[0].panel.schema.name), ", ".join(candidate.name for candidate in candidates)
+    if ledger is None:
         return "No ledger of this population is on this computer, so only this page records that they were compared."
-    ledger, names = Ledger.open(path), ", ".join(candidate.name for candidate in candidates)
     record_uncovered(ledger, f"compared with real data, not covered: {names}")
     return f"The ledger of '{ledger.name}' says that they were compared."
-
-
-def _part(progress: Progress, place: int, parts: int) -> Progress:
-    return lambda what, share: progress(what, (place + share) / parts)
 
 
 def report(

@@ -82,10 +82,11 @@ def adopt(
 @app.command("list")
 def list_ledgers(output: Output) -> None:
     """List the populations that this computer knows, and where their ledgers are."""
-    known = registry.populations()
-    facts = [{"name": name, "ledger": str(path), "there": path.exists()} for name, path in known.items()]
-    rows = ((name, f"{path}{'' if path.exists() else ' (gone)'}") for name, path in known.items())
-    shown = table("population", "ledger", rows=rows) if known else "No population has a ledger yet."
+    facts = [
+        {"name": name, "ledger": str(path), "there": path.exists()} for name, path in registry.populations().items()
+    ]
+    rows = ((str(one["name"]), f"{one['ledger']}{'' if one['there'] else ' (gone)'}") for one in facts)
+    shown = table("population", "ledger", rows=rows) if facts else "No population has a ledger yet."
     output.result({"populations": facts}, shown)
 
 
@@ -128,15 +129,20 @@ def opened(where: Path) -> Ledger:
     return ledger
 
 
+def known(population: str) -> Ledger | None:
+    """Returns a population's ledger; None where this computer does not have it."""
+    path = registry.lookup(population)
+    return None if path is None or not path.exists() else Ledger.open(path)
+
+
 def facts_of_payer(certificate: Certificate) -> dict[str, Any] | None:
     """Returns the public facts of the ledger that paid for a release; None where this computer does not have it."""
-    path = registry.lookup(certificate.population)
-    if path is None or not path.exists():
+    ledger = known(certificate.population)
+    if ledger is None or not ledger.knows(str(certificate.ledger.get("head"))):
         return None
-    ledger = Ledger.open(path)
     facts = facts_of(ledger)
     del facts["file"]  # where it lies is not public
-    return facts if ledger.knows(str(certificate.ledger.get("head"))) else None
+    return facts
 
 
 def facts_of(ledger: Ledger) -> dict[str, Any]:
