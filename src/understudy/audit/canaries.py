@@ -47,6 +47,15 @@ Series = NDArray[np.float64]  # [step, channel], as shares of the declared range
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Fit:
+    """What one fit answered at the border, by label, what it released, and what was promised about that."""
+
+    answers: Answers
+    arrays: Mapping[str, NDArray[Any]]
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Neighbours:
     """A method, and two panels of made-up series that differ by one unit.
 
@@ -59,18 +68,11 @@ class Neighbours:
     present: Panel
     guarantee: Guarantee
 
-    def fit(self, panel: Panel, noise: NoiseSource | None = None, told: Answers | None = None) -> "Fit":
-        """Fits one of the panels."""
-        return recorded_fit(self.method, panel, self.guarantee, noise=noise, told=told)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Fit:
-    """What one fit answered at the border, by label, what it released, and what was promised about that."""
-
-    answers: Answers
-    arrays: Mapping[str, NDArray[Any]]
-    certificate: Certificate
+    def fit(self, panel: Panel, noise: NoiseSource | None = None, told: Answers | None = None) -> Fit:
+        """Fits one of the panels under a ledger of its own; answers and noisy gradients are recorded."""
+        with recorded_answers(told) as answers:
+            release = self.method.fit(panel, Ledger.in_memory(self.guarantee), guarantee=self.guarantee, noise=noise)
+        return Fit(answers=answers, arrays=release.arrays, certificate=release.certificate)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,20 +93,6 @@ class Reach:
         """How far apart the answers are: of one label, or of all together. No statistics needed."""
         labels = list(self.moved) if label is None else [label]
         return float(np.sqrt(sum(np.square(self.moved[each]).sum() for each in labels)))
-
-
-def recorded_fit(
-    method: Synthesizer,
-    panel: Panel,
-    guarantee: Guarantee,
-    *,
-    noise: NoiseSource | None = None,
-    told: Answers | None = None,
-) -> Fit:
-    """Fits once under a ledger of its own; answers and noisy gradients are recorded."""
-    with recorded_answers(told) as answers:
-        release = method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=noise)
-    return Fit(answers=answers, arrays=release.arrays, certificate=release.certificate)
 
 
 def reach_of(neighbours: Neighbours, told: Answers | None = None) -> Reach:

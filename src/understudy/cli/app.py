@@ -53,7 +53,9 @@ class _OnDemand(typer.core.TyperGroup):
 def _loaded(name: str) -> Any:
     module = import_module(f"understudy.cli.{_ELSEWHERE.get(name, name)}")
     if hasattr(module, "app"):
-        return typer.main.get_group(module.app)
+        group = typer.main.get_group(module.app)
+        group.help, group.no_args_is_help = _COMMANDS[name], True
+        return group
     alone = Commands(add_completion=False)
     alone.command(name)(getattr(module, name))
     return typer.main.get_command(alone)
@@ -61,7 +63,6 @@ def _loaded(name: str) -> Any:
 
 app = Commands(
     name="understudy",
-    help="Generate synthetic time series that stand in for sensitive ones, under differential privacy.",
     epilog="Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, "
     "5 unknown signer.",
     cls=_OnDemand,

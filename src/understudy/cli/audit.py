@@ -33,11 +33,7 @@ class _AttackUnlessNamed(typer.core.TyperGroup):
 
 
 _USUAL = "attack"
-app = Commands(
-    help="Try to contradict a certificate (RELEASE), or look at gradients on public series.",
-    cls=_AttackUnlessNamed,
-    no_args_is_help=True,
-)
+app = Commands(cls=_AttackUnlessNamed)
 INTERNAL = "Internal: real series were read without a charge. An attack that fails proves nothing."
 _PUBLIC = "Internal, and of public series: norms of single units' gradients have no noise on them."
 TRANSCRIPT = "asif+"

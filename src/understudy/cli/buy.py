@@ -23,7 +23,7 @@ from understudy.privacy.budget import Guarantee, at_most, check_delta, default_d
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
-app = Commands(help="Buy a fact for the schema with differential privacy, from the ledger.", no_args_is_help=True)
+app = Commands()
 _SCHEMA_BYTES = 2**20
 
 

@@ -14,7 +14,7 @@ from understudy.data import Schema, write_households
 from understudy.data.repartition import partition_by_unit
 from understudy.errors import InputError
 
-app = Commands(help="Make example data; partition large tables.", no_args_is_help=True)
+app = Commands()
 MAX_HOMES = 100_000
 MAX_PARTITIONS = 1000
 

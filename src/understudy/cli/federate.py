@@ -9,10 +9,7 @@ from understudy.cli.console import Commands, Output
 from understudy.cli.places import existing, unused
 from understudy.privacy.certificate import Certificate
 
-app = Commands(
-    help="Train across several organisations: an aggregator, a process for each party, mutual TLS.",
-    no_args_is_help=True,
-)
+app = Commands()
 Config = Annotated[Path, typer.Argument(help="Its TOML file; paths in it are relative to it.")]
 
 

@@ -21,7 +21,7 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Store
 
-app = Commands(help="Show what was charged to a population and what is left; raise a budget.", no_args_is_help=True)
+app = Commands()
 Where = Annotated[Path, typer.Argument(help="Schema in the folder of its ledger, or a ledger file.")]
 
 

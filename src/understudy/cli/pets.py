@@ -21,9 +21,7 @@ from understudy.planning.choices import guarantee_for, require_budget
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.release import Release
 
-app = Commands(
-    help="Run private evolution in two places: vote where the data is, evolve elsewhere.", no_args_is_help=True
-)
+app = Commands()
 Pack = Annotated[str, "Module pack: general, or a file. Both sides need the same one."]
 _BALLOT_BYTES = 32 * 2**20
 _STATE, _RELEASE = "state.safetensors", "release"
