@@ -29,7 +29,7 @@ MUTANTS = (
     Mutant(
         name="an event priced as one window",
         why="the mixture of Gaussians is computed for a single window",
-        file="synthesizers/dit/method.py",
+        file="training/fit.py",
         before="return WindowBatches(influence) if",
         after="return WindowBatches(1) if",
         tests=(f"{EVENTS}::test_the_plan_prices_the_windows_that_one_event_can_touch",),

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from understudy.cli.console import Commands, Output, bold, table
-from understudy.cli.options import ContextFile, RealTables, WindowSteps, WindowStride
+from understudy.cli.options import ClusterAddress, ContextFile, Processes, RealTables, WindowSteps, WindowStride
 from understudy.cli.panels import read_real, read_release
 from understudy.cli.places import existing, write
 from understudy.cli.pretrain import public_series
@@ -38,6 +38,7 @@ INTERNAL = "Internal: real series were read without a charge. An attack that fai
 _PUBLIC = "Internal, and of public series: norms of single units' gradients have no noise on them."
 TRANSCRIPT = "asif+"
 _SIMULATED_HOMES = 400
+CONTRADICTED = 6  # exit code of an audit whose attacks contradict the certificate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,8 @@ class Refits:
         str, "Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."
     ] = "assd+"
     work: Annotated[Path | None, "Folder for shadow fits; a killed audit resumes from it."] = None
-    workers: Annotated[str, "Processes, or tcp://host:port of a Dask scheduler."] = "1"
+    workers: Processes = 1
+    cluster: ClusterAddress = None
 
     def folder(self) -> Path | None:
         """Returns where shadows are kept, None if none are made; refuses options that contradict each other."""
@@ -95,7 +97,7 @@ def audit(
         if refits.attack == TRANSCRIPT:
             inverted = audits.transcript_audit(audited, seed=seed)
         elif work is not None:
-            per_arm, workers = refits.shadows, workers_of(refits.workers)
+            per_arm, workers = refits.shadows, workers_of(refits.workers, refits.cluster)
             if refits.budget_minutes is not None:
                 progress("timing one shadow", 0.1)
                 per_arm, sentence = audits.planned(audited, refits.attack, refits.budget_minutes, workers)
@@ -112,11 +114,11 @@ def audit(
         verdict = f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
     if record is not None:
         found = [_finding(target, audit, target in broken) for target, audit in made.items()]
-        write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps())
+        write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps(), private=True)
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     output.result(facts, bold(INTERNAL), *_tables(findings, made), *said, bold(verdict))
     if broken:
-        raise typer.Exit(1)
+        raise typer.Exit(CONTRADICTED)
 
 
 def _result(audit: "ShadowAudit") -> dict[str, Any]:

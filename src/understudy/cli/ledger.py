@@ -13,7 +13,7 @@ from understudy.cli.places import existing
 from understudy.data import Schema
 from understudy.errors import LedgerError
 from understudy.privacy import registry
-from understudy.privacy.budget import Guarantee, at_most
+from understudy.privacy.budget import Guarantee, at_least, at_most
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.charges import NOT_COVERED, declared
 from understudy.privacy.ledger import Ledger
@@ -49,7 +49,8 @@ def show(output: Output, where: Where) -> None:
         facts,
         f"Population '{ledger.name}': {ledger.unit_sentence}",
         charges if facts["charges"] else "Nothing has been charged yet.",
-        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {left.epsilon:.4g}, at delta = {left.delta:.3g} a run{runs}.",
+        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {at_least(left.epsilon)}, "
+        f"at delta = {at_least(left.delta)} a run{runs}.",
         *facts["amendments"],
     )
 
@@ -182,7 +183,7 @@ def left_in(ledger: Ledger) -> Left:
     """Returns what the ledger has left, as facts and in words."""
     left = ledger.remaining()
     runs = "" if left.runs is None else f", and {left.runs} of {ledger.composition.max_runs} runs"
-    words = f"Left in the ledger of '{ledger.name}': {left.epsilon:.4g}{runs}."
+    words = f"Left in the ledger of '{ledger.name}': {at_least(left.epsilon)}{runs}."
     return {"file": str(ledger.path), "epsilon_left": left.epsilon, "runs_left": left.runs}, words
 
 

@@ -241,6 +241,12 @@ def hours_of_day(time: Time, num_steps: int) -> Int64[np.ndarray, " step"]:
     return np.asarray(ticks // _MICROSECONDS["h"] % 24)
 
 
+def steps_per_day(time: Time) -> int:
+    """Returns the steps of a day; 0 where steps do not make up days."""
+    width, day = parse_frequency(time.frequency).microseconds, _MICROSECONDS["d"]
+    return day // width if width and day % width == 0 else 0
+
+
 def season_steps(time: Time, num_steps: int) -> int | None:
     """Returns the steps of the declared axis' natural season: a day, a week or a year; None if it does not fit twice.
 

@@ -13,7 +13,7 @@ from understudy.data import Panel, Schema
 from understudy.privacy.grant import Grant
 from understudy.privacy.private_series import PrivateSeries
 from understudy.statistics import gaps
-from understudy.statistics.columns import gappy_channels, missing_shares, num_labels
+from understudy.statistics.columns import gappy_channels, missing_shares, num_labels, static_values
 from understudy.statistics.marginals import Marginal, joined_marginals, split_marginals
 from understudy.statistics.queries import ABSENCE, LABELS, MARGINALS, Queries, Seen, scores_by
 from understudy.statistics.series import filled
@@ -74,6 +74,21 @@ class Facts:
                 model = gaps.GapModel.of(row)
                 missing[:, :, place] = gaps.sample_gaps(model, scores[:, :, place], lengths, rng)
         return missing
+
+    def completed(
+        self,
+        schema: Schema,
+        values: np.ndarray,
+        scores: np.ndarray,
+        classes: np.ndarray,
+        ranks: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns drawn values with gaps, lengths, and static columns by their ranks, or independent without any."""
+        lengths, single = self.sample_lengths(schema, len(values), rng), self.marginals[schema.num_channels :]
+        values[self.sample_missing(schema, scores, lengths, rng)] = np.nan
+        ranks = rng.random((len(values), len(single))) if ranks is None else ranks
+        return values, lengths, static_values(schema, classes, ranks, single, self.static_missing, rng)
 
 
 def shares_of(schema: Schema, *, marginals: bool) -> dict[str, float]:

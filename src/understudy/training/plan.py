@@ -15,7 +15,6 @@ from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import PlanEntry, SpendingPlan, noise_multipliers, smallest_noise_multiplier
 
 TRAINING = "training"  # label under which gradients are charged
-MOSTLY_NOISE = 3.0  # `noise_ratio` above which a network learns mostly noise
 SMALLEST_CLIP = 0.1  # below, products of tiny and huge float32 could slip under the norm
 
 
@@ -131,13 +130,6 @@ def training_plan(config: DPSGDConfig, shares: Mapping[str, float], guarantee: G
     releases = tuple(PlanEntry(label, Gaussian(noise)) for label, noise in multipliers.items())
     training = config.calibrated(guarantee, others=[entry.event for entry in releases]).event
     return SpendingPlan((*releases, PlanEntry(TRAINING, training)), guarantee)
-
-
-def planned_noise(plan: SpendingPlan) -> float:
-    """Returns the noise multiplier of the gradients of a plan."""
-    event = plan.event(TRAINING)
-    assert isinstance(event, SubsampledGaussian | MixtureOfGaussians)
-    return event.noise_multiplier
 
 
 def charged_config(

@@ -55,10 +55,6 @@ class Context:
         """Columns of context that series are compared with; none where all series share one context."""
         return len(self.columns()) if self.own else 0
 
-    def num_features(self, num_frequencies: int) -> int:
-        """Returns the number of `features` of a series."""
-        return self.num_columns * (num_frequencies + 1)
-
     @property
     def feature_bound(self) -> float:
         """Bound on the length of features: directions have length one, levels lie within their weight."""
@@ -160,25 +156,9 @@ class FeatureMap:
     clip: float  # bound on the length of the directions
 
     @property
-    def size(self) -> int:
-        """Numbers of a mapped context."""
-        return 1 + self.turn.shape[1]
-
-    @property
     def bound(self) -> float:
         """Bound on the length of a mapped context."""
         return float(np.hypot(1.0, self.clip)) if self.turn.shape[1] else 1.0
-
-    @property
-    def known(self) -> bool:
-        """Whether the products are public."""
-        return len(self.products) > 0
-
-    @classmethod
-    def identity(cls, num_features: int, clip: float) -> "FeatureMap":
-        """Returns features as they are, clipped to `clip`; without any, the products are known."""
-        products = np.zeros((0, 0)) if num_features else np.ones((1, 1))
-        return cls(centre=np.zeros(num_features), turn=np.eye(num_features), products=products, clip=clip)
 
     @classmethod
     def of_public(cls, features: np.ndarray) -> "FeatureMap":

@@ -107,7 +107,7 @@ def test_one_unit_moves_each_statistic_by_at_most_its_bound(max_series: int) -> 
 
 def test_steps_are_the_shorter_the_louder_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[float] = []
-    monkeypatch.setattr(dit_method, "train", lambda *task, **options: None)
+    monkeypatch.setattr(dit_method, "fit_network", lambda *task, **options: None)
     monkeypatch.setattr(dit_method, "adam", lambda rate, weight_decay: heard.append(rate))
     for guarantee in (GUARANTEE, LOOSE, Guarantee(1000.0, 1e-6)):
         method = replace(SMALL, recipe=replace(SMALL.recipe, learning_rate=1.0))
@@ -127,7 +127,7 @@ def _tape(panel: Panel, frozen: Tape | None) -> Tape:
 @pytest.mark.parametrize("num_units", [3, 150])
 def test_the_noisy_sum_is_divided_by_the_declared_batch(num_units: int, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[DPSGDConfig] = []
-    monkeypatch.setattr(dit_method, "train", lambda task, plan, grant, **options: heard.append(plan))
+    monkeypatch.setattr(dit_method, "fit_network", lambda *task, **options: heard.append(task[4]))
     panel = waves(num_units, population=Population(3000))
     SMALL.fit(panel, Ledger.in_memory(GUARANTEE), guarantee=GUARANTEE)
     assert heard[0].expected_batch == pytest.approx(64)
