@@ -15,10 +15,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.canaries.fits import random_panel
 from tests.e2e.commands import make_clinic, run
-from tests.subjects import SUBJECTS, small_schema
+from tests.subjects import TRAINED, small_schema
 from tests.unit.training.toy import grant_for, plan_of, regression_arrays
+from understudy.audit.canaries import random_panel
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
@@ -27,15 +27,14 @@ from understudy.synthesizers.vflgan_ts.recipe import Recipe
 from understudy.training import DPSGDConfig, Optimisation, Task, UnitWindows, train
 from understudy.training.loop import _Run
 
-TRAINED = [name for name, subject in SUBJECTS.items() if subject.trained]
 UNITS = 30
 
 
 def fitted(name: str, noise: NoiseSource) -> dict[str, np.ndarray]:
     """What a method releases about the same panel, with its default public seed."""
-    subject = SUBJECTS[name]
-    method = subject.make()
-    panel = random_panel(subject.schema, UNITS, np.random.default_rng(0))
+    make, schema = TRAINED[name]
+    method = make()
+    panel = random_panel(schema, UNITS, np.random.default_rng(0))
     guarantee = Guarantee(200.0, 1e-7)  # so much that noise is found in closed form
     return method.fit(panel, Ledger.in_memory(guarantee), guarantee=guarantee, noise=noise).arrays
 

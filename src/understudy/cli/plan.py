@@ -69,7 +69,7 @@ def _shown_simulation(simulation: Simulation) -> list[RenderableType]:
             f"{tried.epsilon:g}",
             f"{tried.marginal_distance:.3f}",
             f"{tried.autocorrelation_error:.3f}",
-            {"nothing": "nothing: this epsilon buys nothing"}.get(tried.better_than_control, tried.better_than_control),
+            tried.better_than_control,
         )
         for tried in (*simulation.rows, simulation.control)
     ]

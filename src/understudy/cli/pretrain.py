@@ -16,7 +16,7 @@ from understudy.errors import InputError
 from understudy.privacy.canonical import file_sha256
 from understudy.synthesizers.packs import Pack
 
-app = Commands(help="Train the modules that a method needs, on public data.", no_args_is_help=True)
+app = Commands()
 Out = Annotated[Path, "The pack to write, such as meters.safetensors; it must not exist yet."]
 Work = Annotated[Literal["quick", "standard"], "Training length; quick is for trials."]
 Seed = Annotated[int, typer.Option(min=0, help="Seed for weight initialisation and batches.")]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from understudy.cli.console import Output, clean, table
 from understudy.cli.places import existing, outside, unused, write
@@ -39,12 +38,22 @@ def verify(
     recorded = None
     if signer is not None:
         checks, recorded = _by_name(certificate, checks, signer)
-    facts = _facts(certificate, checks)
+    facts = {
+        "holds": all(check.ok for check in checks),
+        "signer_known": all(check.ok for check in checks if check.name == "signer" or check.unknown),
+        "status": certificate.status,
+        "epsilon": certificate.epsilon,
+        "delta": certificate.delta,
+        "amendments": list(certificate.amendments),
+        "checks": [vars(check) for check in checks],
+    }
+    rows = (("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail) for check in checks)
+    found = table("", "check", "found", rows=rows)
     amended = (f"Ledger: {sentence}" for sentence in certificate.amendments)
     if facts["holds"]:
-        output.result(facts, _table(checks), *([recorded] if recorded else []), certificate.sentence(), *amended)
+        output.result(facts, found, *([recorded] if recorded else []), certificate.sentence(), *amended)
         return
-    output.say(_table(checks))
+    output.say(found)
     raise _refusal(release, certificate, checks, facts)
 
 
@@ -71,18 +80,6 @@ def _by_name(certificate: Certificate, checks: list[Check], name: str) -> tuple[
     return [answer if check.name == "signer" else check for check in checks], message
 
 
-def _facts(certificate: Certificate, checks: list[Check]) -> dict[str, Any]:
-    return {
-        "holds": all(check.ok for check in checks),
-        "signer_known": all(check.ok for check in checks if check.name == "signer" or check.unknown),
-        "status": certificate.status,
-        "epsilon": certificate.epsilon,
-        "delta": certificate.delta,
-        "amendments": list(certificate.amendments),
-        "checks": [vars(check) for check in checks],
-    }
-
-
 def _refusal(release: Path, certificate: Certificate, checks: list[Check], facts: dict[str, Any]) -> CertificateError:
     failed = [check for check in checks if not check.ok]
     if all(check.unknown for check in failed):
@@ -99,11 +96,6 @@ def _refusal(release: Path, certificate: Certificate, checks: list[Check], facts
         + " Do not rely on it; download the release again.",
         **facts,
     )
-
-
-def _table(checks: list[Check]) -> Table:
-    rows = (("ok" if check.ok else "?" if check.unknown else "NO", check.name, check.detail) for check in checks)
-    return table("", "check", "found", rows=rows)
 
 
 def certificate(
