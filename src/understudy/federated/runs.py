@@ -156,7 +156,7 @@ class Checkpoints:
     def _save(self, iteration: int) -> None:
         with whole_folder(self.folder / str(iteration)) as draft:
             for name, update in self.updates.items():
-                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser, None)
+                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser)
             rest = {"losses": torch.tensor(self.losses, dtype=torch.float64)}
             if not self.contract.sound:
                 rest["randomness"] = self.randomness.get_state()
@@ -168,23 +168,17 @@ class Checkpoints:
         folder = self.folder / str(self.done)
         executed = self.grant.executed[TRAINING] if self.contract.sound else self.done
         for name, update in self.updates.items():
-            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser, None)
+            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser)
         rest = load_tensors((folder / _REST).read_bytes())
         if "randomness" in rest:
             self.randomness.set_state(rest["randomness"])
         self.losses[:] = rest["losses"].tolist()
 
-    def _identity(self, update: Update) -> checkpoint.Identity:
-        receipt = self.grant.receipt
+    def _identity(self, update: Update) -> dict[str, Any]:
         charged = [events.to_json(entry.event) for entry in self.grant.plan.entries if entry.label == TRAINING]
-        return checkpoint.Identity(
-            ledger=receipt.ledger,
-            run=receipt.run,
-            label=self.contract.label,
-            event=charged[0] if charged else {},
-            clip_norm=self.contract.method.recipe.clip_norm,
-            parameters=update.flat.values.numel(),
-        )
+        clip_norm, size = self.contract.method.recipe.clip_norm, update.flat.values.numel()
+        event = charged[0] if charged else {}
+        return checkpoint.identity(self.grant.receipt, self.contract.label, event, clip_norm, size)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -293,13 +287,13 @@ class PartyRun(_Side):
 
     def _rows(self, grant: Grant, private: PrivateSeries, facts: Facts) -> Rows:
         """Returns the rows to train on; those of mode `local` are noised once in a run and kept."""
-        rows, schema = own_rows(private, facts, self.contract.schema), self.contract.schema
+        rows = own_rows(private, facts)
         if self.contract.method.mode != "local":
             return rows
 
         def noised() -> bytes:
             require_unused(grant, NOISY_ROWS, self.contract)
-            (noisy,) = noisy_rows([rows], grant, private, num_values(schema))
+            (noisy,) = noisy_rows([rows], grant, private, num_values(self.contract.schema))
             return dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label})
 
         return Rows(**load_tensors(kept(self.state / _ROWS, noised)))

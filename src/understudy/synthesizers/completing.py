@@ -18,10 +18,10 @@ from understudy.data.channels import num_codes
 from understudy.data.masks import LONGEST_HORIZON
 from understudy.data.timegrid import Time, parse_frequency, start_microseconds, step_ticks, steps_per_day
 from understudy.errors import InputError
-from understudy.synthesizers.base import Progress
 from understudy.synthesizers.sampling import CompletionRequest, inside_bounds
 
 if TYPE_CHECKING:
+    from understudy.synthesizers.base import Progress
     from understudy.synthesizers.release import Release
 
 NUM_DRAWS = 39
@@ -31,17 +31,11 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Completed:
-    """A panel without gaps.
-
-    Attributes:
-        panel: What was observed, bit by bit, and in gaps the median of several fillings (of codes the most frequent).
-        filled: True [series, step, channel] where there was a gap.
-        low, high: Ends of the central interval of the fillings; what was observed where there was no gap.
-    """
+    """A panel without gaps: what was observed, bit by bit, and in gaps the median filling (of codes the mode)."""
 
     panel: Panel
-    filled: np.ndarray
-    low: np.ndarray
+    filled: np.ndarray  # true [series, step, channel] where there was a gap
+    low: np.ndarray  # ends of the central interval of the fillings; what was observed where there was no gap
     high: np.ndarray
 
     def with_intervals(self) -> Panel:
@@ -65,7 +59,7 @@ def impute(
     level: float = 0.9,
     num_draws: int = NUM_DRAWS,
     rng: np.random.Generator | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
 ) -> Completed:
     """Returns the panel with all gaps inside its series filled, and how sure that is.
 
@@ -93,7 +87,7 @@ def fillings(
     *,
     num_draws: int,
     rng: np.random.Generator | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
 ) -> np.ndarray:
     """Returns [draw, series, step, channel]: hidden entries drawn several times, the others as they are."""
     _check_alike(release.schema, panel.schema)
@@ -127,17 +121,11 @@ def fillings(
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Forecast:
-    """What comes after the end of each series.
+    """What comes after the end of each series."""
 
-    Attributes:
-        history: The series that were continued.
-        quantiles: Which ones `values` holds.
-        values: [quantile, series, step ahead, channel]; of codes the most frequent in every row.
-    """
-
-    history: Panel
+    history: Panel  # the series that were continued
     quantiles: tuple[float, ...]
-    values: np.ndarray
+    values: np.ndarray  # [quantile, series, step ahead, channel]; of codes the most frequent in every row
 
     def as_panel(self) -> Panel:
         """Returns a panel of the steps ahead with a column `…_q5` for each quantile of each number.
@@ -177,7 +165,7 @@ def forecast(
     num_draws: int = NUM_DRAWS,
     context: np.ndarray | None = None,
     rng: np.random.Generator | None = None,
-    progress: Progress | None = None,
+    progress: "Progress | None" = None,
 ) -> Forecast:
     """Returns quantiles of the `horizon` steps after the end of each series.
 
