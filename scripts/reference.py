@@ -15,7 +15,7 @@ import typer
 
 import understudy
 from understudy.cli.app import app
-from understudy.data.schema import Continuous, Population, Schema
+from understudy.data import Continuous, Population, Schema
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"

@@ -115,7 +115,7 @@ class Ledger:
 
     @classmethod
     def open_for(cls, schema: "Schema | Path | str", directory: Path | str | None = None) -> "Ledger":
-        """The ledger of a schema's population, `<name>.ledger` next to the schema; created on first use."""
+        """The ledger of a schema's population, `<name>.ledger` beside the schema; created on first use."""
         from understudy.data.schema import Schema as SchemaType
 
         if isinstance(schema, Path | str):
