@@ -169,7 +169,7 @@ def audit_scores(
     if not family:
         raise InputError("Expected at least one attack, got none.")
     if not 0 <= delta < 1 or not 0 < confidence < 1:
-        raise InputError("Expected delta in [0, 1) and confidence between 0 and 1.")
+        raise InputError("Expected delta in [0, 1) and confidence between 0 and 1, got others. Change them.")
     if min(scores.runs for scores in family.values()) < 4:
         raise InputError("Expected at least four runs per arm, two to choose a test and two to count, got fewer.")
     alpha = (1 - confidence) / len(family)

@@ -10,7 +10,7 @@ from understudy.cli.places import existing, unused
 from understudy.privacy.certificate import Certificate
 
 app = Commands()
-Config = Annotated[Path, typer.Argument(help="Its TOML file; paths in it are relative to it.")]
+Config = Annotated[Path, typer.Argument(help="TOML file of this side; its paths are relative to it.")]
 
 
 @app.command("example")

@@ -262,8 +262,8 @@ def require_unseen(listed: set[str], candidates: Sequence[Candidate], schema: Sc
         if known is None and strict:
             raise InputError(
                 f"--holdout: which units trained '{release.name}' is not known: its list '{own.name}' is expected "
-                "beside it and is not there. Put it back under that name; a release made without a holdout has seen "
-                "all units: make it again with `synth --holdout-list`."
+                "in the same folder and is not there. Put it back under that name; a release made without a holdout "
+                "has seen all units: make it again with `synth --holdout-list`."
             )
         if known is not None and not listed <= known:
             raise InputError(

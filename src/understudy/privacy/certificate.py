@@ -1,4 +1,4 @@
-"""What exactly is promised about one release, in a form anybody can recompute without the data.
+"""What exactly is promised about one release, in a form that recipients can recompute without the data.
 
 The first field says whether the release is private. The rest says who is protected, from what, by which events, at
 which cost, and what is not protected; then the hash of every released file and a signature. `verify` checks all of it.

@@ -130,7 +130,7 @@ def _one_per_tick(
         if differs[:, index].any():
             raise wrong_column(
                 channel.name,
-                "it is declared public context and has two values at one time. Context is the same for everybody: "
+                "it is declared public context and has two values at one time. Context is the same for all units: "
                 "declare the column under [[channels]] or [[static]], where it is protected.",
             )
     return ContextRows(unique, kept)

@@ -97,7 +97,7 @@ class VFLGANTS(Synthesizer):
         if schema.unit.kind == "event":
             raise InputError(
                 "mode: 'local' can't protect events: one event less may empty a window or a series, whose noisy row "
-                "would be gone, which everybody sees. Use 'sound', or protect entities."
+                "would be missing, which reveals it. Use 'sound', or protect entities."
             )
         shares[NOISY_ROWS] = 1 - sum(shares.values())
         entries = tuple(
