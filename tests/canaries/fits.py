@@ -25,12 +25,13 @@ from understudy.audit.scores import Scores
 from understudy.data import Panel, Schema
 from understudy.data.panel import broadcast_context
 from understudy.errors import InputError
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
+from understudy.privacy.private_series import Private
 from understudy.synthesizers.base import Synthesizer
 from understudy.synthesizers.vflgan_ts import protocol
 from understudy.training import loop

@@ -199,6 +199,7 @@ JSON_COMMANDS = [
     "keys export another",
     "keys export default --out {folder}/default.pub",
     "data make households --n 3 --out {folder}/homes",
+    "data make icu --n 3 --out {folder}/icu",
     "sample {homes}/release --n 2 --out {folder}/two.csv",
     "plan {homes}/schema.toml --epsilon 1",
     "version",

@@ -65,6 +65,7 @@ _PLAUSIBLE: dict[str, tuple[Any, ...]] = {
     "high": (1e9, 100, 1, 1e38, 1.7e308, 2**62, 1e-320, 0.1),
     "missing": (True, False),
     "out_of_bounds": ("refuse", "clip"),
+    "resolution": (0.1, 1e-300, 0, -1, 1e38, "0.1"),
     "aggregate": ("mean", "sum", "count", "last", "max", "min"),
     "dtype": ("float64", "float32", "int8", "uint64", "bool", "string", "dictionary", "large_string"),
     "categories": (["off", "on"], ["north", "south", "\x1b[31m"], [1, 2], [""], ["a", "a"], [], [2**63], ["off", 1]),

@@ -30,6 +30,14 @@ MUTANTS = (
         tests=(KINDS,),
     ),
     Mutant(
+        name="units of any kind",
+        why="whose total nobody clipped",
+        file="privacy/grant.py",
+        before="if type(private) not in (PrivateSeries, Given, Listed):",
+        after="if False:",
+        tests=(GRANT,),
+    ),
+    Mutant(
         name="a kind that nobody knows",
         why="contributions tell any length they like",
         file="privacy/border.py",

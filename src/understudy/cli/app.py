@@ -57,7 +57,7 @@ app = Commands(
     name="understudy",
     help="Generate synthetic time series that stand in for sensitive ones, under differential privacy.",
     epilog="Exit codes: 0 done, 1 internal error, 2 bad input, 3 missing data or extra, 4 budget refused, "
-    "5 unknown signer.",
+    "5 unknown signer, 6 certificate contradicted.",
     cls=_OnDemand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from understudy.cli.console import Commands, Output, Progress, bold, table
-from understudy.cli.options import ContextFile, RealTables, WindowSteps, WindowStride
+from understudy.cli.options import ClusterAddress, ContextFile, Processes, RealTables, WindowSteps, WindowStride
 from understudy.cli.panels import read_real, read_release
 from understudy.cli.places import existing, write
 from understudy.cli.pretrain import public_series
@@ -42,6 +42,7 @@ INTERNAL = "Internal: real series were read without a charge. An attack that fai
 _PUBLIC = "Internal, and of public series: norms of single units' gradients have no noise on them."
 TRANSCRIPT = "asif+"
 _SIMULATED_HOMES = 400
+CONTRADICTED = 6  # exit code of an audit whose attacks contradict the certificate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,8 @@ class Refits:
         str, "Targets: assd (as first published) or assd+; asif+ inverts the features that parties send."
     ] = "assd+"
     work: Annotated[Path | None, "Folder for shadow fits; a killed audit resumes from it."] = None
-    workers: Annotated[str, "Processes, or tcp://host:port of a Dask scheduler."] = "1"
+    workers: Processes = 1
+    cluster: ClusterAddress = None
 
     @property
     def wanted(self) -> bool:
@@ -110,11 +112,11 @@ def audit(
         verdict = f"CONTRADICTED by: {', '.join(broken)}." if broken else "The certificate was not contradicted."
     if record is not None:
         found = [_finding(target, audit, target in broken) for target, audit in made.items()]
-        write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps())
+        write(record, with_audit(RunRecord.load(record), candidate.release.certificate, found).dumps(), private=True)
     facts = _facts(findings, made, inverted) | {"plan": told, "contradicted_by": broken}
     output.result(facts, bold(INTERNAL), *_tables(findings, made), *said, bold(verdict))
     if broken:
-        raise typer.Exit(1)
+        raise typer.Exit(CONTRADICTED)
 
 
 def _shadows(
@@ -124,7 +126,7 @@ def _shadows(
     from understudy.audit import release as audits
 
     assert refits.work is not None
-    told, shadows, workers = [], refits.shadows, workers_of(refits.workers)
+    told, shadows, workers = [], refits.shadows, workers_of(refits.workers, refits.cluster)
     if refits.budget_minutes is not None:
         progress("timing one shadow", 0.1)
         plan = audits.planned(audited, refits.attack, refits.budget_minutes, workers)

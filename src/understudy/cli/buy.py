@@ -19,7 +19,7 @@ from understudy.data import Schema
 from understudy.data.drafts import still_open
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for, require_budget
-from understudy.privacy.budget import Guarantee, at_most, check_delta, default_delta
+from understudy.privacy.budget import Guarantee, at_least, at_most, check_delta, default_delta
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.purchases import Bought, BuyBounds, BuyCategories, BuyPopulation, Purchase
 
@@ -159,6 +159,6 @@ def _buy(
         *more,
         f"Charged epsilon = {at_most(price, 4)} as '{purchase.label}'. The ledger counts it as a run, with a run's "
         f"share of delta ({at_most(guarantee.delta)}); `understudy ledger show` keeps where the fact came from.",
-        f"Left in the ledger of '{ledger.name}': {left['epsilon_left']:.4g}{runs}.",
+        f"Left in the ledger of '{ledger.name}': {at_least(left['epsilon_left'])}{runs}.",
         f"Wrote {out}." + (f" Still open: {', '.join(unknown)}." if unknown else ""),
     )

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,36 +11,48 @@ import typer
 from understudy.cli.console import Commands, Output
 from understudy.cli.options import TABLE_HELP
 from understudy.cli.places import existing, existing_table, named, unused
-from understudy.data import Schema, write_households
+from understudy.data import Schema, write_households, write_intensive_care
 from understudy.data.repartition import partition_by_unit
 from understudy.errors import InputError
 
 app = Commands(help="Make example data; partition large tables.", no_args_is_help=True)
-MAX_HOMES = 100_000
+MAX_UNITS = 100_000
 MAX_PARTITIONS = 1000
+_EXAMPLES: dict[str, tuple[Callable[..., tuple[Path, ...]], str]] = {
+    "households": (write_households, "homes"),
+    "icu": (write_intensive_care, "stays"),
+}
 
 
 @app.command("make")
 def make(
     output: Output,
     name: Annotated[
-        Literal["households"],
-        typer.Argument(help="A week of hourly load and solar output of invented homes, with weather and prices."),
+        Literal["households", "icu"],
+        typer.Argument(
+            help="`households`: a week of hourly load and solar output of invented homes, with weather and prices. "
+            "`icu`: two days of seven vital signs and laboratory values of invented patients, with gaps and an outcome."
+        ),
     ],
-    out: Annotated[Path, "Folder for the table, the public context and schema.toml."],
-    n: Annotated[int, typer.Option("--n", min=1, max=MAX_HOMES, help="Number of homes.")] = 1000,
+    out: Annotated[Path, "Folder for the table, its public context and schema.toml."],
+    n: Annotated[int, typer.Option("--n", min=1, max=MAX_UNITS, help="Number of homes or stays.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation.")] = 7,
 ) -> None:
     """Make example data: a table, its public context and its schema with a budget."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".understudy-make-", dir=out.parent) as draft:  # all files or none
-        made = write_households(n, draft, seed)
+        write, units = _EXAMPLES[name]
+        made: tuple[Path, ...] = write(n, draft, seed)
         files = [unused(out / path.name, "--out") for path in made]
         out.mkdir(exist_ok=True)
         for path, target in zip(made, files, strict=True):
             shutil.move(path, target)
     facts = {"name": name, "series": n, "files": [str(file) for file in files]}
-    output.result(facts, f"Wrote {n} invented homes to {out}/", *(f"  {file.name}" for file in files))
+    output.result(
+        facts,
+        f"Wrote {n} invented {units} to {out}/",
+        *(f"  {file.name}" for file in files),
+    )
 
 
 @app.command("partition")

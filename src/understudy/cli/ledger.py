@@ -11,7 +11,7 @@ from understudy.cli.places import existing
 from understudy.data import Schema
 from understudy.errors import LedgerError
 from understudy.privacy import registry
-from understudy.privacy.budget import at_most
+from understudy.privacy.budget import at_least, at_most
 from understudy.privacy.certificate import Certificate
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.store import Store
@@ -44,7 +44,8 @@ def show(output: Output, where: Where) -> None:
         facts,
         f"Population '{ledger.name}': {ledger.unit_sentence}",
         charges if facts["charges"] else "Nothing has been charged yet.",
-        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {left.epsilon:.4g}, at delta = {left.delta:.3g} a run{runs}.",
+        f"Left of epsilon = {ledger.guarantee.epsilon:g}: {at_least(left.epsilon)}, "
+        f"at delta = {at_least(left.delta)} a run{runs}.",
         *facts["amendments"],
     )
 

@@ -24,6 +24,10 @@ Epsilon = Annotated[float, typer.Option(help="Epsilon of this run. 1 is strict, 
 PlannedEpsilon = Annotated[
     float | None, typer.Option(help="Default: the budget's epsilon divided by max_runs.", **_EPSILON)
 ]
+Processes = Annotated[int, typer.Option(min=1, help="Processes of this machine that share the work.")]
+ClusterAddress = Annotated[
+    str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the same files."
+]
 ContextFile = Annotated[Path | None, "Table of public context by time."]
 NotPrivate = Annotated[bool, "Run a published form that protects no unit; needs --epsilon none."]
 Delta = Annotated[float | None, "Default: the ledger's delta divided by max_runs."]

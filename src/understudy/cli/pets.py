@@ -18,6 +18,7 @@ from understudy.cli.places import existing, folder_for, require_room, unused
 from understudy.data import Schema, read_panel
 from understudy.errors import InputError
 from understudy.planning.choices import guarantee_for, require_budget
+from understudy.privacy.budget import at_least
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers.release import Release
 
@@ -91,7 +92,7 @@ def vote(
     output.result(
         {"ballot": str(out), "run": ballot.facts["run"], "votes_left": left, "ledger": paid},
         f"Wrote {out}. {done}",
-        f"Left in the ledger of '{ledger.name}': {paid['epsilon_left']:.4g}.",
+        f"Left in the ledger of '{ledger.name}': {at_least(paid['epsilon_left'])}.",
     )
 
 

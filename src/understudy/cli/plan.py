@@ -12,7 +12,7 @@ from understudy.cli.console import Output, bold, table
 from understudy.cli.options import ContextFile, Delta, MethodOptions, NotPrivate, PlannedEpsilon
 from understudy.planning import Plan
 from understudy.planning.simulation import Simulation
-from understudy.privacy.budget import at_most
+from understudy.privacy.budget import at_least, at_most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def shown(plan: Plan) -> list[RenderableType]:
     """Returns a plan for a person."""
     left = "no ledger yet: the first run makes it"
     if plan.ledger is not None:
-        left = f"epsilon {plan.ledger['epsilon']:.4g} left"
+        left = f"epsilon {at_least(plan.ledger['epsilon'])} left"
     lines: list[RenderableType] = [
         bold(f"Plan for '{plan.population}': {plan.units} units, method {plan.method}"),
         *plan.why,

@@ -13,7 +13,7 @@ import typer
 from threadpoolctl import threadpool_limits
 
 from understudy.cli.console import Output, Progress
-from understudy.cli.options import ContextFile
+from understudy.cli.options import ClusterAddress, ContextFile, Processes
 from understudy.cli.places import existing, outside, require_room, unused
 from understudy.data import Panel, Schema, concatenate, read_context, write_panel
 from understudy.data.dtypes import require_fit
@@ -40,13 +40,14 @@ def sample(
     start: Annotated[str | None, "Timestamp of the first step. Default: the schema's."] = None,
     seed: Annotated[int | None, "Seed to sample the same series again. Costs no privacy."] = None,
     series_per_file: Annotated[int | None, typer.Option(min=1, help="Most series in a file of FOLDER/.")] = None,
-    workers: Annotated[str, "Processes, or a Dask scheduler, that write the files of FOLDER/."] = "1",
+    workers: Processes = 1,
+    cluster: ClusterAddress = None,
 ) -> None:
     """Sample synthetic series. The release's certificate covers whatever is made from it."""
     folder = out.endswith("/")
     target = unused(outside(Path(out), existing(release, "RELEASE"), "--out"), "--out")
-    if not folder and (series_per_file is not None or workers != "1"):
-        raise InputError("--workers, --series-per-file: a folder to write is expected. End --out with '/'.")
+    if not folder and (series_per_file is not None or workers_of(workers, cluster) != 1):
+        raise InputError("--workers, --cluster, --series-per-file: a folder to write is expected. End --out with '/'.")
     opened = Release.load(release)
     schema = opened.schema
     num_series = n or usual_number(schema)
@@ -59,7 +60,9 @@ def sample(
         if folder:
             size = series_per_file or max(1, _FILE_VALUES // (schema.num_steps * schema.num_channels))
             source = release.resolve()
-            remarks = write_folder(source, wanted, target, num_series, seed, size, workers_of(workers), progress)
+            remarks = write_folder(
+                source, wanted, target, num_series, seed, size, workers_of(workers, cluster), progress
+            )
         else:
             remarks = write_file(opened, wanted, target, num_series, seed, progress)
     facts = {

@@ -18,7 +18,17 @@ import typer
 from understudy.cli.charging import charging, check_budget, left_in, without_limit
 from understudy.cli.console import Output
 from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
-from understudy.cli.options import ContextFile, Delta, Epsilon, FewUnits, MethodOptions, NotPrivate, TableFile
+from understudy.cli.options import (
+    ClusterAddress,
+    ContextFile,
+    Delta,
+    Epsilon,
+    FewUnits,
+    MethodOptions,
+    NotPrivate,
+    Processes,
+    TableFile,
+)
 from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, whole_file
 from understudy.cli.sample import sample_in_pieces, usual_number
 from understudy.data import Panel, Schema
@@ -27,10 +37,11 @@ from understudy.data.table import table_of
 from understudy.errors import InputError
 from understudy.planning.choices import chosen, doubts, guarantee_for, require_budget, spending_plan
 from understudy.privacy import keys
+from understudy.privacy.budget import at_least
 from understudy.privacy.canonical import file_sha256
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
-from understudy.workers import cluster_of
+from understudy.workers import require_workers, workers_of
 
 _MODEL_BYTES = 64 * 2**20
 
@@ -58,10 +69,8 @@ class Request:
         int | None, typer.Option(min=0, help="Reproducible noise, for tests: the certificate says not private.")
     ] = None
     key: Annotated[str, "Name of the signing key; made on first use."] = "default"
-    workers: Annotated[int, typer.Option(min=1, help="Processes that read and add up partitions of the table.")] = 1
-    cluster: Annotated[
-        str | None, "Dask scheduler to use instead, tcp://host:port; its workers must see the table."
-    ] = None
+    workers: Processes = 1
+    cluster: ClusterAddress = None
 
     @property
     def given_list(self) -> Path | None:
@@ -97,7 +106,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     lines = [
         f"Wrote {request.out}.",
         certificate.sentence(),
-        f"Left in the ledger of '{certificate.population}': {left['epsilon_left']:.4g}.",
+        f"Left in the ledger of '{certificate.population}': {at_least(left['epsilon_left'])}.",
         *(f"Of the release: {sentence}" for sentence in findings),
     ]
     if held_out:
@@ -139,7 +148,7 @@ def run(request: Request, options: MethodOptions, output: Output) -> tuple[Relea
             release = method.fit(
                 table,
                 without_limit(ledger, schema, guarantee, method.name) if request.not_private else ledger,
-                workers=request.workers if request.cluster is None else cluster_of(request.cluster),
+                workers=workers_of(request.workers, request.cluster),
                 guarantee=guarantee,
                 noise=None if request.seed is None else NoiseSource.seeded(request.seed),
                 progress=lambda stage, share: progress(stage, 0.1 + 0.5 * share),
@@ -176,8 +185,7 @@ def _check_places(request: Request) -> None:
     for option, path in places.items():
         if path is not None:
             existing(path, option)
-    if request.cluster is not None:
-        cluster_of(request.cluster)
+    require_workers(workers_of(request.workers, request.cluster))
     if request.holdout is not None and not 0 < request.holdout < 1:
         raise InputError(f"--holdout: a share between 0 and 1 is expected, got {request.holdout:g}.")
     if request.written_list is not None:

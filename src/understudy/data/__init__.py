@@ -6,6 +6,7 @@ Holds private data and releases nothing. Nothing here imports torch.
 from understudy.data.channels import Binary, Categorical, Channel, Continuous, Integer
 from understudy.data.constraints import Monotone, NonNegative, Sum, ZeroWhen
 from understudy.data.households import simulate_households, write_households
+from understudy.data.intensive_care import simulate_intensive_care, write_intensive_care
 from understudy.data.io import MIN_UNITS, draft_schema, panel_to_arrow, read_context, read_panel, write_panel
 from understudy.data.panel import Panel, concatenate
 from understudy.data.schema import BudgetDeclaration, Population, PrivacyUnit, Schema
@@ -38,6 +39,8 @@ __all__ = [
     "read_context",
     "read_panel",
     "simulate_households",
+    "simulate_intensive_care",
     "write_households",
+    "write_intensive_care",
     "write_panel",
 ]

@@ -25,6 +25,7 @@ OutOfBounds = Literal["refuse", "clip"]
 Aggregate = Literal["mean", "sum", "count", "last", "max", "min"]
 CodeAggregate = Literal["last", "max", "min"]  # categories have no mean or sum
 Bound = Annotated[float, pydantic.Field(ge=-LARGEST, le=LARGEST)]
+Resolution = Annotated[float, pydantic.Field(ge=1e-12, le=LARGEST)]
 WholeBound = Annotated[int, pydantic.Field(ge=-(10**37), le=10**37), pydantic.BeforeValidator(_whole)]
 
 
@@ -40,6 +41,7 @@ class Continuous:
         aggregate: How several rows inside one step become one value. "sum" and "count" also turn a step
             without rows into 0; the others leave it missing.
         dtype: How the user's table stores the column.
+        resolution: Step between neighbouring values, to which samples are rounded; None keeps them as they are.
         party: Who holds the column when several organisations take part.
     """
 
@@ -53,6 +55,7 @@ class Continuous:
     out_of_bounds: OutOfBounds = "refuse"
     aggregate: Aggregate = "mean"
     dtype: str = "float64"
+    resolution: Resolution | None = None
     party: str | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +70,7 @@ class Continuous:
 
 @dataclass(frozen=True)
 class Integer:
-    """Whole numbers between two public bounds; samples come back whole. Fields as in `Continuous`.
+    """Whole numbers between two public bounds; samples come back whole. Other fields as in `Continuous`.
 
     Panels hold float32: beyond 16 777 216 neighbouring whole numbers may become one.
     """

@@ -8,7 +8,7 @@ removing one unit moves the integers by at most bound / step: docs/claims/border
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ def lattice_step(bound: float, deviation: float) -> float:
     return 2.0 ** (exponent - exponent % 2)
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Given:
     """Units whose vectors are at hand: `contributions` of the statistic are asked for nothing.
@@ -84,6 +85,7 @@ class Given:
         return clipped_sum(statistic, step, self.contributions, unit)
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class Listed:
     """Rows that are released one by one: the shape of the release tells how many units there are.
@@ -101,25 +103,6 @@ class Listed:
         """Return the clipped rows in whole steps; private."""
         number = len(self.rows)
         return Given(Rows(self.rows, np.arange(number), number)).total(statistic, step)
-
-
-class Private(Protocol):
-    """Units that a statistic is about."""
-
-    @property
-    def reach(self) -> float:
-        """Factor by which one protected unit's reach exceeds one bounded vector."""
-
-    def total(self, statistic: Statistic, step: float) -> NDArray[np.int64]:
-        """Return the sum over units of their clipped vectors in whole steps; private."""
-
-
-class Counted(Protocol):
-    """Units that can be counted."""
-
-    @property
-    def num_units(self) -> int:
-        """Their number; private."""
 
 
 def partition_sum(

@@ -17,7 +17,7 @@ from understudy.errors import CertificateError, InputError, UnsupportedEvent
 from understudy.files import whole_file
 from understudy.privacy import accounting, canonical, keys
 from understudy.privacy.budget import MAX_PRIVATE_EPSILON, at_most, check_delta
-from understudy.privacy.events import Event, NonPrivate, Relation, from_json, relation, to_json
+from understudy.privacy.events import EXACT, Event, NonPrivate, PureDP, Relation, from_json, relation, to_json
 
 if TYPE_CHECKING:
     from understudy.data.schema import Schema
@@ -411,6 +411,7 @@ def _check_figures(certificate: Certificate, events: tuple[Event, ...]) -> list[
         Check("epsilon", _agrees(certificate.epsilon, found), stated),
         _check_other_figures(certificate, events),
         _check_account(certificate, events),
+        _check_arithmetic(certificate, events),
         _check_status(certificate, events, found),
         Check("neighbours", same_relation, f"'{neighbours}' belongs to the mechanisms"),
     ]
@@ -422,6 +423,16 @@ def _check_account(certificate: Certificate, events: tuple[Event, ...]) -> Check
     named = len(charged) == len(events) == len(certificate.labels) and set(certificate.executed) <= set(charged)
     within = named and all(0 <= number <= charged[label] for label, number in certificate.executed.items())
     return Check("account", within, f"{len(events)} mechanisms, none executed more often than charged")
+
+
+def _check_arithmetic(certificate: Certificate, events: tuple[Event, ...]) -> Check:
+    """Sums with discrete noise are exact and gradients are not; the event of a choice or a count does not tell."""
+    told = {label: event for label, event in zip(certificate.labels, events, strict=False) if type(event) is not PureDP}
+    expected = {label: "exact" if isinstance(event, EXACT) else "idealised" for label, event in told.items()}
+    stated = {label: kind for label, kind in certificate.arithmetic.items() if label in told}
+    return Check(
+        "arithmetic", stated == expected or not certificate.arithmetic, "exact or idealised, as the mechanisms are"
+    )
 
 
 def _check_other_figures(certificate: Certificate, events: tuple[Event, ...]) -> Check:

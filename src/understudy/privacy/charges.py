@@ -28,7 +28,7 @@ from understudy.privacy.accounting import (
     gaussian_epsilon,
     renyi_at,
 )
-from understudy.privacy.budget import Guarantee, at_most, check_delta
+from understudy.privacy.budget import Guarantee, at_least, at_most, check_delta
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
 from understudy.privacy.store import Row
@@ -309,8 +309,8 @@ def check_room(
     if price > left + TOLERANCE * max(1.0, min(composition.limit, 1e6)):
         spendable = composition.epsilon_left(left)
         raise BudgetExceeded(
-            f"'{label}' asks for epsilon = {plan.epsilon():.4g} at delta = {plan.guarantee.delta:g}, but "
-            f"epsilon = {spendable:.4g} is left of {composition.guarantee.epsilon:g} in this ledger. "
+            f"'{label}' asks for epsilon = {at_most(plan.epsilon(), 4)} at delta = {plan.guarantee.delta:g}, but "
+            f"epsilon = {at_least(spendable)} is left of {composition.guarantee.epsilon:g} in this ledger. "
             "Nothing was charged. Ask for less, or use a release already made.",
             requested=plan.epsilon(),
             remaining=spendable,

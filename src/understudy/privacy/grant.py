@@ -13,9 +13,11 @@ from typing import Any, NoReturn, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from understudy.data.table import Table
 from understudy.errors import BudgetExceeded, InputError
-from understudy.privacy.border import WIDENING, Counted, Listed, Private, Statistic, lattice_step
+from understudy.privacy.border import WIDENING, Given, Listed, Statistic, lattice_step
 from understudy.privacy.events import (
+    EXACT,
     ApproximateDP,
     DiscreteGaussian,
     Gaussian,
@@ -27,11 +29,11 @@ from understudy.privacy.events import (
 )
 from understudy.privacy.noise import NoiseSource
 from understudy.privacy.plan import SpendingPlan
+from understudy.privacy.private_series import Private, PrivateSeries
 from understudy.privacy.selections import AboveThreshold, domain_threshold, first_keys_by_noisy_count, quantile_scores
 
 Charged = TypeVar("Charged")
 _LARGEST_SCALE = 2.0**52  # of discrete noise
-_EXACT = (Gaussian, DiscreteGaussian, ApproximateDP)  # released as whole numbers with discrete noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,7 @@ class Grant:
     @property
     def arithmetic(self) -> dict[str, str]:
         """How the answers to each label are computed: exact, or idealised where the proof has real numbers."""
-        kinds = {entry.label: isinstance(entry.event, _EXACT) for entry in self.plan.entries}
+        kinds = {entry.label: isinstance(entry.event, EXACT) for entry in self.plan.entries}
         counted = self._counted - self._chosen
         return {label: "exact" if exact or label in counted else "idealised" for label, exact in kinds.items()}
 
@@ -126,6 +128,8 @@ class Grant:
         measured: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
     ) -> NDArray[np.float64]:
         event = self._sum_event(statistic.label)
+        if type(private) not in (PrivateSeries, Given, Listed):  # another could leave the clip out of its total
+            raise InputError("Private series of a kind that the border knows are expected: PrivateSeries.")
         if not 1 <= private.reach < math.inf:
             raise InputError("A release needs a finite reach of at least one.")
         if isinstance(private, Listed) != (relation([event]) == "values"):
@@ -152,7 +156,7 @@ class Grant:
         """Return the standard deviation of the noise on a release that one unit moves by `reach` at most; public."""
         return self._sum_event(label).noise_multiplier * reach
 
-    def count(self, label: str, private: Counted) -> int:
+    def count(self, label: str, private: PrivateSeries | Table) -> int:
         """Return the number of units plus discrete Laplace noise of scale 1/epsilon."""
         event = self._event(label, PureDP)
         self._execute(label)

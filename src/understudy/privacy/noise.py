@@ -246,4 +246,5 @@ def _rekey_after_fork() -> None:
         source._rekey()
 
 
-os.register_at_fork(after_in_child=_rekey_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_rekey_after_fork)

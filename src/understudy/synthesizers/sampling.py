@@ -8,8 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from understudy.data import Channel, Integer, Panel, Schema, constraints
-from understudy.data.channels import num_codes
+from understudy.data import Channel, Continuous, Panel, Schema, constraints
 from understudy.statistics.encoding import Encoding
 from understudy.statistics.facts import Facts
 from understudy.statistics.marginals import bounded_scores
@@ -82,12 +81,12 @@ class Completer(Protocol):
 
 
 def inside_bounds(columns: tuple[Channel, ...], values: np.ndarray) -> np.ndarray:
-    """Returns values [..., column] as their kinds allow them: inside the bounds, whole where the column is whole."""
+    """Returns values [..., column] as their kinds allow: whole or on the declared resolution, inside the bounds."""
     tidy = np.empty_like(values)
     for place, channel in enumerate(columns):
-        column = np.clip(values[..., place], *channel.bounds)
-        whole = isinstance(channel, Integer) or num_codes(channel) is not None
-        tidy[..., place] = np.rint(column) if whole else column
+        step = channel.resolution if isinstance(channel, Continuous) else 1.0
+        column = values[..., place] if step is None else np.rint(values[..., place] / step) * step
+        tidy[..., place] = np.clip(column, *channel.bounds)
     return tidy
 
 

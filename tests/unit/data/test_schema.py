@@ -40,7 +40,8 @@ def channels(draw, name):
     kind = draw(st.sampled_from([Continuous, Integer, Categorical, Binary]))
     if kind is Continuous:
         low = draw(st.floats(-1e6, 1e6))
-        return Continuous(name, low, low + draw(st.floats(0.5, 1e6)), **numeric)
+        resolution = draw(st.none() | st.floats(1e-12, 1e6))
+        return Continuous(name, low, low + draw(st.floats(0.5, 1e6)), resolution=resolution, **numeric)
     if kind is Integer:
         low = draw(st.integers(-1000, 1000))
         return Integer(name, low, low + draw(st.integers(1, 500)), **numeric)

@@ -46,7 +46,7 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
         first_unit: Number of the first unit, where units have no identifiers of their own: for a table in several
             files. Arrays (.npz, .npy) hold no such numbers.
 
-    Privacy: as `panel_to_arrow`.
+    Privacy: as `panel_to_arrow`. A file of private series is its owner's only.
     """
     require_argument(panel, Panel, "panel", "Read or sample one first.")
     require_path(path, "write_panel: path")
@@ -61,6 +61,8 @@ def write_panel(panel: Panel, path: str | Path, *, with_context: bool = False, f
         raise InputError(f"{target.name}: a name ending in {', '.join(_WRITERS)} is expected. Rename the file.")
     try:
         with whole_file(target) as draft:
+            if panel.private:
+                draft.touch(mode=0o600)
             writer(panel, draft, first_unit)
     except OSError as error:
         told = f"can't be written ({error.strerror or 'write failed'}). Free space or choose another folder."

@@ -16,6 +16,7 @@ from understudy.data import Schema
 from understudy.errors import InputError
 from understudy.privacy import accounting, contributions
 from understudy.privacy.border import Listed, Statistic
+from understudy.privacy.budget import at_most
 from understudy.privacy.events import Event, Gaussian, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
@@ -87,7 +88,8 @@ def trust(mode: str, plan: SpendingPlan) -> tuple[str, ...]:
     cost = against_a_party(plan)
     return (
         *_TRUST[mode],
-        f"Against a party that keeps nothing, but knows which rows were drawn: epsilon = {cost:.4g} at the same delta.",
+        "Against a party that keeps nothing, but knows which rows were drawn: "
+        f"epsilon = {at_most(cost, 4)} at the same delta.",
     )
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from understudy.data import Categorical, Continuous, Panel, Population, PrivacyUnit, Schema, Time
-from understudy.privacy.border import Private, Statistic
+from understudy.privacy.border import Statistic
 from understudy.privacy.budget import Guarantee
 from understudy.privacy.grant import Grant
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import NoiseSource
-from understudy.privacy.private_series import PrivateSeries
+from understudy.privacy.private_series import Private, PrivateSeries
 from understudy.statistics import facts as bought
 from understudy.statistics.encoding import linear_scales
 from understudy.statistics.facts import Facts
