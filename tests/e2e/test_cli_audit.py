@@ -87,7 +87,7 @@ def test_findings_go_into_the_record_and_the_report_and_stay_internal(
         outcome = run("report", str(record), "--out", str(page), *(["--public"] if public else []))
         assert outcome.code == 0, outcome.err
         text = page.read_text(encoding="utf-8")
-        assert ("Attempts to contradict it" in text) == shown
+        assert ("Privacy audit" in text) == shown
         assert ("audit-curve-1" in text) == shown
 
 

@@ -94,7 +94,7 @@ def test_releases_with_one_list_are_compared_and_their_verdicts_printed(clinic: 
         assert card["headline"]["sentence"]
         assert all(score["verdict"] for score in card["scores"])
         assert any(score["synthetic"]["value"] is not None for score in card["scores"])
-        assert set(card["numbers"]["pulse"]["real"]) == {"mean", "least", "1 %", "99 %", "greatest"}
+        assert set(card["numbers"]["pulse"]["real"]) == {"mean", "minimum", "1 %", "99 %", "maximum"}
 
 
 def test_units_that_trained_one_of_the_releases_are_not_called_unseen(clinic: Clinic, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def _say(output: Output, card: Scorecard, written: dict[str, str]) -> None:
         for name, sides in card.numbers.items()
         for side, found in sides.items()
     )
-    extremes = table("", ">mean", ">least", ">1 %", ">99 %", ">greatest", title="numbers", rows=numbers)
+    extremes = table("", ">mean", ">minimum", ">1 %", ">99 %", ">maximum", title="numbers", rows=numbers)
     ends = [f"Wrote {path}." for path in written.values()]
     head = bold(facts["headline"]["sentence"])
     output.result(facts | written, bold(INTERNAL), head, *card.notes, extremes, *_suites(card), *missing, *ends)

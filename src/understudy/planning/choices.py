@@ -56,16 +56,15 @@ def chosen(
         raise InputError(f"--window-stride: 1 to --window-steps is expected, got {window_stride}.")
     if task not in TASKS:
         raise InputError(f"--task: one of {', '.join(TASKS)} is expected, got '{task}'.")
-    reasons: tuple[str, ...] = ()
+    reasons: list[str] = []
     if method == "auto":
-        choice = choose(schema, guarantee, window_steps=window_steps, task=task)
-        method, reasons = choice.method, choice.reasons
+        method, *reasons = choose(schema, task)
     kind = METHODS[method]
     if pack is not None and "pack" not in kind.__dataclass_fields__:
         raise InputError(f"--pack: '{kind.name}' takes no pack. Omit --pack.")
     given = {"window_steps": window_steps, "window_stride": window_stride, "pack": pack and str(pack)}
     changed = {name: value for name, value in given.items() if value is not None}
-    return configured(kind, options or (), preset, **changed), reasons
+    return configured(kind, options or (), preset, **changed), tuple(reasons)
 
 
 def require_budget(schema: Schema) -> None:
