@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.commands import MAGIC_PERSON, Clinic, Outcome, charges, make_clinic, run
-from understudy.cli.holdouts import split_table
+from understudy.cli.panels import split_table
 from understudy.data import Table, simulate_households
 from understudy.errors import InputError
 

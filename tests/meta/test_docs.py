@@ -115,6 +115,11 @@ def test_torch_is_pinned_and_one_version_is_told_everywhere() -> None:
     assert "### Privacy" in changelog
 
 
+def test_the_citation_names_the_authors_of_the_package() -> None:
+    (author,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["authors"]
+    assert f"authors:\n  - name: {author['name']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
 def _plain(package: str) -> str:
     return package.lower().replace("_", "-")
 

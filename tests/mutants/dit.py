@@ -29,9 +29,9 @@ MUTANTS = (
     Mutant(
         name="an event priced as one window",
         why="the mixture of Gaussians is computed for a single window",
-        file="training/fit.py",
-        before="return WindowBatches(influence) if",
-        after="return WindowBatches(1) if",
+        file="synthesizers/dit/method.py",
+        before="max_windows=self.influence(schema) if",
+        after="max_windows=1 if",
         tests=(f"{EVENTS}::test_the_plan_prices_the_windows_that_one_event_can_touch",),
     ),
     Mutant(

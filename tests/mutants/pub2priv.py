@@ -20,8 +20,8 @@ MUTANTS = (
         name="windows that an event changes counted once",
         why="an event replaces windows, which moves the sum twice as far as taking them away",
         file=f"{FOLDER}/published.py",
-        before="batches_of(schema, 2 * schema.unit.max_series)",
-        after="batches_of(schema, schema.unit.max_series)",
+        before="max_windows=2 * schema.unit.max_series if",
+        after="max_windows=schema.unit.max_series if",
         tests=(f"{METHOD}::test_an_event_is_priced_for_every_window_it_may_change_twice",),
     ),
     Mutant(
@@ -44,17 +44,17 @@ MUTANTS = (
         name="batch divided by the private number",
         why="what the noisy sum is divided by tells how many units there are",
         file=f"{FOLDER}/published.py",
-        before="charged_config(charged, private.population, recipe.clipping_norm, batches)",
-        after="charged_config(charged, private.panel.num_units, recipe.clipping_norm, batches)",
+        before="charged_config(charged, private.population, recipe.clipping_norm)",
+        after="charged_config(charged, private.panel.num_units, recipe.clipping_norm)",
         tests=(f"{METHOD}::test_what_a_sum_is_divided_by_does_not_follow_the_private_number",),
     ),
     Mutant(
         name="private series shown before private training",
         why="a start from private series is learned without noise",
         file=f"{FOLDER}/published.py",
-        before="        charged, batches = grant.plan.event(TRAINING), self._config.batches\n",
+        before="        charged = grant.plan.event(TRAINING)\n",
         after="""\
-        charged, batches = grant.plan.event(TRAINING), self._config.batches
+        charged = grant.plan.event(TRAINING)
         shown = self.examples(private.panel, self.encoding(released))
         batch = {name: torch.from_numpy(np.array(array)) for name, array in shown.items()}
         loss = denoising_loss(schedule(recipe.diffusion_steps))(model, batch, torch.Generator())

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -23,9 +23,7 @@ from understudy.files import whole_folder
 from understudy.synthesizers import Release
 from understudy.workers import Workers, once_each, workers_of
 
-if TYPE_CHECKING:
-    Seed = int | np.random.SeedSequence | None
-
+Seed = int | np.random.SeedSequence | None
 _FILE_VALUES = 8_000_000  # of a file of a folder
 _PIECE_VALUES = 2_000_000  # series are sampled in pieces so that working copies stay small
 
@@ -39,7 +37,9 @@ def sample(
     label: Annotated[str | None, "Category of the label column to sample."] = None,
     start: Annotated[str | None, "Timestamp of the first step. Default: the schema's."] = None,
     seed: Annotated[int | None, "Seed to sample the same series again. Costs no privacy."] = None,
-    series_per_file: Annotated[int | None, typer.Option(min=1, help="Most series in a file of FOLDER/.")] = None,
+    series_per_file: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of series per file of FOLDER/.")
+    ] = None,
     workers: Processes = 1,
     cluster: ClusterAddress = None,
 ) -> None:
@@ -85,7 +85,7 @@ def write_file(
     wanted: Mapping[str, Any],
     target: Path,
     num_series: int,
-    seed: "Seed",
+    seed: Seed,
     progress: Progress | None = None,
     first: int = 0,
 ) -> list[str]:
@@ -131,7 +131,7 @@ def write_folder(
     return list(dict.fromkeys(remarks))
 
 
-def _write_part(source: Path, wanted: Mapping[str, Any], part: tuple[Path, int, "Seed", int]) -> list[str]:
+def _write_part(source: Path, wanted: Mapping[str, Any], part: tuple[Path, int, Seed, int]) -> list[str]:
     """Samples one file, with one thread: sums over several threads differ in their last bits."""
     file, num_series, seed, first = part
     with suppress(ImportError):  # loaded before the limit is set, which then holds for it, too

@@ -5,19 +5,18 @@ key, then the charge. Whatever can fail should fail before it costs something.
 """
 
 import csv
-import os
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
-from understudy.cli.charging import charging, check_budget, left_in, without_limit
 from understudy.cli.console import Output
-from understudy.cli.holdouts import check_share, check_split, list_beside, split_table
+from understudy.cli.ledger import Left, charging, check_budget, left_in, without_limit
 from understudy.cli.options import (
     ClusterAddress,
     ContextFile,
@@ -29,7 +28,8 @@ from understudy.cli.options import (
     Processes,
     TableFile,
 )
-from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, whole_file
+from understudy.cli.panels import check_share, check_split, list_beside, split_table
+from understudy.cli.places import existing, existing_table, named, outside, require_room, unused, write
 from understudy.cli.sample import sample_in_pieces, usual_number
 from understudy.data import Panel, Schema
 from understudy.data.dtypes import require_fit
@@ -37,7 +37,6 @@ from understudy.data.table import table_of
 from understudy.errors import InputError
 from understudy.planning.choices import chosen, doubts, guarantee_for, require_budget, spending_plan
 from understudy.privacy import keys
-from understudy.privacy.budget import at_least
 from understudy.privacy.canonical import file_sha256
 from understudy.privacy.noise import NoiseSource
 from understudy.synthesizers import Release
@@ -87,7 +86,7 @@ class Request:
 
 def synth(output: Output, request: Request, method: MethodOptions) -> None:
     """Charge the ledger, learn, and write synthetic series with their certificate."""
-    release, left, cautions = run(request, method, output)
+    release, (left, left_words), cautions = run(request, method, output)
     certificate = release.certificate
     held_out = None if request.written_list is None else str(request.written_list)
     findings, shipped = release.synthesizer.findings(release.schema, release.arrays), _ships(release, request)
@@ -106,7 +105,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     lines = [
         f"Wrote {request.out}.",
         certificate.sentence(),
-        f"Left in the ledger of '{certificate.population}': {at_least(left['epsilon_left'])}.",
+        left_words,
         *(f"Of the release: {sentence}" for sentence in findings),
     ]
     if held_out:
@@ -117,7 +116,7 @@ def synth(output: Output, request: Request, method: MethodOptions) -> None:
     output.result(facts, *lines)
 
 
-def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, dict[str, Any], list[str]]:
+def run(request: Request, options: MethodOptions, output: Output) -> tuple[Release, Left, list[str]]:
     """Returns the saved release, what is left in the population's ledger, and what public facts say against the run.
 
     Privacy: reads the private table; all that leaves went through `Synthesizer.fit`, which charges first.
@@ -204,12 +203,11 @@ def _listed(held_out: Panel | None, request: Request, schema: Schema) -> Iterato
     if held_out is None or target is None:
         yield
         return
-    with whole_file(target) as draft:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow([schema.unit.column or "series"])
-            rows.writerows([identifier] for identifier in held_out.unit_ids)  # type: ignore[union-attr]
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow([schema.unit.column or "series"])
+    rows.writerows([identifier] for identifier in held_out.unit_ids)  # type: ignore[union-attr]
+    write(target, text.getvalue(), private=True)
     try:
         yield
     except BaseException:

@@ -34,10 +34,11 @@ class Continuous:
     """Real numbers between two public bounds.
 
     Attributes:
+        name: Name of the table's column.
         low: Smallest value the column can take; None only in a draft.
         high: Largest value the column can take; None only in a draft.
         missing: Whether a value may be absent.
-        out_of_bounds: What reading does with a value outside the bounds.
+        out_of_bounds: What reading does with a value outside the bounds: "refuse" the table, or "clip" the value.
         aggregate: How several rows inside one step become one value. "sum" and "count" also turn a step
             without rows into 0; the others leave it missing.
         dtype: How the user's table stores the column.
@@ -101,7 +102,12 @@ class Integer:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of a public list of categories, held inside as a code 0..K-1 in the list's order."""
+    """One of a public list of categories, held inside as a code 0..K-1 in the list's order.
+
+    Attributes:
+        categories: All text or all whole numbers; empty only in a draft.
+        aggregate: How several rows inside one step become one value.
+    """
 
     kind: ClassVar[str] = "categorical"
 
@@ -136,7 +142,11 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Binary:
-    """Yes or no, held inside as 1 or 0."""
+    """Yes or no, held inside as 1 or 0.
+
+    Attributes:
+        aggregate: How several rows inside one step become one value.
+    """
 
     kind: ClassVar[str] = "binary"
 

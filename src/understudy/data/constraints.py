@@ -20,7 +20,11 @@ _TOLERANCE = 1e-5  # of a channel's width: what float32 may lose in a sum
 
 @dataclass(frozen=True)
 class NonNegative:
-    """The channel is never below zero."""
+    """The channel is never below zero.
+
+    Attributes:
+        channel: Name of a continuous or integer channel.
+    """
 
     kind: ClassVar[str] = "non-negative"
 
@@ -32,7 +36,12 @@ class NonNegative:
 
 @dataclass(frozen=True)
 class Monotone:
-    """The channel never turns back along a series (a meter reading)."""
+    """The channel never turns back along a series (a meter reading).
+
+    Attributes:
+        channel: Name of a continuous or integer channel.
+        direction: Which way values may change.
+    """
 
     kind: ClassVar[str] = "monotone"
 
@@ -45,7 +54,12 @@ class Monotone:
 
 @dataclass(frozen=True)
 class Sum:
-    """One channel is the sum of others at every step."""
+    """One channel is the sum of others at every step.
+
+    Attributes:
+        total: Name of the channel that is the sum.
+        parts: Names of the channels that add up to it.
+    """
 
     kind: ClassVar[str] = "sum"
 
@@ -61,7 +75,14 @@ class Sum:
 
 @dataclass(frozen=True)
 class ZeroWhen:
-    """The channel is zero at declared hours of the day, or while a public context is below a number."""
+    """The channel is zero at declared hours of the day, or while a public context is below a number.
+
+    Attributes:
+        channel: Name of a continuous or integer channel.
+        hours: Hours of the day, 0 to 23, at which it is zero.
+        context: Name of a context column, in place of `hours`.
+        below: The channel is zero while the context is below this number.
+    """
 
     kind: ClassVar[str] = "zero-when"
 

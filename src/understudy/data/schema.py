@@ -97,6 +97,10 @@ class Population:
     """How many units there are: declared from public knowledge, or to be bought as a DP count.
 
     Delta, sampling rates and batch sizes come from it and never from the number of rows, which is private.
+
+    Attributes:
+        size: Number of units, from public knowledge.
+        count_epsilon: Epsilon at which the number of units is bought, in place of `size`.
     """
 
     size: Count | None = None
@@ -117,7 +121,7 @@ class BudgetDeclaration:
         epsilon: Total over all runs.
         delta: Total over all runs; None means 1/(100 · population).
         max_runs: Most runs there can be; basic composition splits delta over them.
-        composition: How runs add up.
+        composition: How runs add up: "basic" adds epsilons and deltas; "rdp" and "zcdp" are filters of that kind.
     """
 
     epsilon: Positive
@@ -174,7 +178,7 @@ class Schema:
         constraints: Facts that samples obey.
         budget: What may be spent in total.
         ignore: Columns of the table that reading leaves out.
-        columns: Order of the table's columns; empty for unit, series, time, channels, static.
+        columns: Order of the table's columns; if empty: unit, series, time, channels, static.
         csv: How CSV files of this table are written.
         version: Version of the schema's own format.
     """

@@ -68,13 +68,15 @@ class Time:
             time zone and none is declared.
         steps: Number of steps of the longest series.
         min_steps: None when every series has all steps, else the fewest steps a series may have.
-        align: "calendar" puts step 0 at `start` for everyone; "relative" at each series' own first row.
+        align: "calendar" puts step 0 at `start` for every series; "relative" at each series' own first row, so that
+            every series has its own stretch of the context.
         layout: "long" has a row per step, "wide" a row per series.
-        wide_columns: Pattern of a wide table's columns.
+        wide_columns: Pattern of a wide table's column names; holds {channel} and {step}.
         dtype: How the user's table stores time; a whole-number dtype counts steps. "auto" becomes the coarsest
             timestamp that holds every step.
-        off_grid: What reading does with a timestamp between two steps.
-        series_column: Column that distinguishes several series of one unit.
+        off_grid: What reading does with a timestamp between two steps: "refuse" the table, or put the row at the step
+            before ("floor") or at the "nearest" step; several rows of a step become one by the channel's `aggregate`.
+        series_column: Column that distinguishes several series of one unit (`unit.max_series` above 1).
         zone: Time zone of timestamps that carry none ("Europe/Paris"); None takes them as they are.
     """
 

@@ -167,13 +167,13 @@ class PartyRun(_Side):
 
     def _rows(self, grant: Grant, private: PrivateSeries, facts: Facts) -> Rows:
         """Returns the rows to train on; those of mode `local` are noised once in a run and kept."""
-        rows, schema = own_rows(private, facts, self.contract.schema), self.contract.schema
+        rows = own_rows(private, facts)
         if self.contract.method.mode != "local":
             return rows
 
         def noised() -> bytes:
             require_unused(grant, NOISY_ROWS, self.contract)
-            (noisy,) = noisy_rows([rows], grant, private, num_values(schema))
+            (noisy,) = noisy_rows([rows], grant, private, num_values(self.contract.schema))
             return dump_tensors({"series": noisy.series.contiguous(), "label": noisy.label})
 
         return Rows(**load_tensors(kept(self.state / _ROWS, noised)))

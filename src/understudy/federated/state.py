@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load as load_tensors
@@ -175,7 +176,7 @@ class Checkpoints:
     def _save(self, iteration: int) -> None:
         with whole_folder(self._folder / str(iteration)) as draft:
             for name, update in self._updates.items():
-                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser, None)
+                checkpoint.save(draft / name, self._identity(update), iteration, update.flat, update.optimiser)
             rest = {"losses": torch.tensor(self._losses, dtype=torch.float64)}
             if not self._sound:
                 rest["randomness"] = self._randomness.get_state()
@@ -187,20 +188,14 @@ class Checkpoints:
         folder = self._folder / str(iteration)
         executed = self._grant.executed[TRAINING] if self._sound else iteration
         for name, update in self._updates.items():
-            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser, None)
+            checkpoint.load(folder / name, self._identity(update), executed, update.flat, update.optimiser)
         rest = load_tensors((folder / _REST).read_bytes())
         if "randomness" in rest:
             self._randomness.set_state(rest["randomness"])
         self._losses[:] = rest["losses"].tolist()
 
-    def _identity(self, update: Update) -> checkpoint.Identity:
-        receipt = self._grant.receipt
+    def _identity(self, update: Update) -> dict[str, Any]:
         events = [to_json(entry.event) for entry in self._grant.plan.entries if entry.label == TRAINING]
-        return checkpoint.Identity(
-            ledger=receipt.ledger,
-            run=receipt.run,
-            label=self._contract.label,
-            event=events[0] if events else {},
-            clip_norm=self._contract.method.recipe.clip_norm,
-            parameters=update.flat.values.numel(),
-        )
+        clip_norm, size = self._contract.method.recipe.clip_norm, update.flat.values.numel()
+        event = events[0] if events else {}
+        return checkpoint.identity(self._grant.receipt, self._contract.label, event, clip_norm, size)

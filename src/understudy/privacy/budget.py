@@ -48,11 +48,8 @@ def check_delta(delta: float, population: int | None, *, reproduction: str | Non
     """Refuses a delta at which a mechanism could publish a whole unit.
 
     Args:
-        delta: the delta that is asked for.
-        population: the declared (public) number of units; None when it is not known yet, which counts as the fewest
-            that a table may hold.
-        reproduction: the name of the paper whose own delta is wanted. Lifts the refusal; the caller
-            must also pass it on to the certificate, whose status then says *not private*.
+        population: Declared number of units; None, if it is not known yet, counts as the fewest a table may hold.
+        reproduction: Paper whose own delta is wanted, which lifts the refusal; the certificate says *not private*.
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must lie between 0 and 1, got {delta:g}. Leave it out to get 1/(100·population).")

@@ -11,7 +11,6 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -148,9 +147,12 @@ class Facts:
 
 
 class Options(TypedDict, total=False):
-    """What a ledger may be made with.
+    """Options of a new ledger, which `Ledger.create` and `Ledger.in_memory` take.
 
     Attributes:
+        max_runs: Largest number of runs; basic composition splits delta over them.
+        composition: "basic", "rdp" or "zcdp", as in a schema.
+        population: Declared number of units, by which a delta that is too large is refused.
         reproduction: A paper whose own delta is wanted; every certificate will say *not private*.
     """
 
@@ -328,7 +330,6 @@ def charge_body(run: int, plan: SpendingPlan, price: float, label: str, noise: N
         "amount": price,
         "plan": plan.to_json(),
         "secure_noise": noise.is_secure,
-        "recorded_at": now(),
     }
 
 
@@ -349,11 +350,6 @@ def entry_of(row: Row, rows: tuple[Row, ...]) -> Entry:
     totals = {entry.label: latest_total(rows, run, entry.label) for entry in plan.entries}
     executed = {label: total for label, total in totals.items() if total}
     return Entry(**body | {"plan": plan, "executed": executed, "secure_noise": secure, "sequence": row.sequence})
-
-
-def now() -> str:
-    """The time of day for people who read a ledger; nothing is computed from it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def composition_of(facts: Facts, rows: Sequence[Row]) -> Composition:
@@ -387,7 +383,7 @@ def raised_body(
             f"expected, got {epsilon:g} and {runs}. A budget is raised, never lowered."
         )
     check_delta(_delta(facts, runs), facts.population, reproduction=facts.reproduction)
-    return {"epsilon": epsilon, "max_runs": runs, "reason": reason.strip(), "recorded_at": now()}
+    return {"epsilon": epsilon, "max_runs": runs, "reason": reason.strip()}
 
 
 def sentences(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -43,8 +43,6 @@ class Receipt:
     ledger: str
     ledger_kind: str
     run: int
-    epsilon: float
-    delta: float
     composition: str
     population: int | None
     reproduction: str | None
@@ -166,8 +164,7 @@ class Grant:
     def quantile(self, label: str, values_one_per_unit: ArrayLike, candidates: ArrayLike, q: float) -> float:
         """A point of a public grid near the q-quantile, by the exponential mechanism.
 
-        **Privacy**: `values_one_per_unit` holds one number per unit (missing ones are skipped). Adding a
-        unit moves each candidate's score by at most max(q, 1 − q), and the mechanism is epsilon-DP.
+        **Privacy**: epsilon-DP, because adding a unit moves no candidate's score by more than max(q, 1 − q).
         """
         event = self._event(label, PureDP)
         grid = np.unique(np.asarray(candidates, dtype=np.float64))
@@ -179,9 +176,8 @@ class Grant:
     def choose(self, label: str, merits_one_row_per_unit: ArrayLike) -> int:
         """The place of a candidate with a high total merit, by the exponential mechanism.
 
-        **Privacy**: `merits_one_row_per_unit` holds [unit, candidate], each row computed from one unit alone and cut
-        off at 0 and 1 here. Adding a unit raises the totals by 0 to 1 each, so no two move apart by more than 1, and
-        weights exp(epsilon · total) make the choice epsilon-DP.
+        **Privacy**: each row is computed from one unit alone and cut off at 0 and 1 here. Adding a unit raises totals
+        by 0 to 1, so no two move apart by more than 1, and weights exp(epsilon · total) make the choice epsilon-DP.
         """
         event = self._event(label, PureDP)
         merits = np.asarray(merits_one_row_per_unit, dtype=np.float64)
@@ -204,8 +200,7 @@ class Grant:
     def stable_domain(self, label: str, votes_one_per_unit: Sequence[str]) -> tuple[str, ...]:
         """Categories that enough units have, sorted; one vote per unit.
 
-        **Privacy**: (epsilon, delta)-DP. A category that a single unit holds appears with probability at
-        most delta, whatever its name.
+        **Privacy**: (epsilon, delta)-DP. A category of a single unit appears with probability at most delta.
         """
         event = self._event(label, ApproximateDP)
         threshold = domain_threshold(event.epsilon, event.delta)

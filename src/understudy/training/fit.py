@@ -1,11 +1,10 @@
-"""A network that learns from the series of a table: its batches, what their noise leaves to learn, and its training."""
+"""A network that learns from the series of a table: what their noise leaves to learn, and its training."""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
 from torch import nn
 
-from understudy.data import Schema
 from understudy.privacy.events import MixtureOfGaussians, SubsampledGaussian
 from understudy.privacy.grant import Grant
 from understudy.privacy.plan import SpendingPlan
@@ -13,16 +12,11 @@ from understudy.privacy.private_series import PrivateSeries
 from understudy.training.batches import UnitWindows
 from understudy.training.loop import Optimisation, Task, train
 from understudy.training.networks import meta_device, num_parameters
-from understudy.training.plan import TRAINING, DPSGDConfig, UnitBatches, WindowBatches, noise_ratio
+from understudy.training.plan import TRAINING, DPSGDConfig, noise_ratio
 from understudy.training.private_gradient import Loss
 
 _MOSTLY_NOISE = 3.0  # ratio above which a network learns mostly noise
 _BEFORE = 0.3  # share of the progress that releases before the training take
-
-
-def batches_of(schema: Schema, influence: int) -> UnitBatches | WindowBatches:
-    """Returns batches of one window of each unit; for events of windows, of which one event moves `influence`."""
-    return WindowBatches(influence) if schema.unit.kind == "event" else UnitBatches()
 
 
 def foretold(plan: SpendingPlan, batch: float, network: Callable[[], nn.Module]) -> tuple[float, str]:
@@ -60,7 +54,7 @@ def fit_network(
     other series of all others, and one clipped gradient was priced.
     """
     unit = None if private.schema.unit.kind == "event" else private.panel.unit
-    windows = UnitWindows(examples, unit, config.batches, np.random.default_rng())
+    windows = UnitWindows(examples, unit, np.random.default_rng(), config.max_windows)
     train(
         Task(model=model, loss=loss, windows=windows),
         config,

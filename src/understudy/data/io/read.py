@@ -196,7 +196,7 @@ def _read_array(source: np.ndarray | Path, schema: Schema) -> Grid:
         return grid
     unit = arrays["unit"]
     if unit.shape != (len(values),) or unit.dtype.kind not in "iu":
-        raise DataError("Array `unit`: one whole number per series is expected.", column="unit")
+        raise DataError("Array `unit`: one whole number per series is expected. Number the units.", column="unit")
     return _by_unit(grid, pa.array(unit).dictionary_encode())
 
 
@@ -205,9 +205,11 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
         loaded = np.load(path, allow_pickle=False)
         arrays = {"values": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
     except (ValueError, OSError, EOFError, KeyError):
-        raise DataError(f"{path.name}: not a readable numpy file. It may be damaged.") from None
+        raise DataError(
+            f"{path.name}: not a readable numpy file. Write it again with numpy.save or numpy.savez."
+        ) from None
     if "values" not in arrays:
-        raise DataError(f"{path.name}: an array named `values` is expected in a .npz file.", column="values")
+        raise DataError(f"{path.name}: an array named `values` is expected. Name it in numpy.savez.", column="values")
     return arrays
 
 
@@ -224,7 +226,9 @@ def _read_overlapping_windows(source: Source, schema: Schema) -> Grid:
         for batch in source.batches
     ]
     if not rows or sum(len(piece) for piece in rows) <= schema.num_steps:
-        raise DataError(f"{source.name}: more rows than the declared steps are expected.")
+        raise DataError(
+            f"{source.name}: more rows than the declared steps are expected. Add rows, or declare fewer steps."
+        )
     # The last possible window is left out, as in the papers whose window counts this has to match.
     views = np.lib.stride_tricks.sliding_window_view(np.concatenate(rows), schema.num_steps, axis=0)[:-1]
     windows = np.ascontiguousarray(np.moveaxis(views, 1, 2))

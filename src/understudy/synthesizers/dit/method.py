@@ -49,7 +49,7 @@ from understudy.synthesizers.options import recipe_of, require_above_zero
 from understudy.synthesizers.packs import Pack
 from understudy.synthesizers.sampling import CompletionRequest, num_pooled, sample_classes, score_nodes
 from understudy.training import DPSGDConfig, Optimisation, adam
-from understudy.training.fit import batches_of, fit_network, foretold
+from understudy.training.fit import fit_network, foretold
 from understudy.training.networks import load_arrays, num_parameters, to_arrays
 from understudy.training.plan import TRAINING, charged_config, noise_ratio, training_plan
 
@@ -131,8 +131,8 @@ class DiT(Synthesizer):
         examples = encoding.examples(panel.values, panel.static, classes_of(panel), panel.context)
         if recipe.interpolated:
             autocovariance = release_autocovariance(private, examples, encoding.variances, season_of(schema), grant)
-        denoising, batches = self.denoising(schema, autocovariance), batches_of(schema, private.influence)
-        config = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm, batches)
+        denoising = self.denoising(schema, autocovariance)
+        config = charged_config(grant.plan.event(TRAINING), private.population, recipe.clipping_norm)
         louder = noise_ratio(config.event.noise_multiplier, num_parameters(model), config.expected_batch)
         rate = recipe.learning_rate / (max(1.0, louder) if recipe.rate_by_noise else 1.0)
         optimisation = Optimisation(
@@ -273,7 +273,7 @@ class DiT(Synthesizer):
             iterations=recipe.iterations,
             expected_batch=rate * contributions if contributions else float(recipe.batch),
             clip_norm=recipe.clipping_norm,
-            batches=batches_of(schema, self.influence(schema)),
+            max_windows=self.influence(schema) if schema.unit.kind == "event" else None,
         )
 
 

@@ -197,7 +197,7 @@ def public_windows(file: str | None, schema: Schema) -> np.ndarray | None:
     if file is None:
         return None
     if not Path(file).is_file():
-        raise MissingData(f"public_context: '{file}' is not there.")
+        raise MissingData(f"public_context: '{file}' is not there. Name a table of public context, or leave it out.")
     table, steps = read_signals(Path(file), "public_context"), schema.num_steps
     if table.shape[2] != len(schema.context) or table.shape[1] < steps:
         raise InputError(
@@ -217,10 +217,14 @@ def read_signals(path: Path, option: str = "--public") -> np.ndarray:
     """
     array = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _table(path, option)
     if array.ndim not in (2, 3) or array.dtype.kind not in "fiu" or 0 in array.shape:
-        raise InputError(f"{option}: numbers [step, feature] or [series, step, feature] are expected.")
+        raise InputError(
+            f"{option}: numbers [step, feature] or [series, step, feature] are expected. Reshape the array."
+        )
     signals = np.asarray(array if array.ndim == 3 else array[None], dtype=np.float64)
     if np.isinf(signals).any() or np.isnan(signals).all(axis=(0, 1)).any():
-        raise InputError(f"{option}: finite numbers are expected, missing where unknown, and no feature that is empty.")
+        raise InputError(
+            f"{option}: finite numbers are expected. Leave unknown ones missing, and drop features without any."
+        )
     return signals
 
 

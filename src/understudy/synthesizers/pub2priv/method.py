@@ -113,8 +113,8 @@ class Pub2Priv(Synthesizer):
         """Returns a series for each context that the caller brings."""
         if request.context is None and self.needs_context(schema):
             raise InputError(
-                "context: public context to follow is expected, because every series of the fit met another stretch of "
-                "it, and which is private. Bring one for all series, or one for each."
+                "context: public context to follow is expected, because each training series has its own context, "
+                "which is private. Pass context: one for all series, or one per series."
             )
         context = self.context(schema)
         context.warn_beyond(request.context, request.fit_context)

@@ -39,7 +39,7 @@ from understudy.synthesizers.pub2priv.recipe import Recipe
 from understudy.synthesizers.sampling import sample_classes
 from understudy.training import DPSGDConfig, Optimisation, adam
 from understudy.training.batches import Batch
-from understudy.training.fit import batches_of, fit_network, foretold
+from understudy.training.fit import fit_network, foretold
 from understudy.training.networks import load_arrays, to_arrays
 from understudy.training.plan import TRAINING, charged_config, training_plan
 
@@ -169,7 +169,8 @@ class PublishedDiffusion:
             rate = min(1.0, recipe.batch / size)
         return DPSGDConfig(
             sampling_rate=rate, iterations=recipe.iterations, expected_batch=rate * (size or 1),
-            clip_norm=recipe.clipping_norm, batches=batches_of(schema, 2 * schema.unit.max_series),
+            clip_norm=recipe.clipping_norm,
+            max_windows=2 * schema.unit.max_series if schema.unit.kind == "event" else None,
         )  # fmt: skip
 
     def foretold(self, guarantee: Guarantee) -> tuple[float, str]:
@@ -221,13 +222,13 @@ class PublishedDiffusion:
         """Releases the distributions that series are scaled by, runs Algorithm 1, and returns both."""
         bare, recipe, model = private.without_context(), self.recipe, self.network()
         released = facts.buy(bare, grant, linear_scales(bare.schema, None)).to_arrays()
-        charged, batches = grant.plan.event(TRAINING), self._config.batches
+        charged = grant.plan.event(TRAINING)
         fit_network(
             model,
             denoising_loss(schedule(recipe.diffusion_steps)),
             self.examples(private.panel, self.encoding(released)),
             private,
-            charged_config(charged, private.population, recipe.clipping_norm, batches),
+            charged_config(charged, private.population, recipe.clipping_norm),
             grant,
             optimisation=Optimisation(make=adam(recipe.learning_rate), average_decay=recipe.ema or None),
             progress=progress,

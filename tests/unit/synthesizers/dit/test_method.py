@@ -27,7 +27,7 @@ from understudy.synthesizers.dit.pretraining import measured_reference, pretrain
 from understudy.synthesizers.dit.recipe import PAPER, Network, Recipe
 from understudy.synthesizers.dit.scores import NormalScores
 from understudy.synthesizers.packs import Pack
-from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, PrivateGradient, UnitWindows
 from understudy.training.networks import num_parameters
 from understudy.training.plan import noise_ratio
 
@@ -142,7 +142,7 @@ def test_the_clip_bounds_a_unit_however_often_it_is_shown() -> None:
         torch.nn.init.normal_(parameter, std=2.0)
     columns = NormalScores(panel.schema, public_marginals(panel), model.patch, np.zeros(0))
     examples = columns.examples(panel.values, panel.static, np.zeros(1, dtype=np.int64), None)
-    windows = UnitWindows(examples, panel.unit, UnitBatches(), np.random.default_rng(0))
+    windows = UnitWindows(examples, panel.unit, np.random.default_rng(0))
     plan = DPSGDConfig(sampling_rate=1.0, iterations=1, expected_batch=1.0, clip_norm=0.5, noise_multiplier=1.0)
     gradient = PrivateGradient(model, plan, NoiseSource.constant(0))
     loss = method.denoising(panel.schema, np.array(NO_AUTOCOVARIANCE)[:, None]).loss

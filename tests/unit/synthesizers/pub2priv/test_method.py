@@ -27,7 +27,7 @@ from understudy.synthesizers.pub2priv import Pub2Priv, published
 from understudy.synthesizers.pub2priv.knowledge import Knowledge
 from understudy.synthesizers.pub2priv.published import NETWORK, denoising_loss, schedule
 from understudy.synthesizers.pub2priv.recipe import PAPER, Recipe
-from understudy.training import DPSGDConfig, PrivateGradient, UnitBatches, UnitWindows
+from understudy.training import DPSGDConfig, PrivateGradient, UnitWindows
 from understudy.training.networks import to_arrays
 from understudy.training.plan import TRAINING
 
@@ -157,7 +157,7 @@ def test_one_unit_moves_the_sum_of_gradients_by_at_most_the_clipping_norm() -> N
         model = core.network()
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(2))
-        windows = UnitWindows(examples, panel.unit, UnitBatches(), np.random.default_rng(0))
+        windows = UnitWindows(examples, panel.unit, np.random.default_rng(0))
         gradient = PrivateGradient(model, config, NoiseSource.constant(0), max_units=1)
         gradient.write(denoising_loss(schedule(10)), windows, units, torch.Generator().manual_seed(3))
         return gradient.flat.gradient.clone()

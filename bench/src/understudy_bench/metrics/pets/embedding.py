@@ -1,7 +1,7 @@
 """Distances between series as a TS2Vec encoder sees them.
 
 The encoder is trained once for an evaluation, on real series put aside for it, and is the same for all comparisons.
-Paper 001 judges with the encoder that also guided its method, which favours the method.
+PETS judges with the encoder that also guided its method, which favours the method.
 """
 
 import hashlib
