@@ -63,8 +63,8 @@ def impute(
 ) -> Completed:
     """Returns the panel with all gaps inside its series filled, and how sure that is.
 
-    Edge cases: a series of which nothing was observed is filled from what the release knows about all. Series shorter
-    than those that were learned from stay as short; longer ones are filled window by window, side by side.
+    Edge cases: a series of which nothing was observed is filled from what the release knows about all. Series longer
+    than those that were learned from are filled window by window, side by side.
     """
     _check_draws(level, num_draws)
     inside = np.arange(panel.num_steps) < panel.lengths[:, None]
@@ -91,30 +91,30 @@ def fillings(
 ) -> np.ndarray:
     """Returns [draw, series, step, channel]: hidden entries drawn several times, the others as they are."""
     _check_alike(release.schema, panel.schema)
-    rng, length = rng or np.random.default_rng(), release.schema.num_steps
-    num_series, num_steps, num_channels = panel.values.shape
+    rng, length, num_steps = rng or np.random.default_rng(), release.schema.num_steps, panel.num_steps
     front = _front_of(release.schema.time, panel.schema.time, length)
-    number = ceil((front + num_steps) / length)  # of windows side by side
+    per_series = ceil((front + num_steps) / length)
+    around = ((0, 0), (front, per_series * length - front - num_steps), (0, 0))
 
     def cut(array: np.ndarray, blank: float) -> np.ndarray:
-        """Returns [series, window, step, …], nothing known before the first step and after the last."""
-        padded = np.pad(array, ((0, 0), (front, number * length - front - num_steps), (0, 0)), constant_values=blank)
-        return padded.reshape(num_series, number, length, array.shape[2])
+        """Returns windows [series · window, step, …] side by side; nothing is known before the first step."""
+        return np.pad(array, around, constant_values=blank).reshape(-1, length, array.shape[2])
 
     values, gaps = cut(panel.values, np.nan), cut(hidden, False)
     context = None if panel.context is None else cut(panel.context, np.nan)
-    drawn = np.full((num_draws, *values.shape), np.nan, dtype=np.float32)
-    asked = np.argwhere(gaps.any(axis=(2, 3)))  # (series, window)
-    size = max(1, _PIECE_VALUES // (num_draws * length * num_channels))
+    drawn = np.full((num_draws, *values.shape), np.nan)
+    asked = np.flatnonzero(gaps.any(axis=(1, 2)))
+    size = max(1, _PIECE_VALUES // (num_draws * length * panel.schema.num_channels))
     for first in range(0, len(asked), size):
-        some = asked[first : first + size]
-        rows, window = np.tile(some, (num_draws, 1)).T
-        said = None if context is None else context[rows, window]
-        filled = release.complete(_gaps_of(panel, rows, values[rows, window], gaps[rows, window], said, rng, num_draws))
-        drawn[:, *some.T] = filled.reshape(num_draws, len(some), length, num_channels)
+        piece = asked[first : first + size]
+        several = np.tile(piece, num_draws)
+        seen = None if context is None else context[several]
+        filled = _complete(release, panel, several // per_series, values[several], gaps[several], seen, rng, num_draws)
+        drawn[:, piece] = filled.reshape(num_draws, len(piece), *values.shape[1:])
         if progress is not None:
-            progress("filling", (first + len(some)) / len(asked))
-    own = drawn.reshape(num_draws, num_series, number * length, num_channels)[:, :, front : front + num_steps]
+            progress("filling", (first + len(piece)) / len(asked))
+    whole = drawn.reshape(num_draws, panel.num_series, per_series * length, panel.schema.num_channels)
+    own = whole[:, :, front : front + num_steps].astype(np.float32)
     settled = (_obeying(np.where(hidden, draw, panel.values), panel.schema, panel.context) for draw in own)
     return np.stack([np.where(hidden, draw, panel.values) for draw in settled])
 
@@ -142,10 +142,10 @@ class Forecast:
             if isinstance(channel, Categorical):
                 columns.append(replace(channel, missing=True))
                 parts.append(self.values[0, :, :, place])
-                continue
-            names = [f"{channel.name}_q{100 * quantile:g}" for quantile in self.quantiles]
-            columns += [Continuous(name, *channel.bounds, missing=True) for name in names]
-            parts += list(self.values[:, :, :, place])
+            else:
+                names = [f"{channel.name}_q{100 * quantile:g}" for quantile in self.quantiles]
+                columns += [Continuous(name, *channel.bounds, missing=True) for name in names]
+                parts += list(self.values[:, :, :, place])
         values = np.full((panel.num_series, steps, len(columns)), np.nan, dtype=np.float32)
         np.put_along_axis(values, (late[:, None] + np.arange(horizon))[:, :, None], np.stack(parts, axis=2), 1)
         time = replace(panel.schema.time, steps=steps, min_steps=1)
@@ -222,8 +222,9 @@ def _continued(
         hidden = (place >= known[:, None, None]) & (place < until[:, None, None])
         window = np.take_along_axis(values, place, 1)
         seen = None if told is None else np.take_along_axis(told[several], place, 1)
-        asked = _gaps_of(panel, rows[several], window, np.repeat(hidden, schema.num_channels, 2), seen, rng, num_draws)
-        filled = inside_bounds(schema.channels, release.complete(asked))
+        gaps = np.repeat(hidden, schema.num_channels, 2)
+        drawn = _complete(release, panel, rows[several], window, gaps, seen, rng, num_draws)
+        filled = inside_bounds(schema.channels, drawn)
         np.put_along_axis(values, place, np.where(hidden, filled, window), 1)
     whole = values[:, front : front + panel.num_steps + horizon]
     return whole.reshape(num_draws, len(rows), *whole.shape[1:])
@@ -293,7 +294,8 @@ def _pace_of(release: "Release", given: Time) -> int:
     return day if given.align == "calendar" and by_days and length >= 2 * day else 1
 
 
-def _gaps_of(
+def _complete(
+    release: "Release",
     panel: Panel,
     rows: np.ndarray,
     values: np.ndarray,
@@ -301,11 +303,13 @@ def _gaps_of(
     context: np.ndarray | None,
     rng: np.random.Generator,
     draws: int,
-) -> CompletionRequest:
-    """Returns windows [row, step, …] of some series, `draws` times, with what is known about those series."""
+) -> np.ndarray:
+    """Returns windows [row, step, …] of some series with their hidden entries filled; all series come `draws` times."""
     label, static = None if panel.label is None else panel.label[rows], panel.static[rows]
-    return CompletionRequest(
-        values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws
+    return release.complete(
+        CompletionRequest(
+            values=values, hidden=hidden, static=static, label=label, context=context, rng=rng, draws=draws
+        )
     )
 
 

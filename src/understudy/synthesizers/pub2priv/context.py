@@ -58,7 +58,7 @@ class Context:
     @property
     def feature_bound(self) -> float:
         """Bound on the length of features: directions have length one, levels lie within their weight."""
-        return float(max(np.sqrt(self.num_columns) * np.hypot(1.0, _LEVEL_WEIGHT), 1.0))
+        return float(np.sqrt(self.num_columns) * np.hypot(1.0, _LEVEL_WEIGHT))
 
     def features(self, context: np.ndarray | None, num_series: int, frequencies: np.ndarray) -> np.ndarray:
         """Returns features [series, feature] that may explain a shape, of length at most `feature_bound`.
@@ -158,7 +158,7 @@ class FeatureMap:
     @property
     def bound(self) -> float:
         """Bound on the length of a mapped context."""
-        return float(np.hypot(1.0, self.clip)) if self.turn.shape[1] else 1.0
+        return float(np.hypot(1.0, self.clip))
 
     @classmethod
     def of_public(cls, features: np.ndarray) -> "FeatureMap":
@@ -169,15 +169,14 @@ class FeatureMap:
         variance, directions = variance[moves], directions[:, moves]
         share = (variance / variance.max(initial=1e-300)) ** _UNEVENNESS
         turn = directions * np.sqrt(share / np.maximum(variance, 1e-300))
-        clip = _SLACK * float(np.sqrt(share.sum())) if len(share) else 1.0
+        clip = _SLACK * float(np.sqrt(share.sum()))
         mapped = cls(centre=centre, turn=turn, products=np.zeros((0, 0)), clip=clip).of(features)
         return cls(centre=centre, turn=turn, products=mapped.T @ mapped / len(mapped), clip=clip)
 
     def of(self, features: np.ndarray) -> np.ndarray:
         """Returns mapped features [series, 1 + direction] of length at most `bound`."""
-        directions = (features - self.centre) @ self.turn
-        clipped = shortened(directions, self.clip) if self.turn.shape[1] else directions
-        return np.concatenate([np.ones((len(features), 1)), clipped], axis=1)
+        directions = shortened((features - self.centre) @ self.turn, self.clip)
+        return np.concatenate([np.ones((len(features), 1)), directions], axis=1)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Returns the map as arrays."""

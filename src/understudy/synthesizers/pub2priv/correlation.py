@@ -186,8 +186,6 @@ class ContextCorrelation:
         weights are bounded, because these contexts may have next to nothing in a band that those of the fit had.
         """
         expected = np.zeros((*signals.shape[:2], products.shape[1]))
-        if not signals.shape[2]:
-            return expected
         for band, both in zip(self.bands, products, strict=True):
             gram = np.einsum("sfc,sfd->cd", signals[:, band], signals[:, band], optimize=True) / len(signals)
             weights = np.linalg.pinv(gram, rcond=_SMALLEST, hermitian=True) @ both.T  # [column, factor]

@@ -229,7 +229,7 @@ def pretrain(
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     model = KnowledgeTransformer(**recipe.network)
     untrained = filling_error(model, held_out, seed)
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimiser = torch.optim.Adam(model.train().parameters(), lr=1e-3)
     rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.iterations, eta_min=1e-4)
     for iteration in range(recipe.iterations):
         context = torch.from_numpy(windows(recipe.batch, rng))
@@ -251,12 +251,8 @@ def pretrain(
 @torch.no_grad()
 def filling_error(model: KnowledgeTransformer, windows: np.ndarray, seed: int) -> float:
     """Returns the error of hidden entries in units of their feature's variance; guessing the mean has error one."""
-    was, generator = model.training, torch.Generator().manual_seed(seed)
-    model.train(False)
-    context = torch.from_numpy(windows).float()
-    error = float(model.filling_loss(context, hide(~context.isnan(), generator)))
-    model.train(was)
-    return error
+    context, generator = torch.from_numpy(windows).float(), torch.Generator().manual_seed(seed)
+    return float(model.train(False).filling_loss(context, hide(~context.isnan(), generator)))
 
 
 # --- simulated signals ------------------------------------------------------------------------------------------------
